@@ -88,7 +88,7 @@ struct GlobalOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The sign-in to use: device (a device code) or plan (Continue with ChatGPT). Default: that of the last login.",
+            "The sign-in to use: device (a device code) or plan (Continue with ChatGPT). Default: the last login's.",
             valueName: "route"))
     var route: Route?
 

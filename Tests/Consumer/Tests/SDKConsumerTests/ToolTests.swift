@@ -127,8 +127,8 @@ private nonisolated struct Place: Decodable, Equatable, ChappieJSONSchemaProvidi
             }
             #expect(try await simulated.client(tools: [Self.weather(.ask)]).send(Self.question).contains("denied"))
             #expect(try await simulated.client(tools: [Self.weather()]).send(atlantis).contains("sunk"))
-            let misfit = try await simulated.client(tools: [Self.weather()]).send(#"call weather {"town": 7}"#)
-            #expect(misfit.contains("/town"))
+            let unfit = try await simulated.client(tools: [Self.weather()]).send(#"call weather {"town": 7}"#)
+            #expect(unfit.contains("/town"))
 
             var telling = simulated
             telling.configuration.toolFailureBehavior = .tellModel

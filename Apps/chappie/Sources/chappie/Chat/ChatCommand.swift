@@ -19,7 +19,7 @@ enum ChatCommand: Equatable {
     static let overview: [(form: String, meaning: String)] = [
         ("/model [SLUG]", "show the model, or choose another"),
         ("/system [TEXT]", "give instructions with the next message"),
-        ("/template [NAME]", "put messages into a template; without a name: no more"),
+        ("/template [NAME]", "put messages into a template; without a name, stop that"),
         ("/file [PATH]", "attach a file, a folder or an address to the next message"),
         ("/image [PATH]", "attach an image"),
         ("/paste", "attach the image or text on the clipboard"),

@@ -15,7 +15,7 @@ struct Accounts: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "list", abstract: "List the accounts that have signed in here.",
             discussion: """
-                Accounts of `chappie login --route plan` are marked: they are others than those of the device code, even \
+                Accounts of `chappie login --route plan` are marked: they differ from the accounts of the device code, even \
                 with the same name.
 
                 With --json: {"accounts":[{"name":…,"is_current":…,"route":"device|plan"},…]}.

@@ -3,7 +3,7 @@ import ArgumentParser
 import ChappieSDK
 import FoundationEssentials
 
-/// `chappie config`: the user's settings. It works while the file is broken, where that makes sense.
+/// `chappie config`: the user's settings. `path` and `edit` also work while the file is broken.
 struct Config: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "config", abstract: "Show and change your settings.",
@@ -14,8 +14,8 @@ struct Config: ParsableCommand {
 
             \(Setting.allCases.map { "  \($0.rawValue.padded(to: 15))\($0.meaning)" }.joined(separator: "\n"))
 
-            Paths in tools begin at the folder of the file, or at your home after ~/. A file with a member that is none of these, or \
-            with a value that can't be used, is an error that names the line.
+            Paths in tools begin at the folder of the file, or at your home after ~/. A file with \
+            another member, or with a value that can't be used, is an error that names the line.
 
               chappie config set model gpt-6-sol
               chappie config set tools tools.json ~/more-tools.json
@@ -31,7 +31,7 @@ struct Config: ParsableCommand {
 
     struct List: ConsoleCommand {
         static let configuration = CommandConfiguration(
-            commandName: "list", abstract: "List every setting, its value, and where that comes from.",
+            commandName: "list", abstract: "List every setting, its value, and the origin of the value.",
             discussion: """
                 With --json: {"settings":[{"name":…,"value":…,"source":"flag|environment|file|default"},…]}; the value \
                 of a default is null.
@@ -148,7 +148,7 @@ struct Config: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "edit", abstract: "Edit the settings with $VISUAL or $EDITOR.",
             discussion: """
-                What you save takes the place of the file if it can be used; otherwise you are told the line, and asked \
+                The text that you save replaces the file if it can be used; otherwise the command names the line and asks \
                 whether to edit it again. With --json: {"path":…,"is_changed":…}.
                 """)
 
@@ -189,7 +189,7 @@ struct Config: ParsableCommand {
 }
 
 extension Setting {
-    /// A value for people.
+    /// A value as the user reads it.
     static func shown(_ value: ChappieJSON) -> String {
         let text =
             value.string ?? value.array.map { $0.compactMap(\.string).joined(separator: " ") } ?? value.serialized()

@@ -69,7 +69,7 @@ struct Usage: ProgramCommand {
         abstract: "Show how much of your plan's limits is used.",
         discussion: """
             If the output is not a terminal, the table has neither bars nor a heading. With --route plan the service \
-            tells no numbers: the page where usage is managed is shown instead.
+            reports no numbers: the command shows the page that manages the usage.
 
             With --json: {"plan":…, "primary":{"used_percent":…, "window_minutes":…, "resets_at":…}, \
             "additional":[…],…}, or {"usage_page":…}.

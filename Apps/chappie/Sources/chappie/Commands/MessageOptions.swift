@@ -11,7 +11,7 @@ struct MessageOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "What the answer must fit: a file with a JSON Schema, the schema itself, or \"name str, age int: in years\". Another answer is an error (65).",
+            "The form of the answer: a file with a JSON Schema, the schema itself, or \"name str, age int: in years\". Another answer is an error (65).",
             valueName: "schema"),
         completion: .file())
     var schema: String?

@@ -25,7 +25,7 @@ struct AnswerOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
         help:
-            "The model's slug (see chappie models). Default: the conversation's, else that of chappie config, else the best.",
+            "The model's slug (see chappie models). Default: the conversation's, else chappie config's, else the best.",
         completion: .models)
     var model: String?
 

@@ -370,7 +370,7 @@ struct SignedOut {
     let wasSignedIn: Bool
     /// Whether it was a sign-in with an access token, which is not revoked: its owner may use it elsewhere.
     let wasAccessToken: Bool
-    /// The service's reason for not revoking the credential, or that of the way to it.
+    /// The reason why the credential was not revoked: the service's, or the network's.
     private(set) var revocationFailure: (any Error)?
 
     var isRevoked: Bool { wasReadable && wasSignedIn && !wasAccessToken && revocationFailure == nil }

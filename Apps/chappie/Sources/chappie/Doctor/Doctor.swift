@@ -89,7 +89,7 @@ private struct DoctorChecks {
         if isSignedIn, let planUse = try? await program.credentials.accountInfo()?.planUse {
             show("plan", .planUse(planUse, profile))
         }
-        let noUsage = profile.usageURL == nil ? "the service does not tell it" : noAccount
+        let noUsage = profile.usageURL == nil ? "the service does not report it" : noAccount
         try await check("account", unless: noUsage) {
             usage = try await program.client().usageLimits()
             return Finding(.ok, "the service knows this account\(usage?.plan.map { ": \($0.displayName)" } ?? "")")

@@ -112,7 +112,7 @@ struct FolderText {
         guard !files.isEmpty else {
             throw CommandLineError.usage("\(folder) has no text files.", suggestion: "Name its files with -f.")
         }
-        let rest = others == 0 ? "" : "; left out, because they are no text or too large: \(others)"
+        let rest = others == 0 ? "" : "; left out, because they are not text or too large: \(others)"
         sentence = "\(folder): \(files.count) text files, \((size + 1023) / 1024) KiB\(rest)"
     }
 

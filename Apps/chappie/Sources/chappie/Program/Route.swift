@@ -2,7 +2,8 @@ import ArgumentParser
 import ChappieSDK
 import FoundationEssentials
 
-/// The way to ChatGPT: how the user signs in, and where requests go. Each has credentials and accounts of its own.
+/// The way to ChatGPT: how the user signs in, and which server gets the requests. Each has credentials and accounts of
+/// its own.
 enum Route: String, ExpressibleByArgument, CaseIterable {
     /// ChatGPT's device code, and the backend of its own programs.
     case device
@@ -30,7 +31,7 @@ enum Route: String, ExpressibleByArgument, CaseIterable {
     /// The command with which the user signs in.
     var login: String { self == .device ? "`chappie login`" : "`chappie login --route \(rawValue)`" }
 
-    /// The kind of sign-in, for a person.
+    /// The kind of sign-in, as the user reads it.
     var words: String {
         switch self {
         case .device: "device code"
@@ -48,11 +49,11 @@ enum PlanWords {
         profile.usagePage.map { "Manage usage: \($0.absoluteString)" }
     }
 
-    /// What `chappie usage` and `/usage` say where the service does not tell it.
+    /// The answer of `chappie usage` and `/usage` if the service does not report the usage.
     static func usage(_ page: URL?) -> [String] {
         [
             inUse + ".",
-            page.map { "Manage usage: \($0.absoluteString)" } ?? "The service does not tell how much is used.",
+            page.map { "Manage usage: \($0.absoluteString)" } ?? "The service does not report how much is used.",
         ]
     }
 }

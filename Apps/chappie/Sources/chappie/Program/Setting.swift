@@ -22,7 +22,7 @@ enum Setting: String, CaseIterable, Sendable {
         case files
     }
 
-    /// Where a value comes from.
+    /// The origin of a value.
     enum Source: String { case flag, environment, file, `default` }
 
     var kind: Kind {
@@ -49,7 +49,7 @@ enum Setting: String, CaseIterable, Sendable {
         }
     }
 
-    /// What holds without a value, in words.
+    /// The default, in words.
     var usual: String {
         switch self {
         case .model: "your account's best"
@@ -62,7 +62,7 @@ enum Setting: String, CaseIterable, Sendable {
         }
     }
 
-    /// What it sets, for the help.
+    /// The meaning, for the help.
     var meaning: String {
         switch self {
         case .model: "the model of new conversations (--model)"
@@ -90,7 +90,7 @@ enum Setting: String, CaseIterable, Sendable {
     }
 
     /// The member of `value` that it can't take; the empty path means `value` itself. `nil` if it takes the value.
-    private func misfit(_ value: ChappieJSON) -> String? {
+    private func unacceptedMember(_ value: ChappieJSON) -> String? {
         switch kind {
         case .text: value.string?.isEmpty == false ? nil : ""
         case .oneOf(let words): value.string.map(words.contains) == true ? nil : ""
@@ -103,7 +103,7 @@ enum Setting: String, CaseIterable, Sendable {
 
     /// Why `value` can't stand in the file, in a sentence; `nil` if it can.
     func problem(of value: ChappieJSON) -> String? {
-        misfit(value).map { "\(rawValue)\($0) takes \($0.isEmpty ? form : "the path of a file")." }
+        unacceptedMember(value).map { "\(rawValue)\($0) takes \($0.isEmpty ? form : "the path of a file")." }
     }
 
     /// Reads words of a command line, or the text of a variable.
@@ -118,7 +118,7 @@ enum Setting: String, CaseIterable, Sendable {
             case .size: Int(text).map { .integer($0) }
             case .files: .array(words.map { .string($0) })
             }
-        guard let value, misfit(value) == nil else {
+        guard let value, unacceptedMember(value) == nil else {
             throw CommandLineError.usage("\(name) is \"\(text)\".", suggestion: "Set it to \(form), or unset it.")
         }
         return value

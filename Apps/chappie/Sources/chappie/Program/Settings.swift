@@ -55,7 +55,7 @@ struct Settings {
     let isStoreChosen: Bool
     /// The addresses to check before anything is sent: both when the user has set anything about the network.
     let givenURLs: [URL]
-    /// What the environment and the user's file set.
+    /// The values of the environment and of the user's file.
     private let chosen: [Setting: ChappieJSON]
     /// How many bytes the threads may take.
     var threadLimit: Int { (chosen[.threadsLimit]?.int ?? 512) << 20 }
@@ -68,7 +68,7 @@ struct Settings {
     let accessToken: String?
     /// The file with the passphrase of the encrypted file.
     let passphraseFile: String?
-    /// What is set without the command line.
+    /// The value without the command line.
     subscript(setting: Setting) -> ChappieJSON? { chosen[setting] }
     /// When Markdown is drawn.
     var markdown: MarkdownChoice? { chosen[.markdown]?.string.flatMap(MarkdownChoice.init) }

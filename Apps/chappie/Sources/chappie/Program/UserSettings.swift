@@ -16,7 +16,7 @@ struct UserSettings: Equatable {
         var current: String?
     }
 
-    /// What the user has set.
+    /// The values that the user has set.
     private var values: [Setting: ChappieJSON] = [:]
     /// The route of the last login, unless it is ``Route/device``.
     private var route: String?
@@ -141,7 +141,7 @@ struct UserSettings: Equatable {
 
     /// Changes the file, and keeps what other processes change at the same time.
     ///
-    /// - Parameter limit: how long it waits for other processes. The change is then made all the same: one of them may
+    /// - Parameter limit: how long it waits for other processes. The change is then made all the same: another process may
     ///   be stopped.
     /// - Throws: ``CommandLineError``; errors of `change`, and then the file is unchanged; `CancellationError`.
     static func change(
@@ -158,7 +158,7 @@ struct UserSettings: Equatable {
 
     /// Puts what the user has edited in the place of the file.
     ///
-    /// - Parameter before: What was edited: if it is there no more, another process has changed the file.
+    /// - Parameter before: the text that was edited. If the file has another text now, another process has changed it.
     /// - Throws: ``CommandLineError``; `CancellationError`.
     static func replace(
         _ environment: ProgramEnvironment, with text: [UInt8], ifStill before: [UInt8]

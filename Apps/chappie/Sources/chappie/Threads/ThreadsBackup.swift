@@ -13,7 +13,7 @@ extension Threads {
             commandName: "backup", abstract: "Write all threads and their key into one file, under a passphrase.",
             discussion: """
                 The key is in the credential store alone, and not in a backup of your home: without it the threads can't \
-                be read. The file is encrypted and for you alone; one that is there is replaced. With --json: {"file":…}.
+                be read. The file is encrypted and for you alone; an existing file is replaced. With --json: {"file":…}.
                 """)
 
         @OptionGroup var options: GlobalOptions

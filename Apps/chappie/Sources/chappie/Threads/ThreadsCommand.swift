@@ -97,7 +97,7 @@ struct Threads: ParsableCommand {
     struct Path: ProgramCommand {
         static let configuration = CommandConfiguration(
             commandName: "path", abstract: "Print the folder in which this account's threads are kept.",
-            discussion: "What is in it is encrypted. The folder need not be there. With --json: {\"path\":…}.")
+            discussion: "Its content is encrypted. The folder need not exist. With --json: {\"path\":…}.")
 
         @OptionGroup var options: GlobalOptions
 
@@ -113,9 +113,9 @@ struct Threads: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "search", abstract: "Find threads in which all of some words occur, best first.",
             discussion: """
-                What you said, the model answered, and tools were given and gave. Case and accents don't matter, and the last \
-                word may be the beginning of one. Words that follow one another: '"like these"'. Archived threads are found \
-                too. Damage on the way is named after the hits (exit status 65). With --json: \
+                Searches your messages, the model's answers, and the arguments and results of tools. Case and accents don't \
+                matter, and the last word may be the beginning of a word. Words that follow one another: '"like these"'. \
+                Archived threads are found too. Damage on the way is named after the hits (exit status 65). With --json: \
                 {"hits":[{"thread":{…},"excerpt":…,"date":…},…]}, and "problems":[…] if there are any.
                 """)
 

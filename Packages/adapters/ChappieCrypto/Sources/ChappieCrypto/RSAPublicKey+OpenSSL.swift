@@ -6,7 +6,7 @@
         /// Whether `signature` is of `message`. None of this leaves an error of ours in the thread's queue for the next
         /// user of libcrypto.
         ///
-        /// - Throws: ``CredentialStoreError/failed(_:)`` if there is no memory.
+        /// - Throws: ``CredentialStoreError/failed(_:)`` for lack of memory.
         func verifies(_ signature: [UInt8], of message: [UInt8]) throws(CredentialStoreError) -> Bool {
             guard chappie_openssl_init() == 1, let context = EVP_MD_CTX_new() else {
                 throw .failed("libcrypto can't check a signature")

@@ -4,7 +4,7 @@
     /// scrypt (RFC 7914), which CryptoKit lacks. Words are in the order of the machine's bytes: each machine with
     /// CryptoKit is little-endian.
     ///
-    /// Apps are debugged without optimisation, where a `for` loop takes longer than its body: the inner loops are
+    /// Apps are debugged without optimisation, and a `for` loop then takes longer than its body: the inner loops are
     /// `while`.
     struct Scrypt {
         private typealias Words = UnsafeMutablePointer<UInt32>
@@ -68,7 +68,7 @@
                 mix(row, into: row + width)
                 row += width
             }
-            // N is even: the last output is where the input was.
+            // N is even: the last output is in the place of the input.
             for _ in 0..<cost {
                 let row = Int(block[width - 16]) & (cost - 1)
                 Self.add(rows + row * width, to: block, count: width)

@@ -13,7 +13,7 @@ public struct SystemSignInCryptography: SignInCryptography {
     /// Whether `signature` is of `message`: RSASSA-PKCS1-v1_5 with SHA-256.
     ///
     /// `false` also for an even modulus, and for an exponent of more than 64 bits: no issuer has one, and a check with it
-    /// takes as long as somebody else wants.
+    /// takes as long as the author of the key wants.
     ///
     /// - Throws: ``CredentialStoreError/failed(_:)`` for lack of memory.
     public func verifiesRS256(

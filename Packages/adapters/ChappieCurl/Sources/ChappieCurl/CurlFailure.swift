@@ -165,7 +165,7 @@ import CCurl
         }
     }
 
-    /// curl names the address that it tried. There is no other way to learn whether the exclusion list spared this
+    /// curl names the address that it tried. Nothing else says whether the exclusion list spared this
     /// host.
     private var isAboutReachingProxy: Bool {
         route.proxy.map { text.contains(" \($0.host) port \($0.port) ") } ?? false

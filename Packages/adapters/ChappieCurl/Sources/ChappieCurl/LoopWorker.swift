@@ -37,7 +37,7 @@ final class LoopWorker {
         static func < (one: Deadline, other: Deadline) -> Bool { one.moment < other.moment }
     }
 
-    private let watch: SocketWatch
+    private let watch: EpollSet
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
     private var registrations: [ObjectIdentifier: Registration] = [:]
     private var registrationsBySocket: [CInt: Registration] = [:]
@@ -50,7 +50,7 @@ final class LoopWorker {
     private var transfers: MultiShard?
     private var connections: [MultiShard] = []
 
-    init(watch: SocketWatch) { self.watch = watch }
+    init(watch: EpollSet) { self.watch = watch }
 
     deinit { buffer.deallocate() }
 

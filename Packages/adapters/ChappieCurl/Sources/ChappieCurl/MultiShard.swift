@@ -14,7 +14,7 @@ final class MultiShard {
     fileprivate static let acknowledgementLimit: CUnsignedInt = 30_000
 
     private let raw: UnsafeMutableRawPointer
-    private let watch: SocketWatch
+    private let watch: EpollSet
     private let closing: (_ socket: CInt) -> Void
     /// The sockets that curl watches at present.
     private var sockets: Set<CInt> = []
@@ -28,7 +28,7 @@ final class MultiShard {
 
     /// - Parameter closing: Called for each socket that is about to be closed. Afterwards its number may belong to
     ///   another socket.
-    init?(watch: SocketWatch, closing: @escaping (_ socket: CInt) -> Void) {
+    init?(watch: EpollSet, closing: @escaping (_ socket: CInt) -> Void) {
         guard let raw = curl_multi_init() else { return nil }
         self.raw = raw
         self.watch = watch

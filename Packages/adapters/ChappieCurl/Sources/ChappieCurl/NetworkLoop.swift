@@ -54,7 +54,7 @@ import Synchronization
     private final class Mailbox: Sendable {
         struct Content {
             /// `nil` until the thread starts.
-            var watch: SocketWatch?
+            var watch: EpollSet?
             var pending = PendingWork()
             var isStopping = false
             /// One ring is enough until the thread has looked.
@@ -93,7 +93,7 @@ import Synchronization
         let problem: String? = mailbox.content.withLock { content in
             if content.isStopping { return "the connection pool has been shut down" }
             if content.watch == nil {
-                guard CurlGlobal.isReady, let watch = SocketWatch() else { return "libcurl does not start" }
+                guard CurlGlobal.isReady, let watch = EpollSet() else { return "libcurl does not start" }
                 guard startThread({ [mailbox] in Self.run(on: watch, with: mailbox) }) else {
                     return "the system has no thread left"
                 }
@@ -123,7 +123,7 @@ import Synchronization
     }
 
     /// Runs the thread from its start to its end.
-    private static func run(on watch: SocketWatch, with mailbox: Mailbox) {
+    private static func run(on watch: EpollSet, with mailbox: Mailbox) {
         let worker = LoopWorker(watch: watch)
         while let pending = mailbox.collect() { worker.work(with: pending) }
         let stranded = mailbox.content.withLock { content in

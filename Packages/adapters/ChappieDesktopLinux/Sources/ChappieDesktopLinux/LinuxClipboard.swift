@@ -51,7 +51,7 @@ public struct LinuxClipboard: Clipboard {
 
     // MARK: Pasting
 
-    /// What the clipboard holds: an image as PNG if there is one, else text.
+    /// The clipboard's content: an image as PNG if there is one, else text.
     ///
     /// - Parameter limit: In bytes. Default 16 MiB.
     /// - Throws: ``DesktopError`` if the clipboard is empty, holds more, or can't be reached. A terminal's clipboard

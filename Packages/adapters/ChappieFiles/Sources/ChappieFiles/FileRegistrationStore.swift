@@ -10,7 +10,7 @@
 #endif
 
 /// ``RegistrationStore`` in one file for its owner alone, `registrations.json`, which is replaced in one step under a lock
-/// between processes. It has no secret in it, and is never where credentials are.
+/// between processes. It has no secret in it, and is never in a folder of credentials.
 ///
 /// A file that this version can't read whole is an error and stays as it is: a registration that is lost makes the user
 /// register once more. Members that a later version has added stay.
@@ -20,7 +20,7 @@ public struct FileRegistrationStore: RegistrationStore {
     /// A home on a network may not answer.
     private static let worker = StoreWorker(label: "chappie.registrations")
     private static let deadline = Duration.seconds(10)
-    /// Names the lock, beside the file. It is no credential's.
+    /// Names the lock, beside the file. No credential has this name.
     private static let lockSlot = CredentialSlot(service: "com.chappie.registrations")
     private let directory: String?
     private let lock: FileCredentialLock
@@ -108,7 +108,7 @@ extension FileRegistrationStore {
 
     /// The store in the folder that all programs of this user share: `$XDG_STATE_HOME/chappie/registrations`, or
     /// `~/.local/state/chappie/registrations` if that variable is not set. On Apple's platforms the folder is the
-    /// program's own, or that of the app group, as for the lock of a credential. It is left out of backups there: restored
+    /// program's own, or the app group's, as for the lock of a credential. It is left out of backups there: restored
     /// on another device, the id of this machine would be wrong.
     ///
     /// - Parameters:
@@ -140,7 +140,7 @@ private struct RegistrationDocument {
 
     /// The file at `path`; an empty document if there is none.
     init(contentsOf path: String) throws(CredentialStoreError) {
-        let advice = "Nothing was changed. Move the file away and sign in again, which registers the app anew."
+        let advice = "Nothing was changed. Move the file away and sign in again, which registers the app again."
         let bytes: [UInt8]
         do throws(WholeFile.Failure) {
             bytes = try WholeFile.contents(of: path, limit: FileRegistrationStore.limit, kind: .ownAndPrivate)

@@ -57,7 +57,7 @@ import ChappieCore
         var container: (_ appGroup: String) -> String?
     }
 
-    /// The program's own folders, or those of its app group. A group whose name begins with `group.` may be both an app
+    /// The program's own folders, or its app group's. A group whose name begins with `group.` may be both an app
     /// group and an access group of the keychain.
     ///
     /// - Throws: ``CredentialStoreError/noSharedFolder(_:)`` if the credential is shared and no app group is named, or
@@ -124,7 +124,7 @@ import ChappieCore
                 return files.urls(for: kind, in: .userDomainMask).first?.appending(path: "\(program)/Chappie").path
             }
             return Self(state: folder(.applicationSupportDirectory), cache: folder(.cachesDirectory)) { group in
-                // A Mac names a folder for every group, also for one that the program may not use.
+                // A Mac names a folder for every group, also if the program may not use the group.
                 let container = files.containerURL(forSecurityApplicationGroupIdentifier: group)?.path
                 return container.flatMap { files.isWritableFile(atPath: $0) ? $0 : nil }
             }

@@ -85,11 +85,11 @@ final class HTTPTransfer: NetworkTransfer {
     }
 
     func ended(_ handle: EasyHandle, with result: CurlResult) {
-        let (objection, isWhole) = traffic.withLock { ($0.head.objection, $0.head.isComplete) }
+        let (refusal, isWhole) = traffic.withLock { ($0.head.refusal, $0.head.isComplete) }
         handoff.act { state in
             let failure = CurlFailure(result, of: handle, at: state.stage, on: plan.route)
             let error: ChappieTransportError? =
-                switch objection {
+                switch refusal {
                 case .violation(let rule): failure.violation(rule)
                 case .refusedByProxy: failure.refusedByProxy
                 case nil where !result.isSuccess: failure.error
@@ -141,7 +141,7 @@ final class HTTPTransfer: NetworkTransfer {
 /// The response head as curl hands it on, line by line, and the reason why it was refused: curl itself reports only
 /// that a callback has stopped it.
 struct CurlResponseHead {
-    enum Objection: Equatable {
+    enum Refusal: Equatable {
         case violation(String)
         /// Only a proxy asks for proxy credentials (RFC 9110, 15.5.8). If there is a tunnel, the proxy does so while
         /// connecting; this is a plain http request through a proxy on this machine.
@@ -150,7 +150,7 @@ struct CurlResponseHead {
 
     private let isThroughProxy: Bool
     private var parser = ResponseHeadParser(byteLimit: 256 << 10, isStrict: false)
-    private(set) var objection: Objection?
+    private(set) var refusal: Refusal?
 
     init(isThroughProxy: Bool) { self.isThroughProxy = isThroughProxy }
 
@@ -161,11 +161,11 @@ struct CurlResponseHead {
     mutating func receivedLine(_ line: UnsafeRawBufferPointer) -> (goesOn: Bool, head: ResponseHead?) {
         switch parser.receivedLine(line) {
         case .more: return (true, nil)
-        case .failed(let rule): objection = .violation(rule)
-        case .complete(let head) where head.status.code == 407 && isThroughProxy: objection = .refusedByProxy
+        case .failed(let rule): refusal = .violation(rule)
+        case .complete(let head) where head.status.code == 407 && isThroughProxy: refusal = .refusedByProxy
         case .complete(let head):
             guard let rule = head.violation else { return (true, head) }
-            objection = .violation(rule)
+            refusal = .violation(rule)
         }
         return (false, nil)
     }

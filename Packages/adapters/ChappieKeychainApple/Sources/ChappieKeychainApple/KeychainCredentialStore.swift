@@ -44,7 +44,7 @@ public struct KeychainCredentialStore: CredentialStore {
         self.calls = calls
     }
 
-    /// The secret in `slot`; `nil` if there is no item for it.
+    /// The secret in `slot`; `nil` if the keychain has no item for it.
     ///
     /// - Throws: `absent`, `locked`, `denied`, `timedOut`, `corrupt` or `failed`.
     public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {

@@ -73,10 +73,10 @@ struct BusConnection {
         self.cancellation = cancellation
     }
 
-    /// - Throws: ``LibraryFault``, as ``call(_:of:at:in:_:milliseconds:)``.
+    /// - Throws: ``LibraryError``, as ``call(_:of:at:in:_:milliseconds:)``.
     init(address: String, cancellation: Cancellation) throws {
         let flags = UInt32(CS_CONNECTION_AUTHENTICATION_CLIENT | CS_CONNECTION_MESSAGE_BUS)
-        let pointer = try LibraryFault.catching(isConnecting: true) {
+        let pointer = try LibraryError.catching(isConnecting: true) {
             g_dbus_connection_new_for_address_sync(address, flags, nil, cancellation.pointer, $0)
         }
         self.init(LibraryObject(owning: pointer), cancellation: cancellation)
@@ -98,7 +98,7 @@ struct BusConnection {
         let children = arguments.map { $0.makePointer() }
         let parameters = children.withUnsafeBufferPointer { g_variant_new_tuple($0.baseAddress, $0.count) }
         return BusValue(
-            owning: try LibraryFault.catching {
+            owning: try LibraryError.catching {
                 g_dbus_connection_call_sync(
                     object.pointer, name, path, interface, method, parameters, nil, UInt32(CS_CALL_NO_AUTO_START),
                     milliseconds ?? .max, milliseconds == nil ? cancellation.pointer : nil, $0)

@@ -28,7 +28,7 @@ final class BusWorker: Sendable {
 
     /// Runs `work` when its turn comes, and cancels it at the deadline or when the task is cancelled.
     ///
-    /// - Throws: The errors of `work`, with each ``LibraryFault`` translated by its meaning; `absent` if libsecret is
+    /// - Throws: The errors of `work`, with each ``LibraryError`` translated by its meaning; `absent` if libsecret is
     ///   missing; `timedOut`; `failed` if the task is cancelled.
     func perform<Output: Sendable>(
         within deadline: Duration, _ work: @escaping @Sendable (StoreCall, Cancellation) throws -> Output
@@ -84,7 +84,7 @@ extension CredentialStoreError {
     fileprivate init(_ error: any Error, deadline: Duration) {
         self =
             switch error {
-            case let fault as LibraryFault: fault.meaning(deadline: deadline)
+            case let fault as LibraryError: fault.meaning(deadline: deadline)
             case let error as CredentialStoreError: error
             default: .failed("\(error)")
             }

@@ -22,12 +22,12 @@ final class KeyringConnection {
         let bus = try BusConnection(address: address, cancellation: cancellation).object
         self.bus = bus
         service = LibraryObject(
-            owning: try LibraryFault.catching { csecret_service_open(bus.pointer, cancellation.pointer, $0) })
+            owning: try LibraryError.catching { csecret_service_open(bus.pointer, cancellation.pointer, $0) })
     }
 }
 
 /// One call's use of a ``KeyringConnection``. Its methods block: use it on a worker's thread only. They throw
-/// ``CredentialStoreError`` and ``LibraryFault``.
+/// ``CredentialStoreError`` and ``LibraryError``.
 ///
 /// <https://specifications.freedesktop.org/secret-service/latest/>
 struct KeyringSession {
@@ -193,7 +193,7 @@ struct KeyringSession {
         return (items.map(\.path), locked)
     }
 
-    /// - Throws: `absent` if there is no default collection, `locked`.
+    /// - Throws: `absent` if the keyring has no default collection, `locked`.
     private func defaultCollectionForNewItems() throws -> String {
         guard let collection = try defaultCollection() else {
             throw CredentialStoreError.absent(
@@ -230,7 +230,7 @@ struct KeyringSession {
     private func unlessGone<Output>(_ body: () throws -> Output) throws -> Output? {
         do {
             return try body()
-        } catch let fault as LibraryFault where fault.saysThereIsNoSuchObject {
+        } catch let fault as LibraryError where fault.saysThereIsNoSuchObject {
             return nil
         }
     }

@@ -20,7 +20,7 @@ enum SecretLibrary {
 }
 
 /// A GError as a value, and its meaning to the user.
-struct LibraryFault: Error, Hashable {
+struct LibraryError: Error, Hashable {
     /// The D-Bus name of an error that came over the bus.
     var name: String?
     /// GIO's number, if the error is GIO's own.
@@ -31,7 +31,7 @@ struct LibraryFault: Error, Hashable {
 
     /// Calls one C function that reports errors through a GError.
     ///
-    /// - Throws: ``LibraryFault``: the error that the function reported, or that it gave no result.
+    /// - Throws: ``LibraryError``: the error that the function reported, or that it gave no result.
     static func catching(
         isConnecting: Bool = false, _ call: (UnsafeMutablePointer<UnsafeMutablePointer<CSError>?>) -> OpaquePointer?
     ) throws -> OpaquePointer {
@@ -39,14 +39,14 @@ struct LibraryFault: Error, Hashable {
         let output = call(&error)
         guard let error else {
             if let output { return output }
-            throw LibraryFault(message: "the library gave neither a result nor a reason")
+            throw LibraryError(message: "the library gave neither a result nor a reason")
         }
         defer { g_error_free(error) }
         let name = g_dbus_error_get_remote_error(error)
         defer { g_free(name) }
         // "GDBus.Error:org.freedesktop.DBus.Error.AccessDenied: " means nothing to the user.
         _ = g_dbus_error_strip_remote_error(error)
-        throw LibraryFault(
+        throw LibraryError(
             name: name.map { String(cString: $0) },
             ioCode: error.pointee.domain == g_io_error_quark() ? Int(error.pointee.code) : nil,
             isConnecting: isConnecting, message: clean(error.pointee.message.map { String(cString: $0) } ?? ""))

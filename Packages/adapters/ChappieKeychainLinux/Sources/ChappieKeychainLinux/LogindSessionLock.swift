@@ -44,7 +44,7 @@ public struct LogindSessionLock: SessionLock {
             do {
                 let connection = try BusConnection(address: address, cancellation: cancellation)
                 return try Logind(connection: connection).lockState(sessionID: environment["XDG_SESSION_ID"])
-            } catch let fault as LibraryFault {
+            } catch let fault as LibraryError {
                 if fault.saysThereIsNoBus { return .noSession("there is no system bus") }
                 if fault.saysThereIsNoService { return .noSession("there is no login manager on the system bus") }
                 let words = "the login manager did not say whether the login session is locked (\(fault.message))"
@@ -59,7 +59,7 @@ public struct LogindSessionLock: SessionLock {
 }
 
 /// logind's objects, asked one after the other over one connection; elogind gives the same answers. The methods block:
-/// use them on a worker's thread only. They throw ``LibraryFault``.
+/// use them on a worker's thread only. They throw ``LibraryError``.
 private struct Logind {
     let connection: BusConnection
 
@@ -107,7 +107,7 @@ private struct Logind {
     }
 
     private func expected<Value>(_ value: Value?, from question: String) throws -> Value {
-        guard let value else { throw LibraryFault(message: "logind's answer to \(question) has another type") }
+        guard let value else { throw LibraryError(message: "logind's answer to \(question) has another type") }
         return value
     }
 
@@ -116,7 +116,7 @@ private struct Logind {
     private func unlessUnknown<Output>(_ question: () throws -> Output) throws -> Output? {
         do {
             return try question()
-        } catch let fault as LibraryFault {
+        } catch let fault as LibraryError {
             let absences = ["NoSuchSession", "NoSessionForPID", "NoSuchUser", "NoUserForPID"]
             let unknown = ["UnknownProperty", "UnknownInterface", "InvalidArgs"]
             guard

@@ -58,7 +58,7 @@ struct BusTests {
             (nil, nil, false, .failed("words")),
         ] as [(String?, Int?, Bool, CredentialStoreError)])
     func anErrorHasOneMeaning(name: String?, ioCode: Int?, isConnecting: Bool, meaning: CredentialStoreError) {
-        let fault = LibraryFault(
+        let fault = LibraryError(
             name: name.map { "org.freedesktop.\($0)" }, ioCode: ioCode, isConnecting: isConnecting, message: "words")
         #expect(fault.meaning(deadline: .seconds(5)) == meaning)
     }
@@ -69,8 +69,8 @@ struct BusTests {
         ("...", "no reason given"),
     ])
     func wordsFromOutsideBecomeOneLine(words: String, clean: String) {
-        #expect(LibraryFault.clean(words) == clean)
-        #expect(LibraryFault.clean(String(repeating: words + "x ", count: 1000)).count <= 300)
+        #expect(LibraryError.clean(words) == clean)
+        #expect(LibraryError.clean(String(repeating: words + "x ", count: 1000)).count <= 300)
     }
 
     @Test func aMissingLibraryIsASentence() async {

@@ -19,7 +19,7 @@ final class Descriptor: Sendable {
         _ = fcntl(number, F_SETFD, FD_CLOEXEC)
         _ = fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK)
         #if canImport(Darwin)
-            // Linux is told with each `send`.
+            // Linux has a flag for it, with each `send`.
             var on: CInt = 1
             setsockopt(number, SOL_SOCKET, SO_NOSIGPIPE, &on, socklen_t(MemoryLayout<CInt>.size))
         #endif
@@ -30,7 +30,7 @@ final class Descriptor: Sendable {
     /// Ends the connection for the peer too, even if a program that was started a moment ago has a copy of the socket.
     func shutDown(_ direction: CInt = CInt(SHUT_RDWR)) { _ = shutdown(number, direction) }
 
-    /// Sends without waiting and without SIGPIPE. The result is that of send(2).
+    /// Sends without waiting and without SIGPIPE. Returns as send(2) does.
     func send(_ bytes: UnsafeRawBufferPointer) -> Int {
         #if canImport(Darwin)
             Darwin.send(number, bytes.baseAddress, bytes.count, 0)

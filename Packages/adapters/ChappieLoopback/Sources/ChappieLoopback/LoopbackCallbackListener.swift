@@ -26,7 +26,7 @@ public struct LoopbackCallbackListener: CallbackListener {
     /// A listener with the limits above.
     public init() { self.init(limits: CallbackServer.Limits()) }
 
-    /// - Parameter address: The IPv4 address. Tests name one that the machine lacks.
+    /// - Parameter address: The IPv4 address. Tests name an address that the machine lacks.
     init(limits: CallbackServer.Limits, address: UInt32 = 0x7F00_0001) {
         self.limits = limits
         self.address = address

@@ -2,7 +2,7 @@
 @_spi(ChappieInternals) import ChappieProcess
 import Synchronization
 
-/// What carries messages to a server, and ends with it.
+/// Carries messages to a server, and ends with it.
 protocol MCPLink: AnyObject, Sendable {
     /// Sends the message after those before it; it does not wait. `false` if the server reads no more.
     func send(_ message: ChappieJSON) -> Bool
@@ -34,7 +34,7 @@ final class MCPConnection: Sendable {
     private let limits: MCPSession.Limits
     private let state: Mutex<State>
     private let link = Mutex<(any MCPLink)?>(nil)
-    /// Whether the server tells of changes of its list; otherwise it is asked for in every turn.
+    /// Whether the server announces changes of its list; otherwise it is asked for in every turn.
     private let hearsOfChanges: Bool
     /// Fulfilled when the program has ended.
     let hasEnded = Promise<Void>()

@@ -70,7 +70,7 @@ final class MCPHTTPLink: MCPLink {
         queue.finish()
         for exchange in exchanges { exchange.cancel() }
         guard session != nil else { return receive(.ended("it has been closed")) }
-        // The server may forget the session; nobody waits longer than for a program.
+        // The server may forget the session; the wait is as long as for a program.
         var request = request(nil)
         request.method = .delete
         request.deadlines = deadlines(patience)
@@ -193,7 +193,7 @@ final class MCPHTTPLink: MCPLink {
                         code: .protocolViolation, reason: "it sent a message of more than \(limit) bytes")
                 }
                 for message in found where deliver(message, id, isHandshake: isHandshake) { isAnswered = true }
-                // The rest is nobody's: some servers keep the stream open.
+                // The rest has no reader: some servers keep the stream open.
                 if isAnswered { break }
             }
         } else if !isWell {

@@ -13,7 +13,7 @@ import ChappieAuth
         case send(ChappieJSON)
         /// Carry this call out, and give what came of it to ``finish(_:with:)``.
         case call(Call)
-        /// Nobody waits for the call with this id any more.
+        /// The client does not wait for the call with this id any more.
         case cancel(ChappieJSON)
     }
 
@@ -21,9 +21,9 @@ import ChappieAuth
     public struct Call: Sendable, Hashable {
         /// The client's, a string or a number.
         public let id: ChappieJSON
-        /// The tool's name; it is one of the server's.
+        /// The tool's name, which the server has listed.
         public let tool: String
-        /// What the client gives it, unchecked.
+        /// The client's arguments, unchecked.
         public let arguments: ChappieJSON
     }
 
@@ -50,7 +50,7 @@ import ChappieAuth
     public mutating func received(_ line: [UInt8]) -> [Action] {
         if line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) { return [] }
         guard let message = try? ChappieJSON(parsing: line), message["jsonrpc"]?.string == "2.0" else {
-            return [Self.error(nil, -32700, "That is no message of the protocol.")]
+            return [Self.error(nil, -32700, "That is not a message of the protocol.")]
         }
         guard let method = message["method"]?.string else { return [] }
         let parameters = message["params"] ?? [:]
@@ -154,9 +154,9 @@ import ChappieAuth
 
 /// Why a call failed, in a sentence for the client's model.
 @_spi(ChappieInternals) public struct MCPCallFailure: Error, Sendable, Hashable {
-    /// What happened, and what to do next.
+    /// The failure, and the next step of the reader.
     public let sentence: String
 
-    /// A failure that this sentence tells.
+    /// A failure with this sentence.
     public init(_ sentence: String) { self.sentence = sentence }
 }

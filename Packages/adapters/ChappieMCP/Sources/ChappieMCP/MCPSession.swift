@@ -183,7 +183,7 @@ struct MCPSession {
 
     private static var clientInfo: ChappieJSON { ["name": "chappie", "version": .string(ChappieVersion.current)] }
 
-    /// What each request says since there is no handshake.
+    /// The members that each request has instead of a handshake.
     private static var statement: ChappieJSON {
         [
             "io.modelcontextprotocol/protocolVersion": .string(statelessVersion),

@@ -39,7 +39,7 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
         public var connectTimeout: Duration
         /// How long a statement may take, including the wait for other transactions, and how long the server may be
         /// silent while data travels; and how long the store asks for the outcome of an append whose connection broke
-        /// at its end, where the last attempt may take longer. More than 24 days mean no limit, and then the store asks
+        /// at its end, and the last attempt may take longer. More than 24 days mean no limit, and then the store asks
         /// for 30 s. Default 30 s.
         public var statementTimeout: Duration
         /// The largest sum of the bytes of all bodies of one tenant's records; an append that would pass it is refused.
@@ -116,7 +116,7 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
     ) async throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
         var records: [ChappieThreadRecord] = []
         var next = max(position, 0)
-        // Records of other calls may follow meanwhile; those that are there stay.
+        // Records of other calls may follow meanwhile; records that are there stay.
         var end: Int?
         repeat {
             let page = try await page(of: thread, from: next)

@@ -75,7 +75,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     /// Threads of one user of one app, also without a runtime.
     ///
     /// The folder is `$XDG_STATE_HOME/chappie/threads/SERVICE/DIGEST` (without that variable: `~/.local/state/chappie/…`);
-    /// the digest is one of the whole slot. No other app and no other user of the app has it. On Apple's platforms it is
+    /// the digest is the whole slot's. No other app and no other user of the app has it. On Apple's platforms it is
     /// `PROGRAM/Chappie/threads/SERVICE/DIGEST` in Application Support.
     ///
     /// - Parameters:
@@ -134,7 +134,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     }
 
     /// The store in a former folder of the owner, or in a copy of the owner's, to read it. Its key is the owner's, or is
-    /// where all programs once kept theirs.
+    /// in the slot that all programs once shared.
     @_spi(ChappieInternals) public static func former(
         in directory: String, owner: CredentialSlot, storagePolicy: ChappieFileThreadStoreStoragePolicy,
         keys: any CredentialStore

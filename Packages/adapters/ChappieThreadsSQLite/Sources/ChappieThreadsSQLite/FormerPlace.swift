@@ -12,8 +12,8 @@ import ChappieRuntime
 
 /// Moves a database out of a folder that several programs once shared.
 ///
-/// The log is emptied into the database, and that file is renamed: a process that is killed leaves it whole in one of
-/// the two places, and the next one goes on. Nothing is moved while another process has the database open.
+/// The log is emptied into the database, and that file is renamed: a process that is killed leaves it whole in
+/// either place, and the next process goes on. Nothing is moved while another process has the database open.
 @_spi(ChappieInternals) public enum FormerPlace {
     /// The result for the former folder.
     public enum Outcome: Sendable, Equatable {

@@ -18,12 +18,12 @@ extension ChappieFileThreadStore {
     /// there is replaced once the new one is on the disk. If the store is on the file system of a network, other processes
     /// can read meanwhile, but not write.
     ///
-    /// The key is sealed with scrypt and AES-256-GCM: the file without the passphrase tells as much as the store's own
-    /// without the keyring. With `fileProtection: .none` there is no key, and the file is plain text.
+    /// The key is sealed with scrypt and AES-256-GCM: the file without the passphrase reveals as much as the store's own
+    /// without the keyring. With `fileProtection: .none` the file has no key and is plain text.
     ///
     /// - Parameters:
     ///   - path: the file.
-    ///   - passphrase: 1 byte or more. Whoever restores needs it.
+    ///   - passphrase: 1 byte or more. Restoring needs it.
     /// - Throws: ``ChappieThreadStoreError``; `unavailable` if nothing is stored yet.
     public func backup(to path: String, passphrase: Secret) async throws(ChappieThreadStoreError) {
         var tries = 3
@@ -148,9 +148,9 @@ extension ChappieFileThreadStore {
         do throws(StoreError) {
             versions = try file.rows("SELECT version, key FROM backup") { ($0.integer(0), $0.bytes(1)) }
         } catch .damaged {
-            throw .damaged(thread: nil, "\(path) is no backup of threads")
+            throw .damaged(thread: nil, "\(path) is not a backup of threads")
         }
-        guard let backup = versions.first else { throw .damaged(thread: nil, "\(path) is no backup of threads") }
+        guard let backup = versions.first else { throw .damaged(thread: nil, "\(path) is not a backup of threads") }
         guard backup.version == 1 else { throw .tooNew(found: backup.version, known: 1) }
         let id = try file.text("SELECT id FROM store")
         let secret =
@@ -196,7 +196,7 @@ private func moveDurably(_ path: String, to name: String) -> Bool {
     return true
 }
 
-/// What ``ChappieFileThreadStore/restore(from:passphrase:)`` did.
+/// The result of ``ChappieFileThreadStore/restore(from:passphrase:)``.
 public struct ChappieRestoredThreads: Sendable, Hashable {
     /// The ids of the threads, by what happened to them.
     public var threads: [ChappieThreadUpdate: [String]] = [:]

@@ -113,7 +113,7 @@ final class ThreadDatabase {
         }
     }
 
-    /// A write-ahead log on a disk of this machine, a rollback journal where the log can't work. A log that an earlier
+    /// A write-ahead log on a disk of this machine, a rollback journal if the log can't work. A log that an earlier
     /// version, or another machine's own disk, has begun is ended first.
     private static func chooseJournal(of database: Database, on fileSystem: ThreadFileSystem) throws(StoreError) {
         var journal = try database.text("PRAGMA journal_mode")
@@ -121,7 +121,7 @@ final class ThreadDatabase {
             if journal == "wal" { journal = try database.text("PRAGMA journal_mode = DELETE") }
             guard journal == "delete" else {
                 throw .unavailable(
-                    "their folder is on a network, and the journal of the database can't be changed to one that works there"
+                    "their folder is on a network, and the database can't change to a journal that works there"
                 )
             }
             try database.run("PRAGMA locking_mode = NORMAL")
@@ -200,7 +200,7 @@ final class ThreadDatabase {
 
     // MARK: Room
 
-    /// Runs `body`, of which damage is no failure.
+    /// Runs `body`, and ignores its failure if the database is damaged.
     func unlessDamaged(_ body: () throws(StoreError) -> Void) throws(StoreError) {
         do throws(StoreError) {
             try body()

@@ -18,7 +18,7 @@ import ChappieRuntime
 @_spi(ChappieInternals) public enum ThreadFileSystem: Sendable, Hashable {
     /// A disk of this machine.
     case local
-    /// A file system of a network, or one that another machine or a program serves.
+    /// A network, another machine or a program serves the file system.
     case shared
 
     /// The file system with this number (https://man7.org/linux/man-pages/man2/statfs.2.html).

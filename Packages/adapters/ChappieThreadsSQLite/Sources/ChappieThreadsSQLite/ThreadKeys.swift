@@ -39,7 +39,7 @@ struct ThreadKeys: Sendable {
             return former
         }
         guard let secret else {
-            throw .wrongKey("their key, \(slot.account), is no longer where credentials are stored")
+            throw .wrongKey("their key, \(slot.account), is not in the credential store any more")
         }
         return secret
     }

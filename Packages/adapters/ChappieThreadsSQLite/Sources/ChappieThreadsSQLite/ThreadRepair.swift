@@ -104,7 +104,7 @@ extension ThreadDatabase {
         }
     }
 
-    /// Writes the words of a few records into the index; those of damaged ones stay out of it.
+    /// Writes the words of a few records into the index, and leaves damaged records out.
     ///
     /// - Parameter start: The id to begin at; 0 at first.
     /// - Returns: The id at which to continue; `nil` at the end.

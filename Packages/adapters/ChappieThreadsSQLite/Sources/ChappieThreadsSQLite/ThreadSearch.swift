@@ -22,7 +22,7 @@ struct ThreadWordList {
         self.bytes = bytes
     }
 
-    /// Whether the list in `bytes` has this word, or one that begins with it.
+    /// Whether the list in `bytes` has this word, or a word with this beginning.
     static func has(_ word: [UInt8], asBeginning: Bool, in bytes: [UInt8]) -> Bool {
         bytes.withUnsafeBufferPointer { bytes in
             word.withUnsafeBufferPointer { word in has(word, asBeginning, bytes) }

@@ -8,7 +8,7 @@ import ChappieRuntime
 struct ThreadsOwner: Sendable, Hashable {
     /// The slot of the owner's credential.
     let slot: CredentialSlot
-    /// Whether the key may still be where all programs once kept theirs.
+    /// Whether the key may still be in the slot that all programs once shared.
     let hasFormerKeys: Bool
     /// A SHA-256 digest of the slot, in hexadecimal: an account may be an e-mail address.
     private let digest: String
@@ -50,14 +50,14 @@ struct ThreadsOwner: Sendable, Hashable {
     }
 }
 
-/// Where a file thread store keeps its threads: a folder, and the owner if the folder follows from one.
+/// The place of a file thread store: a folder, and the owner if the folder follows from an owner.
 struct ThreadPlace {
     let folder: Result<ThreadFolder, StoreError>
     let owner: ThreadsOwner?
     /// Whether the program chose the folder or the owner, and not its first runtime.
     let isNamed: Bool
 
-    /// - Parameter owner: `nil` if the keys are where all programs keep those of named folders.
+    /// - Parameter owner: `nil` if the keys are in the slot that all programs share for named folders.
     init(directory: String, on fileSystem: ThreadFileSystem? = nil, owner: ThreadsOwner? = nil) {
         self.owner = owner
         isNamed = true

@@ -183,7 +183,7 @@ struct BackupTests {
         await refusal("locked", saying: "not the passphrase") {
             _ = try await store.restore(from: file, passphrase: Secret("battery staple"))
         }
-        await refusal("damaged", saying: "no backup") {
+        await refusal("damaged", saying: "not a backup") {
             _ = try await store.restore(from: place.database, passphrase: phrase)
         }
         try Files.write(Array("text".utf8), to: file)

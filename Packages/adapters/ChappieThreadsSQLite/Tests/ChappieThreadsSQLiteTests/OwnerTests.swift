@@ -89,7 +89,7 @@ struct OwnerTests {
         #expect(again == .nothing)
         try await next.say(["third"], in: "one", from: 2)
         #expect(try await next.words(of: "one") == ["first", "second", "third"])
-        await refusal("wrongKey", saying: "no longer") {
+        await refusal("wrongKey", saying: "not in the credential store any more") {
             let plain = ChappieFileThreadStore(directory: next.directory, keys: place.keys)
             _ = try await plain.summaries()
         }

@@ -244,7 +244,7 @@ struct ProtectionTests {
         try await place.store().prepare()
         try await place.store().prepare()
         place.keys[try await place.slot] = nil
-        await refusal("wrongKey", saying: "no longer where credentials are stored") {
+        await refusal("wrongKey", saying: "is not in the credential store any more") {
             try await place.store().prepare()
         }
     }

@@ -52,7 +52,7 @@ struct SessionSettings: Sendable {
 #if !canImport(Security)
     // FoundationNetworking sits on libcurl and hides what the policy needs of it. CONTRIBUTING.md has the measurements.
     extension SessionSettings {
-        /// libcurl repeats a request if a kept connection turns out to be dead, and there is no way to forbid it.
+        /// libcurl repeats a request if a kept connection turns out to be dead, and no option forbids it.
         static let keepsConnections = false
 
         private static func isCertificate(_ data: Data) -> Bool { !data.isEmpty }

@@ -14,7 +14,7 @@ import HTTPTypes
 /// for try await bytes in response.body { print(bytes.count) }
 /// ```
 ///
-/// It keeps the rules of the port: origins, redirects, deadlines, back-pressure and cancellation are those of
+/// It keeps the rules of the port: origins, redirects, deadlines, back-pressure and cancellation are as with
 /// `CurlHTTPTransport`. There are no cookies, no cache and no stored credentials. `URLSession` sets these limits:
 ///
 /// - It adds header fields of its own: `accept`, `accept-language`, `accept-encoding: identity` and, if the request has
@@ -26,7 +26,7 @@ import HTTPTypes
 /// - It sends no body with GET. Its SDK has no zstd: a body with the coding `.zstd` travels plain.
 /// - It repeats a request without a body if a kept connection turns out to be dead (Apple's QA1941). It repeats no POST.
 /// - ``ChappieNetworkPolicy/Proxy/environment`` means the proxy variables if there are some, and the system's settings
-///   otherwise. A list of exclusions has names only. There is no proxy for `socks4`.
+///   otherwise. A list of exclusions has names only. A proxy for `socks4` is not supported.
 ///
 /// On Linux it runs over FoundationNetworking, for tests: CONTRIBUTING.md says what that lacks. Programs on Linux use
 /// `CurlHTTPTransport`.

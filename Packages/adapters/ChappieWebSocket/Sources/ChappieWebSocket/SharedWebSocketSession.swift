@@ -173,7 +173,7 @@ final class SessionWebSocketConnection: WebSocketConnection {
 }
 
 extension WebSocketHandshake.Answer {
-    /// What a transport returns for it.
+    /// The transport's result for it.
     func opening(of shared: SharedWebSocketSession) -> WebSocketOpening {
         switch self {
         case .opened(let fields, _): .opened(SessionWebSocketConnection(shared), headerFields: fields)

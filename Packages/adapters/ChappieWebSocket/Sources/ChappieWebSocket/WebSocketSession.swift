@@ -320,7 +320,7 @@ struct WebSocketSession {
 
     /// Queues `message`.
     ///
-    /// - Returns: The argument for ``isWritten(_:at:)``; `nil` if there is no room for the message yet. Fails with the
+    /// - Returns: The argument for ``isWritten(_:at:)``; `nil` if the message has no room yet. Fails with the
     ///   connection's end, and for a message over the limit, of which no part goes out.
     mutating func send(_ message: WebSocketMessage) -> Result<Int, any Error>? {
         guard isOpen else {

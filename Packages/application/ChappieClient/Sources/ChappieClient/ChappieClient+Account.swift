@@ -7,7 +7,7 @@ extension ChappieClient {
 
     /// How much of the account's limits is used. A 429 is tried again as the configuration's backoff policy says.
     ///
-    /// - Throws: ``ChappieClientError``: ``ChappieClientError/usageNotReported(_:)`` if the backend does not tell them,
+    /// - Throws: ``ChappieClientError``: ``ChappieClientError/usageNotReported(_:)`` if the backend does not report them,
     ///   and nothing is sent then; `CancellationError`.
     public func usageLimits() async throws -> ChappieUsageLimitSnapshot {
         let profile = configuration.endpoints.profile

@@ -152,7 +152,8 @@ public actor ChappieClient: ChappieConversation {
         return all
     }
 
-    /// The tools of the next turn. The user is told once of a provider that fails, and the turn goes without its tools.
+    /// The tools of the next turn. If a provider fails, the user gets one notice and the turn does without its
+    /// tools.
     private func toolsOfTurn(_ emit: (@Sendable (ChappieStreamEvent) -> Void)?) async throws -> [ChappieHostTool] {
         // Side by side: a provider may take its time.
         let listings = toolProviders.map { provider in Task { try await provider.tools() } }

@@ -212,26 +212,26 @@ import Testing
 
     // MARK: Disconnecting and signing out
 
-    /// The moments at which a connection is retired.
-    enum Moment: CaseIterable { case opening, answering, kept }
+    /// The stages in which a connection is retired.
+    enum Stage: CaseIterable { case opening, answering, kept }
 
-    @Test(arguments: Moment.allCases, [false, true]) @MainActor
-    func aRetiredConnectionEndsWithItsTurn(moment: Moment, isSignOut: Bool) async throws {
+    @Test(arguments: Stage.allCases, [false, true]) @MainActor
+    func aRetiredConnectionEndsWithItsTurn(stage: Stage, isSignOut: Bool) async throws {
         let gate = ScriptedGate()
         let held = Reply(steps: [
             .events(Array(answering("Hello").prefix(2))), .wait(gate), .events(Array(answering("Hello").suffix(2))),
         ])
         let harness = ClientHarness(
-            .webSocket, [moment == .answering ? held : .answer("Hello"), .answer("again", id: "resp_2")],
-            others: [.response()], handshake: moment == .opening ? gate : nil)
+            .webSocket, [stage == .answering ? held : .answer("Hello"), .answer("again", id: "resp_2")],
+            others: [.response()], handshake: stage == .opening ? gate : nil)
         let asking = Task { await harness.ask() }
-        if moment == .kept { _ = await asking.value } else { await gate.reached() }
+        if stage == .kept { _ = await asking.value } else { await gate.reached() }
         if isSignOut {
             try await ChappieAuthSession(credentials: harness.credentials).signOutAndRevoke()
         } else {
             await harness.client.disconnect()
         }
-        if moment == .answering { #expect(harness.webSocket.peers[0].sentClosure == nil) }
+        if stage == .answering { #expect(harness.webSocket.peers[0].sentClosure == nil) }
         gate.open()
         let seen = await asking.value
         #expect(seen.text == "Hello" && seen.events == [.connected(.webSocket)])

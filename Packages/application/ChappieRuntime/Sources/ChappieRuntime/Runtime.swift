@@ -45,8 +45,8 @@ public actor ChappieRuntime: ChappieConversation {
     ///
     /// - Parameters:
     ///   - client: asks, for this runtime alone.
-    ///   - store: keeps the threads. A store without a place of its own takes one that only this client's app and user
-    ///     have.
+    ///   - store: keeps the threads. A store without a place of its own takes the place of this client's app and user
+    ///     alone.
     ///   - clock: for the dates of records.
     ///   - entropy: for ids.
     public init(

@@ -10,7 +10,7 @@ import ChappieCore
 public struct ChappieThreadWords: Sendable, Hashable {
     /// The words in order, doubled ones included; a word longer than 64 bytes is cut into pieces.
     public let words: [String]
-    /// Those of a query's words that must follow one another.
+    /// The words of a query that must follow one another.
     public private(set) var phrases: [[String]] = []
     /// Whether the last word of a query may be the beginning of a word.
     public private(set) var endsWithBeginning = true

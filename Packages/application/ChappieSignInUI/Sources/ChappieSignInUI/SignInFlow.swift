@@ -75,7 +75,7 @@ struct SignInFlow: Sendable {
     /// Whether the user was signed in at the beginning. Then the sign-in changes the account, and does not end just
     /// because the user is signed in.
     private var wasSignedIn = false
-    /// Whether the sign-in renews one that has run out.
+    /// Whether the sign-in renews a sign-in that has run out.
     private var isRenewal = false
     /// The user's decision about the plan, as the session knows it now.
     var planUse: ChappiePlanUse?

@@ -12,7 +12,7 @@ public struct ChappieSignInState: Sendable, Hashable {
     public var isInProgress = false
     /// Whether the sheet with the steps is shown. It stays for the sentence about a sign-in that failed.
     public var isSheetPresented = false
-    /// The steps of the sheet, in order: three, or two if there is no code to enter.
+    /// The steps of the sheet, in order: three, or two without a code to enter.
     public var steps: [ChappieSignInStep] = []
     /// The page and its code, while they wait for approval. A page that needs no code has an empty one.
     public var deviceCode: ChappieDeviceCode?

@@ -54,7 +54,7 @@ public struct ChappieSignInTexts: Sendable, Hashable {
         "You are signed in, but this app may not use your ChatGPT plan.", "Sign in once more and allow plan use.")
     /// Shown near the program's input while the user's plan pays.
     public var usingPlan = "Using ChatGPT plan"
-    /// The title of the link beside ``usingPlan``, which opens the page where usage is managed.
+    /// The title of the link beside ``usingPlan``, which opens the page that manages the usage.
     public var manageUsage = "Manage usage"
 
     /// The English texts.
@@ -67,7 +67,7 @@ public struct ChappieSignInTexts: Sendable, Hashable {
         self = .continueInBrowser
     }
 
-    /// The English texts for "Continue with ChatGPT": the browser comes back by itself, and there is no code.
+    /// The English texts for "Continue with ChatGPT": the browser comes back by itself, without a code.
     public static let continueInBrowser: ChappieSignInTexts = {
         var texts = ChappieSignInTexts()
         texts.signIn = "Continue with ChatGPT"

@@ -270,24 +270,24 @@ import Testing
         }
     }
 
-    enum Moment: CaseIterable { case askingPermission, requestingCode, copying, waiting, saving }
+    enum Stage: CaseIterable { case askingPermission, requestingCode, copying, waiting, saving }
 
-    @Test(arguments: Moment.allCases)
-    func cancellingLeavesNothingRunning(_ moment: Moment) async {
+    @Test(arguments: Stage.allCases)
+    func cancellingLeavesNothingRunning(_ stage: Stage) async {
         let gate = ScriptedGate()
         let it = Stand()
         let slow = Slow(gate: gate)
-        if moment == .requestingCode {
+        if stage == .requestingCode {
             it.play(Self.usercode, ScriptedHTTPAnswer(beforeHead: [.wait(until: gate)], body: []))
         }
-        if moment == .saving {
+        if stage == .saving {
             it.play(Self.poll, Self.approved)
             it.store.wait(at: gate, before: .save)
         }
         let model = it.model(
-            notifier: moment == .askingPermission ? slow : nil, clipboard: moment == .copying ? slow : nil)
+            notifier: stage == .askingPermission ? slow : nil, clipboard: stage == .copying ? slow : nil)
         model.signIn()
-        if moment == .waiting {
+        if stage == .waiting {
             await it.clock.waitForSleepers(count: 2)
         } else {
             await gate.reached()

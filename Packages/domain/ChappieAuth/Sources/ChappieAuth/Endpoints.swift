@@ -170,7 +170,7 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
         public var responses = "/codex/responses"
         /// Lists the models.
         public var models = "/codex/models"
-        /// Returns the usage limits; `nil` if the backend does not tell them.
+        /// Returns the usage limits; `nil` if the backend does not report them.
         public var usage: String? = "/wham/usage"
 
         /// The default paths.
@@ -237,7 +237,7 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
     public var responsesURL: URL { Self.url(backend, paths.responses) }
     /// The address of the list of models.
     public var modelsURL: URL { Self.url(backend, paths.models) }
-    /// The address of the usage limits; `nil` if the backend does not tell them.
+    /// The address of the usage limits; `nil` if the backend does not report them.
     public var usageURL: URL? { paths.usage.map { Self.url(backend, $0) } }
 
     static func url(_ base: URL, _ path: String) -> URL {
@@ -310,7 +310,7 @@ public struct ChappieErrorTable: Sendable, Hashable, Codable {
         case appNotEnabled
         /// Plan use can't be checked or routed just now. The sign-in is valid, and a later attempt may succeed.
         case planUnavailable
-        /// The service can't tell whose request it is. A new sign-in is not known to help.
+        /// The service can't attribute the request to a user. A new sign-in is not known to help.
         case planUserUnknown
         /// The request has a member, a tool or an input that may not be used on the plan.
         case capabilityUnsupported

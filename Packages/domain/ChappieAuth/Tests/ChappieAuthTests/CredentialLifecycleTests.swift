@@ -10,7 +10,7 @@ import Testing
     typealias Input = CredentialLifecycle.Input
 
     /// The life of a credential, input by input.
-    struct Story {
+    struct Trace {
         var lifecycle = CredentialLifecycle()
         var elapsed = Duration.zero
 
@@ -25,33 +25,33 @@ import Testing
         }
 
         /// Signed in with the first credential, which ends after `seconds`.
-        static func signedIn(endingIn seconds: TimeInterval = 7200) -> Story {
-            var story = Story()
-            story.on(.asked(.account, 100), "read")
-            story.on(.storeRead(stored(1, endingIn: seconds)), "answer 100 rt_1")
-            return story
+        static func signedIn(endingIn seconds: TimeInterval = 7200) -> Trace {
+            var trace = Trace()
+            trace.on(.asked(.account, 100), "read")
+            trace.on(.storeRead(stored(1, endingIn: seconds)), "answer 100 rt_1")
+            return trace
         }
 
         /// Job 2 has read the store for a renewal that waiter 1 needs.
-        static func reading(_ need: CredentialLifecycle.Need = .token, endingIn seconds: TimeInterval = -1) -> Story {
-            var story = signedIn(endingIn: seconds)
-            story.on(.asked(need, 1), "lock 2")
-            story.on(.lockAnswered(2, nil), "read")
-            return story
+        static func reading(_ need: CredentialLifecycle.Need = .token, endingIn seconds: TimeInterval = -1) -> Trace {
+            var trace = signedIn(endingIn: seconds)
+            trace.on(.asked(need, 1), "lock 2")
+            trace.on(.lockAnswered(2, nil), "read")
+            return trace
         }
 
         /// Job 2 has asked the store whether it can save.
-        static func preparing() -> Story {
-            var story = reading()
-            story.on(.storeRead(stored(1, endingIn: -1)), "prepare")
-            return story
+        static func preparing() -> Trace {
+            var trace = reading()
+            trace.on(.storeRead(stored(1, endingIn: -1)), "prepare")
+            return trace
         }
 
         /// Job 2 has asked the server with the first refresh token, for waiter 1.
-        static func asking() -> Story {
-            var story = preparing()
-            story.on(.storePrepared(nil), "refresh 2 rt_1")
-            return story
+        static func asking() -> Trace {
+            var trace = preparing()
+            trace.on(.storePrepared(nil), "refresh 2 rt_1")
+            return trace
         }
     }
 
@@ -63,44 +63,44 @@ import Testing
     // MARK: Loading
 
     @Test func allWhoAskShareOneRead() {
-        var story = Story()
-        story.on(.asked(.account, 1), "read")
-        story.on(.asked(.token, 2))
-        story.on(.storeRead(stored(1)), "answer 1 rt_1", "answer 2 rt_1")
-        story.on(.asked(.token, 3), "answer 3 rt_1")
-        #expect(story.lifecycle.snapshot.status == .signedIn(credential(1).info, expiresAt: credential(1).expiresAt))
+        var trace = Trace()
+        trace.on(.asked(.account, 1), "read")
+        trace.on(.asked(.token, 2))
+        trace.on(.storeRead(stored(1)), "answer 1 rt_1", "answer 2 rt_1")
+        trace.on(.asked(.token, 3), "answer 3 rt_1")
+        #expect(trace.lifecycle.snapshot.status == .signedIn(credential(1).info, expiresAt: credential(1).expiresAt))
     }
 
     @Test func aSlotThatIsEmptyOrCanNotBeReadIsReadAgainForTheNextCaller() {
-        var story = Story()
-        story.on(.asked(.account, 1), "read")
-        story.on(nothing, "answer 1 missing")
-        #expect(story.lifecycle.snapshot.status == .signedOut)
-        story.on(.asked(.account, 2), "read")
-        story.on(.storeRead(.failure(locked)), "answer 2 store")
-        #expect(story.lifecycle.snapshot.status == .unavailable(locked))
-        story.on(.asked(.account, 3), "read")
-        story.on(.storeRead(stored(1)), "answer 3 rt_1")
+        var trace = Trace()
+        trace.on(.asked(.account, 1), "read")
+        trace.on(nothing, "answer 1 missing")
+        #expect(trace.lifecycle.snapshot.status == .signedOut)
+        trace.on(.asked(.account, 2), "read")
+        trace.on(.storeRead(.failure(locked)), "answer 2 store")
+        #expect(trace.lifecycle.snapshot.status == .unavailable(locked))
+        trace.on(.asked(.account, 3), "read")
+        trace.on(.storeRead(stored(1)), "answer 3 rt_1")
     }
 
     @Test func aRefreshWithoutASignInIsRejectedAndPoisonsNothing() {
-        var story = Story()
-        story.on(.asked(.refresh, 1), "read")
-        story.on(nothing, "answer 1 rejected")
-        #expect(story.lifecycle.snapshot.status == .reauthenticationRequired(.missingRefreshToken))
-        story.on(.asked(.token, 2), "read")
-        story.on(nothing, "answer 2 missing")
-        #expect(story.lifecycle.snapshot.status == .signedOut)
+        var trace = Trace()
+        trace.on(.asked(.refresh, 1), "read")
+        trace.on(nothing, "answer 1 rejected")
+        #expect(trace.lifecycle.snapshot.status == .reauthenticationRequired(.missingRefreshToken))
+        trace.on(.asked(.token, 2), "read")
+        trace.on(nothing, "answer 2 missing")
+        #expect(trace.lifecycle.snapshot.status == .signedOut)
     }
 
     // MARK: Renewal
 
     @Test func newTokensAreSavedBeforeTheyAreUsed() {
-        var story = Story.asking()
-        story.on(.asked(.token, 3))
-        story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
-        story.on(.asked(.token, 4))
-        story.on(.storeChanged(nil), "answer 1 rt_2 new", "answer 3 rt_2 new", "answer 4 rt_2 new", "unlock 2")
+        var trace = Trace.asking()
+        trace.on(.asked(.token, 3))
+        trace.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+        trace.on(.asked(.token, 4))
+        trace.on(.storeChanged(nil), "answer 1 rt_2 new", "answer 3 rt_2 new", "answer 4 rt_2 new", "unlock 2")
     }
 
     /// Another process has changed the slot before the lock was free.
@@ -109,48 +109,48 @@ import Testing
         (1, -1, ["prepare", "refresh 2 rt_1"]),
     ])
     func tokensThatAnotherProcessRenewedSpareTheServer(_ serial: Int, _ end: TimeInterval, _ expected: [String]) {
-        var story = Story.reading()
-        var actions = story.actions(.storeRead(stored(serial, endingIn: end)))
-        if actions == ["prepare"] { actions += story.actions(.storePrepared(nil)) }
+        var trace = Trace.reading()
+        var actions = trace.actions(.storeRead(stored(serial, endingIn: end)))
+        if actions == ["prepare"] { actions += trace.actions(.storePrepared(nil)) }
         #expect(actions == expected)
     }
 
     @Test func aStoreThatCanNotSaveIsFoundOutBeforeTheRefreshTokenIsUsedUp() {
-        var story = Story.preparing()
-        story.on(.asked(.token, 3))
-        story.on(.storePrepared(.failed("full")), "answer 1 store", "answer 3 store", "unlock 2")
+        var trace = Trace.preparing()
+        trace.on(.asked(.token, 3))
+        trace.on(.storePrepared(.failed("full")), "answer 1 store", "answer 3 store", "unlock 2")
         // It is asked again for the next request.
-        story.on(.asked(.token, 4), "lock 3")
-        story.on(.lockAnswered(3, nil), "read")
-        story.on(.storeRead(stored(1, endingIn: -1)), "prepare")
-        story.on(.storePrepared(nil), "refresh 3 rt_1")
+        trace.on(.asked(.token, 4), "lock 3")
+        trace.on(.lockAnswered(3, nil), "read")
+        trace.on(.storeRead(stored(1, endingIn: -1)), "prepare")
+        trace.on(.storePrepared(nil), "refresh 3 rt_1")
     }
 
     @Test func aSignOutWhileTheStoreIsAskedWhetherItCanSaveWins() {
-        var story = Story.preparing()
-        story.on(.signedOut(revoking: true, 9))
-        story.on(.settlingAsked(8))
-        story.on(.storePrepared(nil), "answer 1 missing", "read")
-        story.on(.storeRead(stored(1, endingIn: -1)), "delete")
-        story.on(.storeChanged(nil), "forget tombstone", "signed out 9 [rt_1]", "unlock 2")
+        var trace = Trace.preparing()
+        trace.on(.signedOut(revoking: true, 9))
+        trace.on(.settlingAsked(8))
+        trace.on(.storePrepared(nil), "answer 1 missing", "read")
+        trace.on(.storeRead(stored(1, endingIn: -1)), "delete")
+        trace.on(.storeChanged(nil), "forget tombstone", "signed out 9 [rt_1]", "unlock 2")
     }
 
     @Test(arguments: [("account-2", "user-1"), ("account-1", "user-2")])
     func anotherAccountInTheSlotIsAPermanentMismatch(_ account: String, _ user: String) {
         let other = CredentialLifecycle.Stored(credential: credential(9, account: account, user: user))
-        var story = Story.reading()
-        story.on(.storeRead(.success(other)), "answer 1 rejected", "unlock 2")
-        story.on(.asked(.token, 2), "answer 2 rejected")
-        guard case .reauthenticationRequired(.reauthenticationRequired(let reason)) = story.lifecycle.snapshot.status
+        var trace = Trace.reading()
+        trace.on(.storeRead(.success(other)), "answer 1 rejected", "unlock 2")
+        trace.on(.asked(.token, 2), "answer 2 rejected")
+        guard case .reauthenticationRequired(.reauthenticationRequired(let reason)) = trace.lifecycle.snapshot.status
         else { return #expect(Bool(false)) }
         #expect(reason.contains("another account"))
     }
 
     @Test func aSlotThatAnotherProcessEmptiedIsSignedOut() {
-        var story = Story.reading()
-        story.on(nothing, "answer 1 missing", "unlock 2")
-        story.on(.asked(.token, 2), "read")
-        story.on(.storeRead(stored(2)), "answer 2 rt_2")
+        var trace = Trace.reading()
+        trace.on(nothing, "answer 1 missing", "unlock 2")
+        trace.on(.asked(.token, 2), "read")
+        trace.on(.storeRead(stored(2)), "answer 2 rt_2")
     }
 
     @Test func anEarlyRenewalThatFailsSoftlyLeavesTheOldTokenInUse() {
@@ -163,14 +163,14 @@ import Testing
                 .tokensRefreshed(2, .failure(soft)),
             ],
         ] {
-            var story = Story.signedIn(endingIn: 200)
-            story.on(.asked(.token, 1), "patience 1", "lock 2")
-            #expect(path.flatMap { story.actions($0) }.contains("answer 1 rt_1"))
-            story.on(.asked(.token, 2), "answer 2 rt_1")
-            story.elapsed = .seconds(31)
-            story.on(.asked(.token, 3), "patience 3", "lock 3")
-            story.on(.patienceEnded(3), "answer 3 rt_1")
-            story.on(.patienceEnded(3))
+            var trace = Trace.signedIn(endingIn: 200)
+            trace.on(.asked(.token, 1), "patience 1", "lock 2")
+            #expect(path.flatMap { trace.actions($0) }.contains("answer 1 rt_1"))
+            trace.on(.asked(.token, 2), "answer 2 rt_1")
+            trace.elapsed = .seconds(31)
+            trace.on(.asked(.token, 3), "patience 3", "lock 3")
+            trace.on(.patienceEnded(3), "answer 3 rt_1")
+            trace.on(.patienceEnded(3))
         }
     }
 
@@ -181,62 +181,62 @@ import Testing
     ])
     func aRenewalWaitsForTheMomentThatTheServerHasNamed(_ moment: String, waits: Bool) {
         let members = #","expires_in":200,"earliest_refresh_at":\#(moment)}"#
-        var story = Story.asking()
-        story.on(.tokensRefreshed(2, tokens(2, endingIn: 200, members)), "save rt_2")
-        story.on(.storeChanged(nil), "answer 1 rt_2 new", "unlock 2")
-        story.elapsed = .seconds(31)
+        var trace = Trace.asking()
+        trace.on(.tokensRefreshed(2, tokens(2, endingIn: 200, members)), "save rt_2")
+        trace.on(.storeChanged(nil), "answer 1 rt_2 new", "unlock 2")
+        trace.elapsed = .seconds(31)
         if waits {
-            story.on(.asked(.token, 2), "answer 2 rt_2")
-            story.on(.asked(.export, 3), "lock 3")
-            story.on(.lockAnswered(3, nil), "read")
-            story.on(.storeRead(stored(2, endingIn: 200, earliest: 1000)), "answer 3 rt_2", "unlock 3")
+            trace.on(.asked(.token, 2), "answer 2 rt_2")
+            trace.on(.asked(.export, 3), "lock 3")
+            trace.on(.lockAnswered(3, nil), "read")
+            trace.on(.storeRead(stored(2, endingIn: 200, earliest: 1000)), "answer 3 rt_2", "unlock 3")
             // The backend does not take the token, or it has ended: it is of no more use.
-            story.on(.asked(.replacement(of: 2), 4), "lock 4")
-            story.on(.lockAnswered(4, nil), "read")
-            story.on(.storeRead(stored(2, endingIn: 200, earliest: 1000)), "prepare")
-            story.on(.storePrepared(nil), "refresh 4 rt_2")
+            trace.on(.asked(.replacement(of: 2), 4), "lock 4")
+            trace.on(.lockAnswered(4, nil), "read")
+            trace.on(.storeRead(stored(2, endingIn: 200, earliest: 1000)), "prepare")
+            trace.on(.storePrepared(nil), "refresh 4 rt_2")
         } else {
-            story.on(.asked(.token, 2), "patience 2", "lock 3")
+            trace.on(.asked(.token, 2), "patience 2", "lock 3")
         }
-        story = .signedIn(endingIn: 200)
-        story.on(.asked(.refresh, 1), "lock 2")
-        story.on(.lockAnswered(2, nil), "read")
-        story.on(.storeRead(stored(1, endingIn: 200, earliest: 1000)), "prepare")
-        story.on(.storePrepared(nil), "refresh 2 rt_1")
+        trace = .signedIn(endingIn: 200)
+        trace.on(.asked(.refresh, 1), "lock 2")
+        trace.on(.lockAnswered(2, nil), "read")
+        trace.on(.storeRead(stored(1, endingIn: 200, earliest: 1000)), "prepare")
+        trace.on(.storePrepared(nil), "refresh 2 rt_1")
     }
 
     @Test func anEndedTokenIsRenewedWhateverMomentTheServerHasNamed() {
-        var story = Story()
-        story.on(.asked(.token, 1), "read")
-        story.on(.storeRead(stored(1, endingIn: 200, earliest: 1000)), "answer 1 rt_1")
-        story.elapsed = .seconds(201)
-        story.on(.asked(.token, 2), "lock 2")
-        story.on(.lockAnswered(2, nil), "read")
-        story.on(.storeRead(stored(1, endingIn: 200, earliest: 1000)), "prepare")
-        story.on(.storePrepared(nil), "refresh 2 rt_1")
+        var trace = Trace()
+        trace.on(.asked(.token, 1), "read")
+        trace.on(.storeRead(stored(1, endingIn: 200, earliest: 1000)), "answer 1 rt_1")
+        trace.elapsed = .seconds(201)
+        trace.on(.asked(.token, 2), "lock 2")
+        trace.on(.lockAnswered(2, nil), "read")
+        trace.on(.storeRead(stored(1, endingIn: 200, earliest: 1000)), "prepare")
+        trace.on(.storePrepared(nil), "refresh 2 rt_1")
     }
 
     @Test func anEndedTokenIsNotUsedWhenItsRenewalFails() {
-        var story = Story.asking()
-        story.on(.tokensRefreshed(2, .failure(.networkFailure("n"))), "answer 1 soft", "unlock 2")
-        story.on(.asked(.token, 2), "lock 3")
+        var trace = Trace.asking()
+        trace.on(.tokensRefreshed(2, .failure(.networkFailure("n"))), "answer 1 soft", "unlock 2")
+        trace.on(.asked(.token, 2), "lock 3")
     }
 
     @Test func aDeadRefreshTokenIsBelievedAfterTheStoreWasReadOnceMore() {
-        var story = Story.asking()
-        story.on(dead, "read")
-        story.on(.storeRead(stored(2)), "answer 1 rt_2", "unlock 2")
-        story = .asking()
-        story.on(dead, "read")
-        story.on(.storeRead(stored(1, endingIn: -1)), "delete")
-        story.on(.storeChanged(locked), "answer 1 rejected", "unlock 2")
-        #expect(story.lifecycle.snapshot.status == .reauthenticationRequired(deadToken))
-        story.on(.asked(.token, 5), "read")
-        story.on(.storeRead(stored(1, endingIn: -1)), "answer 5 rejected")
-        story.on(.asked(.token, 6), "read")
-        story.on(nothing, "answer 6 rejected")
-        story.on(.asked(.token, 7), "read")
-        story.on(.storeRead(stored(3)), "answer 7 rt_3")
+        var trace = Trace.asking()
+        trace.on(dead, "read")
+        trace.on(.storeRead(stored(2)), "answer 1 rt_2", "unlock 2")
+        trace = .asking()
+        trace.on(dead, "read")
+        trace.on(.storeRead(stored(1, endingIn: -1)), "delete")
+        trace.on(.storeChanged(locked), "answer 1 rejected", "unlock 2")
+        #expect(trace.lifecycle.snapshot.status == .reauthenticationRequired(deadToken))
+        trace.on(.asked(.token, 5), "read")
+        trace.on(.storeRead(stored(1, endingIn: -1)), "answer 5 rejected")
+        trace.on(.asked(.token, 6), "read")
+        trace.on(nothing, "answer 6 rejected")
+        trace.on(.asked(.token, 7), "read")
+        trace.on(.storeRead(stored(3)), "answer 7 rt_3")
     }
 
     // MARK: Refusals that do not end a sign-in
@@ -244,33 +244,33 @@ import Testing
     private let refusal = ChappieAuthError.tokenExchangeFailed(statusCode: 403, body: #"{"error":"new_word"}"#)
 
     @Test func aRefusedRenewalIsNotTriedAgainBeforeAReload() {
-        var story = Story.asking()
-        story.on(.tokensRefreshed(2, .failure(refusal)), "answer 1 rejected", "unlock 2")
+        var trace = Trace.asking()
+        trace.on(.tokensRefreshed(2, .failure(refusal)), "answer 1 rejected", "unlock 2")
         let reason = "Your sign-in could not be renewed (status 403: new_word). Please sign in again."
-        #expect(story.lifecycle.snapshot.status == .reauthenticationRequired(.reauthenticationRequired(reason)))
-        story.on(.asked(.token, 2), "answer 2 rejected")
-        story.on(.asked(.replacement(of: 1), 3), "answer 3 rejected")
-        story.on(.asked(.reload, 4), "read")
-        story.on(.storeRead(stored(1, endingIn: -1)), "answer 4 rt_1")
+        #expect(trace.lifecycle.snapshot.status == .reauthenticationRequired(.reauthenticationRequired(reason)))
+        trace.on(.asked(.token, 2), "answer 2 rejected")
+        trace.on(.asked(.replacement(of: 1), 3), "answer 3 rejected")
+        trace.on(.asked(.reload, 4), "read")
+        trace.on(.storeRead(stored(1, endingIn: -1)), "answer 4 rt_1")
         #expect(
-            story.lifecycle.snapshot.status
+            trace.lifecycle.snapshot.status
                 == .signedIn(credential(1).info, expiresAt: credential(1, endingIn: -1).expiresAt))
-        story.on(.asked(.token, 5), "lock 4")
+        trace.on(.asked(.token, 5), "lock 4")
     }
 
     @Test func aRefusedEarlyRenewalLeavesTheTokenInUseUntilItEnds() {
-        var story = Story.signedIn(endingIn: 200)
-        story.on(.asked(.token, 1), "patience 1", "lock 2")
-        story.on(.lockAnswered(2, nil), "read")
-        story.on(.storeRead(stored(1, endingIn: 200)), "prepare")
-        story.on(.storePrepared(nil), "refresh 2 rt_1")
-        story.on(.tokensRefreshed(2, .failure(refusal)), "answer 1 rt_1", "unlock 2")
-        story.elapsed = .seconds(100)
-        story.on(.asked(.token, 2), "answer 2 rt_1")
-        story.elapsed = .seconds(201)
-        story.on(.asked(.token, 3), "answer 3 rejected")
+        var trace = Trace.signedIn(endingIn: 200)
+        trace.on(.asked(.token, 1), "patience 1", "lock 2")
+        trace.on(.lockAnswered(2, nil), "read")
+        trace.on(.storeRead(stored(1, endingIn: 200)), "prepare")
+        trace.on(.storePrepared(nil), "refresh 2 rt_1")
+        trace.on(.tokensRefreshed(2, .failure(refusal)), "answer 1 rt_1", "unlock 2")
+        trace.elapsed = .seconds(100)
+        trace.on(.asked(.token, 2), "answer 2 rt_1")
+        trace.elapsed = .seconds(201)
+        trace.on(.asked(.token, 3), "answer 3 rejected")
         // The program asks for it by name.
-        story.on(.asked(.refresh, 4), "lock 3")
+        trace.on(.asked(.refresh, 4), "lock 3")
     }
 
     // MARK: Reading again
@@ -287,36 +287,36 @@ import Testing
     func aChangeByAnotherProcessIsNoticedBeforeTheNextRequest(
         _ found: StoreAnswer, _ expected: String, _ status: String
     ) {
-        var story = Story.signedIn()
-        story.on(.storeMayHaveChanged)
-        story.on(.asked(.token, 1), "read")
-        story.on(.storeRead(found), expected)
-        #expect("\(story.lifecycle.snapshot.status)".hasPrefix(status))
+        var trace = Trace.signedIn()
+        trace.on(.storeMayHaveChanged)
+        trace.on(.asked(.token, 1), "read")
+        trace.on(.storeRead(found), expected)
+        #expect("\(trace.lifecycle.snapshot.status)".hasPrefix(status))
     }
 
     @Test func aChangeDuringARenewalIsLookedAtAfterIt() {
-        var story = Story.asking()
-        story.on(.storeMayHaveChanged)
-        story.on(.asked(.token, 3))
-        story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
-        story.on(.storeChanged(nil), "read")
-        story.on(.storeRead(stored(2)), "answer 3 rt_2 new", "answer 1 rt_2 new", "unlock 2")
+        var trace = Trace.asking()
+        trace.on(.storeMayHaveChanged)
+        trace.on(.asked(.token, 3))
+        trace.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+        trace.on(.storeChanged(nil), "read")
+        trace.on(.storeRead(stored(2)), "answer 3 rt_2 new", "answer 1 rt_2 new", "unlock 2")
     }
 
     /// Another process has signed in another account meanwhile.
     @Test func aSignOutLeavesALaterSignInOfAnotherAccountAlone() {
         for isMismatched in [false, true] {
-            var story = isMismatched ? Story.reading() : Story.signedIn()
+            var trace = isMismatched ? Trace.reading() : Trace.signedIn()
             if isMismatched {
-                story.on(.storeRead(stored(9, account: "account-9")), "answer 1 rejected", "unlock 2")
+                trace.on(.storeRead(stored(9, account: "account-9")), "answer 1 rejected", "unlock 2")
             }
             let job = isMismatched ? 3 : 2
-            story.on(.signedOut(revoking: true, 9), "lock \(job)")
-            story.on(.lockAnswered(job, nil), "read")
-            story.on(
+            trace.on(.signedOut(revoking: true, 9), "lock \(job)")
+            trace.on(.lockAnswered(job, nil), "read")
+            trace.on(
                 .storeRead(stored(9, account: "account-9")), "forget tombstone", "signed out 9 [rt_1]", "unlock \(job)")
-            story.on(.asked(.token, 3), "read")
-            story.on(.storeRead(stored(9, account: "account-9")), "answer 3 rt_9")
+            trace.on(.asked(.token, 3), "read")
+            trace.on(.storeRead(stored(9, account: "account-9")), "answer 3 rt_9")
         }
     }
 
@@ -326,27 +326,27 @@ import Testing
             (stored(9, account: "account-9"), "answer 1 rt_9"),
             (.success(.init()), "answer 1 missing"), (.failure(locked), "answer 1 rt_1"),
         ] as [(StoreAnswer, String)] {
-            var story = Story.signedIn()
-            story.on(.asked(.reload, 1), "read")
-            story.on(.storeRead(found), expected)
+            var trace = Trace.signedIn()
+            trace.on(.asked(.reload, 1), "read")
+            trace.on(.storeRead(found), expected)
         }
     }
 
     @Test func aReloadTakesTheOtherAccountThatARenewalDidNotTake() {
-        var story = Story.reading()
-        story.on(.storeRead(stored(9, account: "account-9")), "answer 1 rejected", "unlock 2")
-        story.on(.asked(.token, 2), "answer 2 rejected")
-        story.on(.asked(.reload, 3), "read")
-        story.on(.storeRead(stored(9, account: "account-9")), "answer 3 rt_9")
+        var trace = Trace.reading()
+        trace.on(.storeRead(stored(9, account: "account-9")), "answer 1 rejected", "unlock 2")
+        trace.on(.asked(.token, 2), "answer 2 rejected")
+        trace.on(.asked(.reload, 3), "read")
+        trace.on(.storeRead(stored(9, account: "account-9")), "answer 3 rt_9")
     }
 
     @Test func aCredentialWithoutARefreshTokenIsGivenUpWhenItEnds() {
-        var story = Story.signedIn(endingIn: -1)
+        var trace = Trace.signedIn(endingIn: -1)
         let bare = CredentialLifecycle.Stored(credential: credential(nil, endingIn: -1))
-        story.on(.asked(.token, 1), "lock 2")
-        story.on(.lockAnswered(2, nil), "read")
-        story.on(.storeRead(.success(bare)), "delete")
-        story.on(.storeChanged(nil), "answer 1 rejected", "unlock 2")
+        trace.on(.asked(.token, 1), "lock 2")
+        trace.on(.lockAnswered(2, nil), "read")
+        trace.on(.storeRead(.success(bare)), "delete")
+        trace.on(.storeChanged(nil), "answer 1 rejected", "unlock 2")
     }
 
     /// A caller wants tokens that the store did not take; the rows say what the store holds by then.
@@ -359,13 +359,13 @@ import Testing
     func tokensThatTheStoreDidNotTakeAreSavedLaterIfItHoldsWhatTheyReplace(
         _ found: StoreAnswer, _ expected: [String]
     ) {
-        var story = Story.asking()
-        story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
-        story.on(.storeChanged(locked), "answer 1 store", "unlock 2")
-        story.on(.asked(.token, 4), "lock 3")
-        story.on(.asked(.replacement(of: 1), 5))
-        story.on(.lockAnswered(3, nil), "read")
-        #expect(story.actions(.storeRead(found)).filter { !$0.hasPrefix("answer 5") } == expected)
+        var trace = Trace.asking()
+        trace.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+        trace.on(.storeChanged(locked), "answer 1 store", "unlock 2")
+        trace.on(.asked(.token, 4), "lock 3")
+        trace.on(.asked(.replacement(of: 1), 5))
+        trace.on(.lockAnswered(3, nil), "read")
+        #expect(trace.actions(.storeRead(found)).filter { !$0.hasPrefix("answer 5") } == expected)
     }
 
     @Test(
@@ -377,121 +377,121 @@ import Testing
     func aLockHeldForLongIsReasonToLookBeforeSaving(
         _ found: StoreAnswer, _ expected: [String]
     ) {
-        var story = Story.asking()
-        story.elapsed = .seconds(12)
-        story.on(.tokensRefreshed(2, tokens(2)), "read")
-        #expect(story.actions(.storeRead(found)) == expected)
+        var trace = Trace.asking()
+        trace.elapsed = .seconds(12)
+        trace.on(.tokensRefreshed(2, tokens(2)), "read")
+        #expect(trace.actions(.storeRead(found)) == expected)
     }
 
     @Test func aLate401DoesNotUseUpNewerTokens() {
-        var story = Story.reading(.replacement(of: 1), endingIn: 7200)
-        story.on(.asked(.replacement(of: 1), 2))
-        story.on(.storeRead(stored(1)), "prepare")
-        story.on(.storePrepared(nil), "refresh 2 rt_1")
-        story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
-        story.on(.storeChanged(nil), "answer 1 rt_2 new", "answer 2 rt_2 new", "unlock 2")
-        story.elapsed = .seconds(31)
-        story.on(.asked(.replacement(of: 1), 3), "answer 3 rt_2")
+        var trace = Trace.reading(.replacement(of: 1), endingIn: 7200)
+        trace.on(.asked(.replacement(of: 1), 2))
+        trace.on(.storeRead(stored(1)), "prepare")
+        trace.on(.storePrepared(nil), "refresh 2 rt_1")
+        trace.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+        trace.on(.storeChanged(nil), "answer 1 rt_2 new", "answer 2 rt_2 new", "unlock 2")
+        trace.elapsed = .seconds(31)
+        trace.on(.asked(.replacement(of: 1), 3), "answer 3 rt_2")
     }
 
     @Test func aFinalRefusalIsToldUntilATokenIsTaken() {
-        var story = Story.signedIn()
-        story.on(.backendAnswered(generation: 7, refusal: "of an older token"))
-        #expect(story.lifecycle.snapshot.isLoss(after: story.lifecycle.snapshot) == false)
-        story.on(.backendAnswered(generation: 1, refusal: "no"))
-        #expect(story.lifecycle.snapshot.status == .reauthenticationRequired(.reauthenticationRequired("no")))
-        story.on(.asked(.token, 1), "answer 1 rt_1")
-        story.on(.backendAnswered(generation: 1, refusal: nil))
-        #expect(story.lifecycle.snapshot.status == .signedIn(credential(1).info, expiresAt: credential(1).expiresAt))
+        var trace = Trace.signedIn()
+        trace.on(.backendAnswered(generation: 7, refusal: "of an older token"))
+        #expect(trace.lifecycle.snapshot.isLoss(after: trace.lifecycle.snapshot) == false)
+        trace.on(.backendAnswered(generation: 1, refusal: "no"))
+        #expect(trace.lifecycle.snapshot.status == .reauthenticationRequired(.reauthenticationRequired("no")))
+        trace.on(.asked(.token, 1), "answer 1 rt_1")
+        trace.on(.backendAnswered(generation: 1, refusal: nil))
+        #expect(trace.lifecycle.snapshot.status == .signedIn(credential(1).info, expiresAt: credential(1).expiresAt))
     }
 
     /// The wall clock is wrong: everything that the server gives seems to have ended.
     @Test func aNewTokenIsUsedThoughItSeemsToHaveEnded() {
-        var story = Story.asking()
-        story.on(.tokensRefreshed(2, tokens(2, endingIn: -60)), "save rt_2")
-        story.on(.storeChanged(nil), "answer 1 rt_2 new", "unlock 2")
-        story.on(.asked(.token, 2), "answer 2 rt_2 new")
-        story.elapsed = .seconds(31)
-        story.on(.asked(.token, 3), "lock 3")
+        var trace = Trace.asking()
+        trace.on(.tokensRefreshed(2, tokens(2, endingIn: -60)), "save rt_2")
+        trace.on(.storeChanged(nil), "answer 1 rt_2 new", "unlock 2")
+        trace.on(.asked(.token, 2), "answer 2 rt_2 new")
+        trace.elapsed = .seconds(31)
+        trace.on(.asked(.token, 3), "lock 3")
     }
 
     // MARK: Signing out
 
     @Test func aSignOutWhileTheServerIsAskedWins() {
         for revoking in [true, false] {
-            var story = Story.asking()
-            story.on(.signedOut(revoking: revoking, 9), "answer 1 missing", "read")
-            story.on(.asked(.token, 4))
-            story.on(.storeRead(stored(1, endingIn: -1)), "delete")
+            var trace = Trace.asking()
+            trace.on(.signedOut(revoking: revoking, 9), "answer 1 missing", "read")
+            trace.on(.asked(.token, 4))
+            trace.on(.storeRead(stored(1, endingIn: -1)), "delete")
             let revoked = revoking ? "[rt_1]" : "[]"
-            story.on(
+            trace.on(
                 .storeChanged(nil), "forget tombstone", "signed out 9 \(revoked)", "answer 4 missing", "unlock 2")
-            let actions = story.actions(.tokensRefreshed(2, tokens(2)))
+            let actions = trace.actions(.tokensRefreshed(2, tokens(2)))
             #expect(actions == (revoking ? ["revoke rt_2"] : []))
         }
     }
 
     @Test func aSignOutWhileARenewalWaitsForAnotherProcessWins() {
-        var story = Story.signedIn(endingIn: -1)
-        story.on(.asked(.token, 1), "lock 2")
-        story.on(.signedOut(revoking: true, 9), "answer 1 missing", "lock 3")
-        story.on(.lockAnswered(2, nil), "unlock 2")
-        story.on(.lockAnswered(3, .busy(.seconds(10))), "read")
-        story.on(.storeRead(stored(2)), "delete")
-        story.on(.storeChanged(nil), "forget tombstone", "signed out 9 [rt_1 rt_2]")
+        var trace = Trace.signedIn(endingIn: -1)
+        trace.on(.asked(.token, 1), "lock 2")
+        trace.on(.signedOut(revoking: true, 9), "answer 1 missing", "lock 3")
+        trace.on(.lockAnswered(2, nil), "unlock 2")
+        trace.on(.lockAnswered(3, .busy(.seconds(10))), "read")
+        trace.on(.storeRead(stored(2)), "delete")
+        trace.on(.storeChanged(nil), "forget tombstone", "signed out 9 [rt_1 rt_2]")
     }
 
     @Test func aSignOutWhileNewTokensAreSavedTakesThemWithIt() {
-        var story = Story.asking()
-        story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
-        story.on(.signedOut(revoking: true, 9))
+        var trace = Trace.asking()
+        trace.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+        trace.on(.signedOut(revoking: true, 9))
         // The lock goes with the last of both: another process may not renew what is about to be deleted.
-        story.on(.storeChanged(nil), "read")
-        story.on(.storeRead(stored(2)), "delete")
-        story.on(.storeChanged(nil), "forget tombstone", "signed out 9 [rt_2]", "answer 1 missing", "unlock 2")
+        trace.on(.storeChanged(nil), "read")
+        trace.on(.storeRead(stored(2)), "delete")
+        trace.on(.storeChanged(nil), "forget tombstone", "signed out 9 [rt_2]", "answer 1 missing", "unlock 2")
     }
 
     @Test func signOutsAtTheSameTimeAreOne() {
-        var story = Story.signedIn()
-        story.on(.signedOut(revoking: true, 8), "lock 2")
-        story.on(.signedOut(revoking: true, 9))
-        story.on(.lockAnswered(2, nil), "read")
-        story.on(.storeRead(stored(1)), "delete")
-        story.on(.storeChanged(nil), "forget tombstone", "signed out 8 [rt_1]", "signed out 9 []", "unlock 2")
+        var trace = Trace.signedIn()
+        trace.on(.signedOut(revoking: true, 8), "lock 2")
+        trace.on(.signedOut(revoking: true, 9))
+        trace.on(.lockAnswered(2, nil), "read")
+        trace.on(.storeRead(stored(1)), "delete")
+        trace.on(.storeChanged(nil), "forget tombstone", "signed out 8 [rt_1]", "signed out 9 []", "unlock 2")
     }
 
     /// Deleting needs no access, so that the user is not asked for it twice.
     @Test func aSignOutDoesNotAskAgainForWhatWasDenied() {
-        var story = Story()
-        story.on(.asked(.account, 1), "read")
-        story.on(.storeRead(.failure(.denied("d"))), "answer 1 store")
-        story.on(.signedOut(revoking: true, 9), "lock 2")
-        story.on(.lockAnswered(2, nil), "delete")
-        story.on(.storeChanged(nil), "forget tombstone", "signed out 9 []", "unlock 2")
+        var trace = Trace()
+        trace.on(.asked(.account, 1), "read")
+        trace.on(.storeRead(.failure(.denied("d"))), "answer 1 store")
+        trace.on(.signedOut(revoking: true, 9), "lock 2")
+        trace.on(.lockAnswered(2, nil), "delete")
+        trace.on(.storeChanged(nil), "forget tombstone", "signed out 9 []", "unlock 2")
     }
 
     /// Another account may have signed in since the credential was read.
     @Test(arguments: [CredentialStoreError.wrongPassphrase("w"), .denied("d"), .noPassphrase("n")])
     func aSignOutDeletesNothingUnreadOnceACredentialWasKnown(_ denial: CredentialStoreError) {
-        var story = Story.signedIn()
-        story.on(.storeMayHaveChanged)
-        story.on(.asked(.token, 1), "read")
-        story.on(.storeRead(.failure(denial)), "answer 1 rt_1")
-        story.on(.signedOut(revoking: true, 9), "lock 3")
-        story.on(.lockAnswered(3, nil), "read")
-        var denied = story
+        var trace = Trace.signedIn()
+        trace.on(.storeMayHaveChanged)
+        trace.on(.asked(.token, 1), "read")
+        trace.on(.storeRead(.failure(denial)), "answer 1 rt_1")
+        trace.on(.signedOut(revoking: true, 9), "lock 3")
+        trace.on(.lockAnswered(3, nil), "read")
+        var denied = trace
         denied.on(.storeRead(.failure(denial)), "tombstone", "signed out 9 store [rt_1]", "unlock 3")
-        story.on(.storeRead(stored(9, account: "account-9")), "forget tombstone", "signed out 9 [rt_1]", "unlock 3")
+        trace.on(.storeRead(stored(9, account: "account-9")), "forget tombstone", "signed out 9 [rt_1]", "unlock 3")
     }
 
     /// A sign-out that the store has refused.
-    private func refusedSignOut(revoking: Bool = true) -> Story {
-        var story = Story.signedIn()
-        story.on(.signedOut(revoking: revoking, 9), "lock 2")
-        story.on(.lockAnswered(2, nil), "read")
-        story.on(.storeRead(stored(1)), "delete")
-        story.on(.storeChanged(locked), "tombstone", "signed out 9 store [\(revoking ? "rt_1" : "")]", "unlock 2")
-        return story
+    private func refusedSignOut(revoking: Bool = true) -> Trace {
+        var trace = Trace.signedIn()
+        trace.on(.signedOut(revoking: revoking, 9), "lock 2")
+        trace.on(.lockAnswered(2, nil), "read")
+        trace.on(.storeRead(stored(1)), "delete")
+        trace.on(.storeChanged(locked), "tombstone", "signed out 9 store [\(revoking ? "rt_1" : "")]", "unlock 2")
+        return trace
     }
 
     private func marked(
@@ -508,74 +508,74 @@ import Testing
     func aRefusedSignOutIsMadeUpForButNeverAtTheCostOfALaterSignIn(
         _ serial: Int, _ account: String?, _ hasTombstone: Bool, _ isDeleted: Bool
     ) {
-        var story = refusedSignOut()
-        story.on(.asked(.token, 1), "lock 3")
-        story.on(.lockAnswered(3, nil), "read")
+        var trace = refusedSignOut()
+        trace.on(.asked(.token, 1), "lock 3")
+        trace.on(.lockAnswered(3, nil), "read")
         let found = hasTombstone ? marked(serial, account: account) : stored(serial, account: account)
         if isDeleted {
-            story.on(.storeRead(found), "delete")
-            #expect(story.actions(.storeChanged(nil)).suffix(2) == ["answer 1 missing", "unlock 3"])
+            trace.on(.storeRead(found), "delete")
+            #expect(trace.actions(.storeChanged(nil)).suffix(2) == ["answer 1 missing", "unlock 3"])
         } else {
-            story.on(.storeRead(found), "forget tombstone", "read")
-            story.on(.storeRead(stored(serial)), "answer 1 rt_\(serial)", "unlock 3")
+            trace.on(.storeRead(found), "forget tombstone", "read")
+            trace.on(.storeRead(stored(serial)), "answer 1 rt_\(serial)", "unlock 3")
         }
     }
 
     @Test func aSignOutThatCanNotBeMadeUpForStaysOne() {
         for failure in [Input.storeRead(.failure(locked)), .storeChanged(locked)] {
-            var story = refusedSignOut()
-            story.on(.asked(.account, 1), "lock 3")
-            story.on(.lockAnswered(3, nil), "read")
-            if case .storeChanged = failure { story.on(.storeRead(marked(1)), "delete") }
-            #expect(story.actions(failure).suffix(2) == ["answer 1 missing", "unlock 3"])
-            story.on(.asked(.account, 2), "lock 4")
+            var trace = refusedSignOut()
+            trace.on(.asked(.account, 1), "lock 3")
+            trace.on(.lockAnswered(3, nil), "read")
+            if case .storeChanged = failure { trace.on(.storeRead(marked(1)), "delete") }
+            #expect(trace.actions(failure).suffix(2) == ["answer 1 missing", "unlock 3"])
+            trace.on(.asked(.account, 2), "lock 4")
         }
     }
 
     @Test func anExportedCredentialIsNotRevokedLater() throws {
         // By this process.
-        var story = refusedSignOut(revoking: false)
-        story.on(.asked(.account, 1), "lock 3")
-        story.on(.lockAnswered(3, nil), "read")
-        story.on(.storeRead(marked(1, revoking: false)), "delete")
-        story.on(.storeChanged(nil), "forget tombstone", "answer 1 missing", "unlock 3")
+        var trace = refusedSignOut(revoking: false)
+        trace.on(.asked(.account, 1), "lock 3")
+        trace.on(.lockAnswered(3, nil), "read")
+        trace.on(.storeRead(marked(1, revoking: false)), "delete")
+        trace.on(.storeChanged(nil), "forget tombstone", "answer 1 missing", "unlock 3")
         // By the next one.
-        story = Story()
-        story.on(.asked(.account, 1), "read")
-        story.on(.storeRead(marked(1, revoking: false)), "lock 2")
-        story.on(.lockAnswered(2, nil), "read")
-        story.on(.storeRead(marked(1, revoking: false)), "delete")
-        story.on(.storeChanged(nil), "forget tombstone", "answer 1 missing", "unlock 2")
+        trace = Trace()
+        trace.on(.asked(.account, 1), "read")
+        trace.on(.storeRead(marked(1, revoking: false)), "lock 2")
+        trace.on(.lockAnswered(2, nil), "read")
+        trace.on(.storeRead(marked(1, revoking: false)), "delete")
+        trace.on(.storeChanged(nil), "forget tombstone", "answer 1 missing", "unlock 2")
         // By a sign-in, in this process or the next one.
-        for (first, found) in [(refusedSignOut(revoking: false), stored(1)), (Story(), marked(1, revoking: false))] {
-            story = first
-            let job = story.lifecycle.snapshot.signOuts == 0 ? 1 : 3
-            story.on(.signInCompleted(credential(7), after: story.lifecycle.snapshot.signOuts, 5), "lock \(job)")
-            story.on(.lockAnswered(job, nil), "read")
-            story.on(.storeRead(found), "save rt_7 verified")
-            story.on(.storeChanged(nil), "forget tombstone", "answer 5 rt_7 new", "unlock \(job)")
+        for (first, found) in [(refusedSignOut(revoking: false), stored(1)), (Trace(), marked(1, revoking: false))] {
+            trace = first
+            let job = trace.lifecycle.snapshot.signOuts == 0 ? 1 : 3
+            trace.on(.signInCompleted(credential(7), after: trace.lifecycle.snapshot.signOuts, 5), "lock \(job)")
+            trace.on(.lockAnswered(job, nil), "read")
+            trace.on(.storeRead(found), "save rt_7 verified")
+            trace.on(.storeChanged(nil), "forget tombstone", "answer 5 rt_7 new", "unlock \(job)")
         }
     }
 
     @Test func aTombstoneOfAnEarlierProcessIsASignOut() {
-        var story = Story()
-        story.on(.asked(.account, 1), "read")
-        story.on(.storeRead(marked(2)), "lock 2")
-        #expect(story.lifecycle.snapshot.status == .signedOut)
-        story.on(.lockAnswered(2, nil), "read")
-        story.on(.storeRead(marked(2)), "delete")
-        story.on(.storeChanged(nil), "forget tombstone", "revoke rt_2", "answer 1 missing", "unlock 2")
+        var trace = Trace()
+        trace.on(.asked(.account, 1), "read")
+        trace.on(.storeRead(marked(2)), "lock 2")
+        #expect(trace.lifecycle.snapshot.status == .signedOut)
+        trace.on(.lockAnswered(2, nil), "read")
+        trace.on(.storeRead(marked(2)), "delete")
+        trace.on(.storeChanged(nil), "forget tombstone", "revoke rt_2", "answer 1 missing", "unlock 2")
         // Another account has signed in since: it stays.
-        story = Story()
-        story.on(.asked(.account, 1), "read")
-        story.on(.storeRead(marked(9, account: "account-9")), "forget tombstone", "answer 1 rt_9")
+        trace = Trace()
+        trace.on(.asked(.account, 1), "read")
+        trace.on(.storeRead(marked(9, account: "account-9")), "forget tombstone", "answer 1 rt_9")
         // The same account has, between the two reads.
-        story = Story()
-        story.on(.asked(.account, 1), "read")
-        story.on(.storeRead(marked(7)), "lock 2")
-        story.on(.lockAnswered(2, nil), "read")
-        story.on(.storeRead(stored(7)), "forget tombstone", "read")
-        story.on(.storeRead(stored(7)), "answer 1 rt_7", "unlock 2")
+        trace = Trace()
+        trace.on(.asked(.account, 1), "read")
+        trace.on(.storeRead(marked(7)), "lock 2")
+        trace.on(.lockAnswered(2, nil), "read")
+        trace.on(.storeRead(stored(7)), "forget tombstone", "read")
+        trace.on(.storeRead(stored(7)), "answer 1 rt_7", "unlock 2")
     }
 
     /// A tombstone may come back: from a folder that was restored, or of a process that was killed before it removed it.
@@ -588,9 +588,9 @@ import Testing
             (true, later), (true, later.refreshed(with: answer, at: start.addingTimeInterval(120))),
             (false, credential(1).imported(at: start).refreshed(with: answer, at: start.addingTimeInterval(120))),
         ] {
-            var story = Story()
-            story.on(.asked(.account, 1), "read")
-            let actions = story.actions(.storeRead(.success(.init(credential: found, tombstone: tombstone))))
+            var trace = Trace()
+            trace.on(.asked(.account, 1), "read")
+            let actions = trace.actions(.storeRead(.success(.init(credential: found, tombstone: tombstone))))
             let name = found.refreshToken?.text ?? ""
             #expect(actions == (isLater ? ["forget tombstone", "answer 1 \(name)"] : ["lock 2"]))
         }
@@ -600,17 +600,17 @@ import Testing
 
     @Test func aSignOutElsewhereIsObeyedThoughTheStoreCanNotBeRead() {
         for (serial, account, isObeyed) in [(1, nil as String?, true), (9, "account-9", false)] {
-            var story = Story.signedIn()
+            var trace = Trace.signedIn()
             let tombstone = Tombstone(at: start, revokes: true, [credential(serial, account: account)])
-            story.on(.storeMayHaveChanged)
-            story.on(.asked(.token, 1), "read")
+            trace.on(.storeMayHaveChanged)
+            trace.on(.asked(.token, 1), "read")
             if isObeyed {
-                story.on(.storeRead(.failure(locked), tombstone: tombstone), "lock 3")
-                #expect(story.lifecycle.snapshot.status == .signedOut)
-                story.on(.lockAnswered(3, nil), "read")
-                story.on(.storeRead(.failure(locked), tombstone: tombstone), "answer 1 missing", "unlock 3")
+                trace.on(.storeRead(.failure(locked), tombstone: tombstone), "lock 3")
+                #expect(trace.lifecycle.snapshot.status == .signedOut)
+                trace.on(.lockAnswered(3, nil), "read")
+                trace.on(.storeRead(.failure(locked), tombstone: tombstone), "answer 1 missing", "unlock 3")
             } else {
-                story.on(.storeRead(.failure(locked), tombstone: tombstone), "answer 1 rt_1")
+                trace.on(.storeRead(.failure(locked), tombstone: tombstone), "answer 1 rt_1")
             }
         }
     }
@@ -628,29 +628,29 @@ import Testing
     // MARK: Signing in
 
     @Test func aSignInReplacesWhatTheStoreHoldsNotWhatIsRemembered() {
-        var story = Story.signedIn()
-        story.on(.signInCompleted(credential(7), after: 0, 5), "lock 2")
-        story.on(.lockAnswered(2, nil), "read")
-        story.on(.storeRead(stored(2)), "save rt_7 verified")
-        story.on(.storeChanged(nil), "revoke rt_2", "forget tombstone", "answer 5 rt_7 new", "unlock 2")
+        var trace = Trace.signedIn()
+        trace.on(.signInCompleted(credential(7), after: 0, 5), "lock 2")
+        trace.on(.lockAnswered(2, nil), "read")
+        trace.on(.storeRead(stored(2)), "save rt_7 verified")
+        trace.on(.storeChanged(nil), "revoke rt_2", "forget tombstone", "answer 5 rt_7 new", "unlock 2")
         // Unless that could not be read.
-        story = .signedIn()
-        story.on(.signInCompleted(credential(7), after: nil, 5), "lock 2")
-        story.on(.lockAnswered(2, nil), "read")
-        story.on(.storeRead(.failure(.corrupt("c"))), "save rt_7 verified")
-        story.on(.storeChanged(nil), "revoke rt_1", "forget tombstone", "answer 5 rt_7", "unlock 2")
+        trace = .signedIn()
+        trace.on(.signInCompleted(credential(7), after: nil, 5), "lock 2")
+        trace.on(.lockAnswered(2, nil), "read")
+        trace.on(.storeRead(.failure(.corrupt("c"))), "save rt_7 verified")
+        trace.on(.storeChanged(nil), "revoke rt_1", "forget tombstone", "answer 5 rt_7", "unlock 2")
     }
 
     @Test func aSignInGoesBeforeARenewalThatWaitsForAnotherProcess() {
-        var story = Story.signedIn(endingIn: -1)
-        story.on(.asked(.token, 1), "lock 2")
-        story.on(.signInCompleted(credential(7), after: 0, 5), "lock 3")
-        story.on(.lockAnswered(2, nil), "unlock 2")
-        story.on(.lockAnswered(3, .busy(.seconds(10))), "read")
-        story.on(.storeRead(stored(1, endingIn: -1)), "save rt_7 verified")
-        story.on(.storeChanged(nil), "revoke rt_1", "forget tombstone", "answer 5 rt_7 new", "lock 4")
-        story.on(.lockAnswered(4, nil), "read")
-        story.on(.storeRead(stored(7)), "answer 1 rt_7 new", "unlock 4")
+        var trace = Trace.signedIn(endingIn: -1)
+        trace.on(.asked(.token, 1), "lock 2")
+        trace.on(.signInCompleted(credential(7), after: 0, 5), "lock 3")
+        trace.on(.lockAnswered(2, nil), "unlock 2")
+        trace.on(.lockAnswered(3, .busy(.seconds(10))), "read")
+        trace.on(.storeRead(stored(1, endingIn: -1)), "save rt_7 verified")
+        trace.on(.storeChanged(nil), "revoke rt_1", "forget tombstone", "answer 5 rt_7 new", "lock 4")
+        trace.on(.lockAnswered(4, nil), "read")
+        trace.on(.storeRead(stored(7)), "answer 1 rt_7 new", "unlock 4")
     }
 
     /// The sign-in has failed or was cancelled; the rows say what the store held before, and what it holds by then.
@@ -669,147 +669,147 @@ import Testing
         _ now: StoreAnswer, _ expected: String
     ) {
         for isCancelled in [true, false] {
-            var story = Story.signedIn()
-            story.on(.signInCompleted(credential(7), after: 0, 5), "lock 2")
-            story.on(.lockAnswered(2, nil), "read")
-            story.on(.storeRead(before), "save rt_7 verified")
-            if isCancelled { story.on(.signInCancelled(5)) }
-            story.on(.storeChanged(isCancelled ? nil : .notVerified), "read")
-            var actions = story.actions(.storeRead(now))
+            var trace = Trace.signedIn()
+            trace.on(.signInCompleted(credential(7), after: 0, 5), "lock 2")
+            trace.on(.lockAnswered(2, nil), "read")
+            trace.on(.storeRead(before), "save rt_7 verified")
+            if isCancelled { trace.on(.signInCancelled(5)) }
+            trace.on(.storeChanged(isCancelled ? nil : .notVerified), "read")
+            var actions = trace.actions(.storeRead(now))
             #expect(actions.first == expected)
-            if expected != "revoke rt_7" { actions = story.actions(.storeChanged(nil)) }
+            if expected != "revoke rt_7" { actions = trace.actions(.storeChanged(nil)) }
             #expect(actions == ["revoke rt_7", "answer 5 \(isCancelled ? "cancelled" : "store")", "unlock 2"])
         }
     }
 
     @Test func aSignOutDuringASignInOrAnImportWins() {
         for after in [0, nil] {
-            var story = Story()
-            story.on(.signInCompleted(credential(7), after: after, 5), "lock 1")
-            story.on(.lockAnswered(1, nil), "read")
-            story.on(nothing, "save rt_7 verified")
-            story.on(.signedOut(revoking: true, 9))
-            story.on(.storeChanged(nil), "read")
-            story.on(.storeRead(stored(7)), "delete")
+            var trace = Trace()
+            trace.on(.signInCompleted(credential(7), after: after, 5), "lock 1")
+            trace.on(.lockAnswered(1, nil), "read")
+            trace.on(nothing, "save rt_7 verified")
+            trace.on(.signedOut(revoking: true, 9))
+            trace.on(.storeChanged(nil), "read")
+            trace.on(.storeRead(stored(7)), "delete")
             // An imported credential is another machine's too.
             let revoked = after == nil ? [] : ["revoke rt_7"]
-            #expect(story.actions(.storeChanged(nil)) == revoked + ["answer 5 cancelled", "read"])
-            story.on(nothing, "delete")
-            story.on(.storeChanged(nil), "forget tombstone", "signed out 9 []", "unlock 1")
+            #expect(trace.actions(.storeChanged(nil)) == revoked + ["answer 5 cancelled", "read"])
+            trace.on(nothing, "delete")
+            trace.on(.storeChanged(nil), "forget tombstone", "signed out 9 []", "unlock 1")
         }
     }
 
     @Test func aSignInAfterARefusedSignOutTakesItsPlaceOrLeavesIt() {
-        var story = refusedSignOut()
-        story.on(.signInCompleted(credential(7), after: 1, 5), "lock 3")
-        story.on(.lockAnswered(3, nil), "read")
+        var trace = refusedSignOut()
+        trace.on(.signInCompleted(credential(7), after: 1, 5), "lock 3")
+        trace.on(.lockAnswered(3, nil), "read")
         // Another process has signed in.
-        story.on(.storeRead(stored(8)), "save rt_7 verified")
-        story.on(.storeChanged(locked), "read")
-        story.on(.storeRead(stored(8)), "revoke rt_7", "answer 5 store", "unlock 3")
-        story.on(.signInCompleted(credential(6), after: 0, 6), "lock 4")
-        story.on(.lockAnswered(4, nil), "read")
-        story.on(.storeRead(stored(8)), "revoke rt_6", "answer 6 cancelled", "unlock 4")
+        trace.on(.storeRead(stored(8)), "save rt_7 verified")
+        trace.on(.storeChanged(locked), "read")
+        trace.on(.storeRead(stored(8)), "revoke rt_7", "answer 5 store", "unlock 3")
+        trace.on(.signInCompleted(credential(6), after: 0, 6), "lock 4")
+        trace.on(.lockAnswered(4, nil), "read")
+        trace.on(.storeRead(stored(8)), "revoke rt_6", "answer 6 cancelled", "unlock 4")
     }
 
     @Test func anotherServicesCredentialIsNeitherReplacedNorDeleted() {
         let foreign = Input.storeRead(.failure(.foreign("f")))
-        var story = Story()
-        story.on(.signInCompleted(credential(7), after: 0, 5), "lock 1")
-        story.on(.lockAnswered(1, nil), "read")
-        story.on(foreign, "revoke rt_7", "answer 5 store", "unlock 1")
-        story.on(.signedOut(revoking: true, 9), "lock 2")
-        story.on(.lockAnswered(2, nil), "read")
-        story.on(foreign, "forget tombstone", "signed out 9 []", "unlock 2")
+        var trace = Trace()
+        trace.on(.signInCompleted(credential(7), after: 0, 5), "lock 1")
+        trace.on(.lockAnswered(1, nil), "read")
+        trace.on(foreign, "revoke rt_7", "answer 5 store", "unlock 1")
+        trace.on(.signedOut(revoking: true, 9), "lock 2")
+        trace.on(.lockAnswered(2, nil), "read")
+        trace.on(foreign, "forget tombstone", "signed out 9 []", "unlock 2")
     }
 
     // MARK: Settling
 
     @Test func aRenewalThatOnlyWaitsForAnotherProcessIsGivenUp() {
-        var story = Story.signedIn(endingIn: -1)
-        story.on(.asked(.token, 1), "lock 2")
-        story.on(.settlingAsked(8), "answer 1 store", "answer 8 settled")
+        var trace = Trace.signedIn(endingIn: -1)
+        trace.on(.asked(.token, 1), "lock 2")
+        trace.on(.settlingAsked(8), "answer 1 store", "answer 8 settled")
         // It does not ask the server when the process is about to end.
-        story.on(.lockAnswered(2, nil), "unlock 2")
+        trace.on(.lockAnswered(2, nil), "unlock 2")
         // An early one leaves the token in use.
-        story = .signedIn(endingIn: 200)
-        story.on(.asked(.token, 1), "patience 1", "lock 2")
-        story.on(.settlingAsked(8), "answer 1 rt_1", "answer 8 settled")
-        story.on(.lockAnswered(2, nil), "unlock 2")
+        trace = .signedIn(endingIn: 200)
+        trace.on(.asked(.token, 1), "patience 1", "lock 2")
+        trace.on(.settlingAsked(8), "answer 1 rt_1", "answer 8 settled")
+        trace.on(.lockAnswered(2, nil), "unlock 2")
     }
 
     @Test func aRenewalThatHasItsLockIsWaitedFor() {
-        var story = Story.reading()
-        story.on(.settlingAsked(9))
-        story.on(.storeRead(stored(2)), "answer 1 rt_2", "unlock 2", "answer 9 settled")
+        var trace = Trace.reading()
+        trace.on(.settlingAsked(9))
+        trace.on(.storeRead(stored(2)), "answer 1 rt_2", "unlock 2", "answer 9 settled")
     }
 
     @Test func aSignOutThatWaitsForAReadIsWaitedFor() {
-        var story = Story()
-        story.on(.asked(.account, 1), "read")
-        story.on(.signedOut(revoking: true, 9))
-        story.on(.settlingAsked(8))
-        story.on(.storeRead(stored(1)), "lock 2")
+        var trace = Trace()
+        trace.on(.asked(.account, 1), "read")
+        trace.on(.signedOut(revoking: true, 9))
+        trace.on(.settlingAsked(8))
+        trace.on(.storeRead(stored(1)), "lock 2")
     }
 
     @Test func revocationsAndLateTokensAreWaitedFor() {
-        var story = Story.asking()
-        story.on(.signedOut(revoking: true, 9), "answer 1 missing", "read")
-        story.on(.storeRead(stored(1, endingIn: -1)), "delete")
-        story.on(.storeChanged(nil), "forget tombstone", "signed out 9 [rt_1]", "unlock 2")
-        story.on(.settlingAsked(8))
-        story.on(.revocationEnded)
-        story.on(.tokensRefreshed(2, tokens(2)), "revoke rt_2")
-        story.on(.revocationEnded, "answer 8 settled")
+        var trace = Trace.asking()
+        trace.on(.signedOut(revoking: true, 9), "answer 1 missing", "read")
+        trace.on(.storeRead(stored(1, endingIn: -1)), "delete")
+        trace.on(.storeChanged(nil), "forget tombstone", "signed out 9 [rt_1]", "unlock 2")
+        trace.on(.settlingAsked(8))
+        trace.on(.revocationEnded)
+        trace.on(.tokensRefreshed(2, tokens(2)), "revoke rt_2")
+        trace.on(.revocationEnded, "answer 8 settled")
     }
 
     /// They are lost with the process, and the old refresh token is used up.
     @Test func aProcessThatEndsWaitsForAStoreThatRefusedItsTokens() {
-        var story = Story.asking()
-        story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
-        story.on(.storeChanged(locked), "answer 1 store", "unlock 2")
-        story.on(.settlingAsked(8), "patience 8", "lock 3")
-        story.on(.lockAnswered(3, nil), "read")
-        story.on(.storeRead(stored(1, endingIn: -1)), "save rt_2")
-        story.on(.storeChanged(locked), "unlock 3")
-        story.on(.patienceEnded(8), "patience 8", "lock 4")
-        story.on(.lockAnswered(4, nil), "read")
-        story.on(.storeRead(stored(1, endingIn: -1)), "save rt_2")
-        story.on(.storeChanged(nil), "unlock 4", "answer 8 settled")
+        var trace = Trace.asking()
+        trace.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+        trace.on(.storeChanged(locked), "answer 1 store", "unlock 2")
+        trace.on(.settlingAsked(8), "patience 8", "lock 3")
+        trace.on(.lockAnswered(3, nil), "read")
+        trace.on(.storeRead(stored(1, endingIn: -1)), "save rt_2")
+        trace.on(.storeChanged(locked), "unlock 3")
+        trace.on(.patienceEnded(8), "patience 8", "lock 4")
+        trace.on(.lockAnswered(4, nil), "read")
+        trace.on(.storeRead(stored(1, endingIn: -1)), "save rt_2")
+        trace.on(.storeChanged(nil), "unlock 4", "answer 8 settled")
         // The process was about to end before the server answered.
-        story = .asking()
-        story.on(.settlingAsked(8))
-        story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
-        story.on(.storeChanged(locked), "answer 1 store", "patience 8", "read")
-        story.on(.storeRead(stored(1, endingIn: -1)), "save rt_2")
-        story.on(.storeChanged(nil), "unlock 2", "answer 8 settled")
+        trace = .asking()
+        trace.on(.settlingAsked(8))
+        trace.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+        trace.on(.storeChanged(locked), "answer 1 store", "patience 8", "read")
+        trace.on(.storeRead(stored(1, endingIn: -1)), "save rt_2")
+        trace.on(.storeChanged(nil), "unlock 2", "answer 8 settled")
     }
 
     @Test func aProcessThatEndsWaitsForTheStoreNeitherForeverNorAgainstTheUser() {
         for isDenied in [true, false] {
-            var story = Story.asking()
-            story.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
-            story.on(.storeChanged(locked), "answer 1 store", "unlock 2")
-            story.on(.settlingAsked(8), "patience 8", "lock 3")
-            story.on(.lockAnswered(3, nil), "read")
-            if !isDenied { story.elapsed = .seconds(20) }
-            story.on(
+            var trace = Trace.asking()
+            trace.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+            trace.on(.storeChanged(locked), "answer 1 store", "unlock 2")
+            trace.on(.settlingAsked(8), "patience 8", "lock 3")
+            trace.on(.lockAnswered(3, nil), "read")
+            if !isDenied { trace.elapsed = .seconds(20) }
+            trace.on(
                 .storeRead(.failure(isDenied ? .denied("d") : locked)), "unlock 3", "answer 8 settled")
         }
     }
 
     @Test func aReadThatEndsAfterSettlingBeginsNoRenewal() {
         for (end, expected) in [(-1.0, "answer 1 store"), (200, "answer 1 rt_1"), (7200, "answer 1 rt_1")] {
-            var story = Story()
-            story.on(.asked(.token, 1), "read")
-            story.on(.settlingAsked(8), "answer 8 settled")
+            var trace = Trace()
+            trace.on(.asked(.token, 1), "read")
+            trace.on(.settlingAsked(8), "answer 8 settled")
             #expect(
-                story.actions(.storeRead(stored(1, endingIn: end))).filter { $0 != "patience 1" } == [expected])
+                trace.actions(.storeRead(stored(1, endingIn: end))).filter { $0 != "patience 1" } == [expected])
         }
         // The process lives on.
-        var story = Story.signedIn(endingIn: -1)
-        story.on(.settlingAsked(8), "answer 8 settled")
-        story.on(.asked(.token, 1), "lock 2")
+        var trace = Trace.signedIn(endingIn: -1)
+        trace.on(.settlingAsked(8), "answer 8 settled")
+        trace.on(.asked(.token, 1), "lock 2")
     }
 
     // MARK: Two processes
@@ -935,9 +935,9 @@ private func stored(
 /// - Parameter rest: the end of the answer after its tokens.
 private func tokens(
     _ serial: Int, endingIn seconds: TimeInterval = 7200, _ rest: String = "}"
-) -> Result<TokenAnswer, ChappieAuthError> {
+) -> Result<TokenResponse, ChappieAuthError> {
     let body = Array((seed(serial, seconds).tokenAnswer.dropLast() + rest).utf8)
-    return Result { () throws(ChappieAuthError) in try TokenAnswer(IssuerAnswer(status: 200, body: body)) }
+    return Result { () throws(ChappieAuthError) in try TokenResponse(IssuerResponse(status: 200, body: body)) }
 }
 
 extension CredentialLifecycle.Action {

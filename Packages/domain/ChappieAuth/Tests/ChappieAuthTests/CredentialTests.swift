@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test func aRenewalLeavesTheTimeOfTheSignIn() throws {
-        let answer = try TokenAnswer(IssuerAnswer(status: 200, body: Array(#"{"refresh_token":"r2"}"#.utf8)))
+        let answer = try TokenResponse(IssuerResponse(status: 200, body: Array(#"{"refresh_token":"r2"}"#.utf8)))
         let later = now.addingTimeInterval(60)
         let known = try read(#"{"version":1,"tokens":{"access_token":"a"},"last_refresh":"2026-11-20T12:00:00Z"}"#)
         let renewed = try read(known.refreshed(with: answer, at: later).serialized().text)

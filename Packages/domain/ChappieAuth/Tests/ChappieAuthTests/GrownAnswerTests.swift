@@ -18,8 +18,8 @@ import Testing
         var testDescription: String { name }
     }
 
-    private static func answer(_ status: Int, _ json: ChappieJSON) -> IssuerAnswer {
-        IssuerAnswer(status: status, body: json.serializedBytes())
+    private static func answer(_ status: Int, _ json: ChappieJSON) -> IssuerResponse {
+        IssuerResponse(status: status, body: json.serializedBytes())
     }
 
     private static func authorization(_ json: ChappieJSON) throws(ChappieAuthError) -> DeviceAuthorization {
@@ -64,7 +64,7 @@ import Testing
         Answer(name: "tokens", body: tokens, needs: ["id_token", "access_token", "refresh_token"]) {
             json throws(ChappieAuthError) in
             let credential = try Credential(
-                exchanged: TokenAnswer(answer(200, json)), grant: .deviceCode, at: start, from: .chatGPT)
+                exchanged: TokenResponse(answer(200, json)), grant: .deviceCode, at: start, from: .chatGPT)
             return credential.refreshToken?.text ?? ""
         },
         Answer(name: "renewed tokens", body: tokens) { json throws(ChappieAuthError) in
@@ -72,7 +72,7 @@ import Testing
             else {
                 throw .unknown("the seed is a credential")
             }
-            return "\(old.refreshed(with: try TokenAnswer(answer(200, json)), at: start).freshness(at: start))"
+            return "\(old.refreshed(with: try TokenResponse(answer(200, json)), at: start).freshness(at: start))"
         },
     ]
 
@@ -98,7 +98,7 @@ import Testing
             for value in [7, ["value": "x"], "two words"] as [ChappieJSON] {
                 var object = try #require(Self.tokens.object)
                 object[name] = value
-                let new = old.refreshed(with: try TokenAnswer(Self.answer(200, .object(object))), at: start)
+                let new = old.refreshed(with: try TokenResponse(Self.answer(200, .object(object))), at: start)
                 #expect(new.refreshToken?.text == "rt.1.x", "\(name): \(value)")
                 #expect(new.accessToken == old.accessToken && new.idToken == old.idToken)
             }

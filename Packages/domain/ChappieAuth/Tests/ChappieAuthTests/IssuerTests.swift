@@ -6,8 +6,8 @@ import Testing
 
 @testable import ChappieAuth
 
-private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]) -> IssuerAnswer {
-    IssuerAnswer(status: status, headerFields: fields, body: Array(body.utf8))
+private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]) -> IssuerResponse {
+    IssuerResponse(status: status, headerFields: fields, body: Array(body.utf8))
 }
 
 /// The grant's state machine: answers of every shape, and what follows.

@@ -291,14 +291,14 @@ import Testing
     // MARK: Cancelling
 
     /// The points at which a sign-in can be cancelled.
-    enum Moment: CaseIterable {
+    enum Stage: CaseIterable {
         case requestingCode, asleepBetweenPolls, polling, exchanging, savingTheCredential
     }
 
-    /// A service that stops at `moment`.
-    private func answers(stoppingAt moment: Moment, _ gate: ScriptedGate) -> [String: [ScriptedHTTPAnswer]] {
+    /// A service that stops at `stage`.
+    private func answers(stoppingAt stage: Stage, _ gate: ScriptedGate) -> [String: [ScriptedHTTPAnswer]] {
         var answers = SessionHarness.signingIn(as: newcomer)
-        switch moment {
+        switch stage {
         case .requestingCode: answers[Service.usercode] = [.deviceCode.after(gate), .deviceCode]
         case .asleepBetweenPolls: answers[Service.poll] = [.pending]
         case .polling: answers[Service.poll] = [.approved.after(gate)]
@@ -308,16 +308,16 @@ import Testing
         return answers
     }
 
-    @Test(arguments: Moment.allCases, [true, false])
-    func cancellingEndsItAtAnyMomentAndLeavesTheEarlierCredential(_ moment: Moment, _ isSignedIn: Bool) async throws {
+    @Test(arguments: Stage.allCases, [true, false])
+    func cancellingEndsItAtAnyMomentAndLeavesTheEarlierCredential(_ stage: Stage, _ isSignedIn: Bool) async throws {
         let gate = ScriptedGate()
         let seed = isSignedIn ? person(endingIn: 7200) : nil
-        let it = SessionHarness(seed, answers(stoppingAt: moment, gate))
+        let it = SessionHarness(seed, answers(stoppingAt: stage, gate))
         let before = it.session.state
-        if moment == .savingTheCredential { it.stand.store.wait(at: gate, before: .save) }
+        if stage == .savingTheCredential { it.stand.store.wait(at: gate, before: .save) }
         let updates = it.session.deviceLinkStateUpdates
         let start = Task { try await it.session.startDeviceCodeSignIn() }
-        if moment == .asleepBetweenPolls {
+        if stage == .asleepBetweenPolls {
             await it.stand.clock.waitForSleepers(count: 1)
         } else {
             await gate.reached()
@@ -325,14 +325,14 @@ import Testing
         it.session.cancelSignIn()
         #expect(it.session.deviceLinkState == .cancelled)
         #expect(it.session.state == before)
-        if moment == .requestingCode {
+        if stage == .requestingCode {
             await #expect(throws: ChappieAuthError.cancelledSignIn) { try await start.value }
         } else {
             #expect(try await start.value.userCode == "ABCD-12345")
         }
         gate.open()
         #expect(await updates.next { $0.isEnd } == .cancelled)
-        if moment == .savingTheCredential {
+        if stage == .savingTheCredential {
             await it.stand.service.waitForRequests(Service.revoke, count: 1)
         }
         #expect(it.stand.storedText.map { !$0.contains("rt_seeded_7") } ?? !isSignedIn)

@@ -143,7 +143,7 @@ private final class Shape {
 
 /// A decoder without input. It returns samples, and records the requests.
 private struct Probe: Decoder {
-    /// The types that are being decoded around this one, including those of other types' `jsonSchema`.
+    /// The types that are being decoded around this one, also for other types' `jsonSchema`.
     @TaskLocal static var around: [ObjectIdentifier] = []
     /// The name that stands for all names of a dictionary. It is a number, so that it also fits dictionaries with
     /// numbers as keys.

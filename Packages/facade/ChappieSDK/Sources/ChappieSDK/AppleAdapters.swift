@@ -15,7 +15,7 @@
             Transports(http: URLSessionHTTPTransport(policy: policy), webSocket: nil)
         }
 
-        /// The system unlocks its keychain with the device and asks nobody.
+        /// The system unlocks its keychain with the device and does not ask the user.
         static func keyring(
             _ unlocking: ChappieKeyringUnlocking, _ accessibility: ChappieKeychainAccessibility
         ) -> any CredentialStore { KeychainCredentialStore(accessibility: accessibility) }

@@ -102,7 +102,7 @@ public struct ChappieCredentialStorage: Sendable {
         }
     }
 
-    /// The store, and the lock that keeps other processes out of the place. The lock is where the credential is:
+    /// The store, and the lock that keeps other processes out of the place. The lock is beside the credential:
     /// processes that share a credential may have state folders of their own. If programs share the keychain's credential
     /// and have no folder in common, every call of the store throws that.
     ///
@@ -167,7 +167,7 @@ public struct ChappieCredentialStorage: Sendable {
 
 /// Whether the desktop may ask the user to unlock the keyring.
 public struct ChappieKeyringUnlocking: Sendable, Hashable {
-    /// The time that the user has, `nil` if there is no question.
+    /// The time that the user has; `nil` without a question.
     let limit: Duration?
 
     /// A locked keyring is an error at once (`locked`): for programs that run unattended.
@@ -177,7 +177,7 @@ public struct ChappieKeyringUnlocking: Sendable, Hashable {
     public static let promptAllowed = Self.promptAllowed(within: .seconds(60))
 
     /// The desktop's own dialogue may ask, and the user has this time, which must be positive. A dialogue that is
-    /// dismissed is `denied`, and one that is not answered `timedOut`.
+    /// dismissed is `denied`, and an unanswered one is `timedOut`.
     public static func promptAllowed(within limit: Duration) -> Self {
         Self(limit: limit)
     }

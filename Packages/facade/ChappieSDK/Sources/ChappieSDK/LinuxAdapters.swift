@@ -27,7 +27,7 @@
             return SecretServiceCredentialStore(unlocking: ofService, accessibility: accessibility)
         }
 
-        /// The lock of this store's credentials, which lies where they are. `files` is for a store without one.
+        /// The lock of this store's credentials, beside them. `files` is for a store without a lock.
         static func lock(of store: any CredentialStore, _ files: any CredentialLock) -> any CredentialLock {
             switch store {
             case let store as SecretServiceCredentialStore: store.lock(files)

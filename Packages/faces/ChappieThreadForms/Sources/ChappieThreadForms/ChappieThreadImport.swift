@@ -140,9 +140,9 @@ public struct ChappieThreadImport: Sendable {
         } catch {
             throw ThreadFault(error)
         }
-        guard ForeignThread(id: thread.id) != nil else { throw .name }
+        guard ImportedThread(id: thread.id) != nil else { throw .name }
         guard !thread.records.isEmpty else { throw .empty }
-        return try ForeignThread.checked(thread)
+        return try ImportedThread.checked(thread)
     }
 }
 

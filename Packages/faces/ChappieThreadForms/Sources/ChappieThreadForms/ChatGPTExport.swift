@@ -13,7 +13,7 @@ enum ChatGPTExport {
             guard let json = try? ChappieJSON(parsing: Array(element)), let mapping = json["mapping"]?.object else {
                 throw index == 0 ? .unknown : .conversation(index + 1, "it is not one")
             }
-            guard let id = json["conversation_id"]?.string ?? json["id"]?.string, var thread = ForeignThread(id: id)
+            guard let id = json["conversation_id"]?.string ?? json["id"]?.string, var thread = ImportedThread(id: id)
             else { throw .conversation(index + 1, "it has no id") }
             try add(json, mapping, to: &thread, number: index + 1)
             for (what, count) in thread.skipped { all.leftOut[what, default: 0] += count }
@@ -51,7 +51,7 @@ enum ChatGPTExport {
     }
 
     private static func add(
-        _ json: ChappieJSON, _ mapping: ChappieJSONObject, to thread: inout ForeignThread, number: Int
+        _ json: ChappieJSON, _ mapping: ChappieJSONObject, to thread: inout ImportedThread, number: Int
     ) throws(ThreadFault) {
         // An object's own look-up is linear, and a long conversation has thousands of nodes.
         let nodes = Dictionary(mapping.members.map { ($0.name, $0.value) }, uniquingKeysWith: { _, last in last })
@@ -76,7 +76,7 @@ enum ChatGPTExport {
         reader.endTurn(in: &thread)
     }
 
-    /// Whether a person or the model said it, and not the program.
+    /// Whether the user or the model said it, and not the program.
     private static func isSaid(_ message: ChappieJSON?) -> Bool {
         ["user", "assistant"].contains(message?["author"]?["role"]?.string)
     }
@@ -89,17 +89,17 @@ enum ChatGPTExport {
 
     /// Makes turns of a branch.
     private struct Reader {
-        private var turn: ForeignThread.Turn?
+        private var turn: ImportedThread.Turn?
         private var latest: Date
 
         init(latest: Date) { self.latest = latest }
 
-        mutating func endTurn(in thread: inout ForeignThread) {
+        mutating func endTurn(in thread: inout ImportedThread) {
             if let turn { thread.add(turn) }
             turn = nil
         }
 
-        mutating func add(_ message: ChappieJSON, to thread: inout ForeignThread) {
+        mutating func add(_ message: ChappieJSON, to thread: inout ImportedThread) {
             guard message != .null else { return }
             latest = ChatGPTExport.date(message["create_time"]) ?? latest
             let role = message["author"]?["role"]?.string
@@ -111,9 +111,9 @@ enum ChatGPTExport {
                 let text = text(of: message, kind, &thread)
                 if turn?.items.isEmpty == false { endTurn(in: &thread) }
                 if turn == nil {
-                    turn = ForeignThread.Turn(id: message["id"]?.string, model: "", at: latest)
+                    turn = ImportedThread.Turn(id: message["id"]?.string, model: "", at: latest)
                 }
-                turn?.messages.append(ForeignThread.message("user", text))
+                turn?.messages.append(ImportedThread.message("user", text))
                 turn?.endedAt = latest
             case "assistant" where !isForAll: thread.skip("tool call")
             case "assistant" where !isHidden:
@@ -121,7 +121,7 @@ enum ChatGPTExport {
                 let text = text(of: message, kind, &thread)
                 guard !text.isEmpty else { return }
                 guard turn != nil else { return thread.skip("answer without a question") }
-                turn?.items.append(ForeignThread.message("assistant", text))
+                turn?.items.append(ImportedThread.message("assistant", text))
                 turn?.endedAt = latest
                 if let model = message["metadata"]?["model_slug"]?.string { turn?.model = model }
             case "tool": thread.skip("tool result")
@@ -130,7 +130,7 @@ enum ChatGPTExport {
             }
         }
 
-        private func text(of message: ChappieJSON, _ kind: String, _ thread: inout ForeignThread) -> String {
+        private func text(of message: ChappieJSON, _ kind: String, _ thread: inout ImportedThread) -> String {
             var texts: [String] = []
             for part in message["content"]?["parts"]?.array ?? [] {
                 if let text = part.string {

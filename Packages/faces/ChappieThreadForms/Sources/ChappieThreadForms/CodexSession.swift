@@ -7,14 +7,14 @@ import ChappieRuntime
 /// It reads the items of the conversation and leaves out events that repeat them. Reasoning is left out: only the
 /// account that made it can use it.
 struct CodexSession {
-    private var thread: ForeignThread
-    private var turn: ForeignThread.Turn?
+    private var thread: ImportedThread
+    private var turn: ImportedThread.Turn?
     private var nextID: String?
     private var model = ""
 
     /// - Parameter first: the line that names the session.
     init(_ first: (line: Int, json: ChappieJSON)) throws(ThreadFault) {
-        guard let id = first.json["payload"]?["id"]?.string, let thread = ForeignThread(id: id) else {
+        guard let id = first.json["payload"]?["id"]?.string, let thread = ImportedThread(id: id) else {
             throw .line(first.line, "it names no session")
         }
         self.thread = thread
@@ -23,7 +23,7 @@ struct CodexSession {
 
     mutating func add(_ line: (line: Int, json: ChappieJSON)) throws(ThreadFault) {
         guard let type = line.json["type"]?.string, let payload = line.json["payload"],
-            let date = ForeignThread.date(line.json["timestamp"]?.string)
+            let date = ImportedThread.date(line.json["timestamp"]?.string)
         else { throw .line(line.line, "it has no type, no time or no content") }
         add(type, payload, at: date)
     }
@@ -55,7 +55,7 @@ struct CodexSession {
             guard let summary = payload["message"]?.string, !summary.isEmpty else {
                 return thread.skip("compaction without words")
             }
-            let items: ChappieJSON = [ForeignThread.message("user", summary)]
+            let items: ChappieJSON = [ImportedThread.message("user", summary)]
             thread.add(.compacted, at: date, ["context": ["items": items, "summary": .string(summary)]])
         // They describe the program, not the conversation.
         case "session_meta", "world_state": break
@@ -69,9 +69,9 @@ struct CodexSession {
         case ("message", "user"):
             guard Self.isTyped(item) else { return thread.skip("instruction of the program") }
             if turn?.items.isEmpty == false { endTurn() }
-            if turn == nil { turn = ForeignThread.Turn(id: nextID, model: model, at: date) }
+            if turn == nil { turn = ImportedThread.Turn(id: nextID, model: model, at: date) }
             turn?.messages.append(
-                ForeignThread.message("user", (item["content"]?.array ?? []).compactMap(Self.part)))
+                ImportedThread.message("user", (item["content"]?.array ?? []).compactMap(Self.part)))
         case ("message", "assistant"):
             var message = Self.picked(["type", "role", "phase"], item).object ?? [:]
             message["content"] = .array((item["content"]?.array ?? []).compactMap(Self.part))

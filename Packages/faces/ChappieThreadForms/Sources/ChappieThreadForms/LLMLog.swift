@@ -20,8 +20,8 @@ enum LLMLog {
             }
         }
         for log in logs {
-            guard var thread = ForeignThread(id: log.id) else {
-                throw .table(log.table, "\(log.id) is no id of a thread")
+            guard var thread = ImportedThread(id: log.id) else {
+                throw .table(log.table, "\(log.id) is not the id of a thread")
             }
             for turn in log.turns { thread.add(turn) }
             for (what, count) in thread.skipped.merging(log.skipped, uniquingKeysWith: +) {
@@ -36,18 +36,18 @@ enum LLMLog {
         return all
     }
 
-    /// A conversation, as one of the two forms has it.
+    /// A conversation, in either form.
     private struct Conversation {
         let id: String
         let table: String
-        var turns: [ForeignThread.Turn] = []
+        var turns: [ImportedThread.Turn] = []
         var skipped: [String: Int] = [:]
 
         /// A conversation that began as a list goes on as a tree of the same id. The tree has the older messages too, and
         /// the list knows more of them: their times and models.
         mutating func add(_ tree: Conversation) {
             var older = turns[...]
-            var merged: [ForeignThread.Turn] = []
+            var merged: [ImportedThread.Turn] = []
             for turn in tree.turns {
                 if turn.id == nil || turn.id == older.first?.id, let first = older.first, first.asks == turn.asks {
                     merged.append(first)
@@ -70,7 +70,7 @@ enum LLMLog {
         let results = try grouped(file, "tool_results")
         var threads: [Conversation] = []
         var thread: Conversation?
-        var turn: ForeignThread.Turn?
+        var turn: ImportedThread.Turn?
         var system = ""
         func endTurn() {
             if let turn { thread?.turns.append(turn) }
@@ -84,23 +84,23 @@ enum LLMLog {
                 thread = Conversation(id: id, table: "responses")
                 system = ""
             }
-            guard let date = ForeignThread.date(row["datetime_utc"]) else {
+            guard let date = ImportedThread.date(row["datetime_utc"]) else {
                 throw .table("responses", "\(row["id"] ?? "a response") has no time")
             }
             let answers = results[row["id"] ?? ""] ?? []
             if turn == nil || answers.isEmpty || row["prompt"]?.isEmpty == false {
                 endTurn()
-                var next = ForeignThread.Turn(id: row["id"], model: row["model"] ?? "", at: date)
+                var next = ImportedThread.Turn(id: row["id"], model: row["model"] ?? "", at: date)
                 if let now = row["system"], !now.isEmpty, now != system {
-                    next.messages.append(ForeignThread.message("system", now))
+                    next.messages.append(ImportedThread.message("system", now))
                     system = now
                 }
-                next.messages.append(ForeignThread.message("user", row["prompt"] ?? ""))
+                next.messages.append(ImportedThread.message("user", row["prompt"] ?? ""))
                 turn = next
             }
             for answer in answers { turn?.items.append(output(answer["tool_call_id"], answer["output"])) }
             if let text = row["response"], !text.isEmpty {
-                turn?.items.append(ForeignThread.message("assistant", text))
+                turn?.items.append(ImportedThread.message("assistant", text))
             }
             for made in calls[row["id"] ?? ""] ?? [] {
                 turn?.items.append(call(made["tool_call_id"], made["name"], made["arguments"]))
@@ -138,9 +138,9 @@ enum LLMLog {
         for (id, rows) in turns.sorted(by: { $0.key < $1.key }) {
             var thread = Conversation(id: id, table: "turns")
             var seen: Set<String> = []
-            var turn: ForeignThread.Turn?
+            var turn: ImportedThread.Turn?
             for row in rows {
-                guard let date = ForeignThread.date(row["datetime_utc"]) else {
+                guard let date = ImportedThread.date(row["datetime_utc"]) else {
                     throw .table("turns", "\(row["id"] ?? "a turn") has no time")
                 }
                 var chain: [[String: String]] = []
@@ -167,7 +167,7 @@ enum LLMLog {
                             turn = nil
                             isNew = true
                         }
-                        if turn == nil { turn = ForeignThread.Turn(id: nil, model: row["model"] ?? "", at: date) }
+                        if turn == nil { turn = ImportedThread.Turn(id: nil, model: row["model"] ?? "", at: date) }
                         if isAsked { turn?.messages.append(item) } else { turn?.items.append(item) }
                     }
                 }
@@ -185,7 +185,7 @@ enum LLMLog {
     private static func item(_ part: [String: String], _ role: String) -> ChappieJSON? {
         let payload = part["payload"].flatMap { try? ChappieJSON(parsing: $0) }
         switch part["type"] {
-        case "text": return part["text"].map { ForeignThread.message(role, $0) }
+        case "text": return part["text"].map { ImportedThread.message(role, $0) }
         case "tool_call":
             let arguments = payload?["arguments"].map { $0.string ?? $0.serialized() }
             return call(payload?["tool_call_id"]?.string, payload?["name"]?.string, arguments)

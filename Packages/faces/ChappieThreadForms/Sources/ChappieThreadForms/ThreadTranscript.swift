@@ -24,7 +24,7 @@ struct ThreadTranscript {
         /// The summary of the model's reasoning, in Markdown.
         case reasoning(String)
         case call(Call)
-        /// What the backend did on the web, in a sentence.
+        /// A step of the backend on the web, in a sentence.
         case search(String)
         /// The pages that the answer cites.
         case sources([ChappieSource])
@@ -168,7 +168,7 @@ extension ChappieInputMessage.Part {
 }
 
 extension [ChappieSource] {
-    /// A numbered list in Markdown. What stands in it is the model's and the pages'.
+    /// A numbered list in Markdown. Its text is the model's and the pages'.
     var markdown: String {
         let lines = enumerated().map { index, source in
             "\(index + 1). \(source.title.map { SafeMarkdown.line($0) + ": " } ?? "")\(SafeMarkdown.code(source.url))"

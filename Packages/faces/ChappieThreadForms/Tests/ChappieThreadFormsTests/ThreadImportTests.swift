@@ -79,7 +79,7 @@ import Testing
         #expect(thread.turns.map { $0.messages.map(\.text) } == [["Run it."], ["And <b>then</b>?"]])
         #expect(thread.turns.map(\.outputText) == ["Done.", "That was all."])
         #expect(thread.turns.map(\.status) == [.finished, .finished])
-        #expect(thread.turns[0].startedAt == ForeignThread.date("2026-11-22T12:17:12.250Z"))
+        #expect(thread.turns[0].startedAt == ImportedThread.date("2026-11-22T12:17:12.250Z"))
         #expect(thread.turns[0].usage == ChappieTokenUsage(inputTokens: 7, outputTokens: 3, totalTokens: 10))
         #expect(
             thread.context.items.map { $0["type"]?.string } == [
@@ -198,7 +198,7 @@ import Testing
         #expect(thread.turns.map { $0.messages.map(\.text) } == [["be brief", "please add"], ["and now?"]])
         #expect(thread.turns.map(\.outputText) == ["It is 3", "Still 3"])
         #expect(thread.turns.map(\.status) == [.finished, .finished])
-        #expect(thread.turns[1].startedAt == ForeignThread.date("2026-11-22T12:24:40Z"))
+        #expect(thread.turns[1].startedAt == ImportedThread.date("2026-11-22T12:24:40Z"))
         #expect(
             thread.context.items.compactMap { $0["type"]?.string } == [
                 "message", "message", "message", "function_call", "function_call_output", "message", "message",
@@ -395,7 +395,7 @@ import Testing
         for (table, statements) in [("responses", Self.conversations), ("turns", Self.messageTree)] {
             let path = try database(statements + ["UPDATE \(table) SET duration_ms = \(duration)"])
             let thread = try #require(try ChappieThreadImport(path: path).threads.first)
-            #expect(thread.summary.updatedAt == ForeignThread.date("2026-11-22T12:24:40Z"))
+            #expect(thread.summary.updatedAt == ImportedThread.date("2026-11-22T12:24:40Z"))
             try FileManager.default.removeItem(atPath: path)
         }
     }
@@ -471,11 +471,11 @@ import Testing
         ("2026-11-22T10:47:34-01:30", 1_795_349_854), ("2026-11-22T12:17:34", 1_795_349_854),
     ])
     func datesAreReadAsOtherProgramsWriteThem(_ text: String, _ seconds: Double) {
-        #expect(ForeignThread.date(text) == Date(timeIntervalSince1970: seconds))
+        #expect(ImportedThread.date(text) == Date(timeIntervalSince1970: seconds))
     }
 
     @Test(arguments: [
         "", "yesterday", "2026-11-22", "2026-11-22T12:17:34+999999999999999999:00", "2026-11-22T12:17:34+0a:00",
     ])
-    func otherTextIsNoDate(_ text: String) { #expect(ForeignThread.date(text) == nil) }
+    func otherTextIsNoDate(_ text: String) { #expect(ImportedThread.date(text) == nil) }
 }

@@ -202,7 +202,7 @@ struct BackendErrors: Sendable {
                     parameter: parameter.map { UntrustedText.forTerminal(String($0.prefix(100))) },
                     requestID: fields.requestID))
         }
-        // Diagnostic text is no code: the status alone says what it means.
+        // Diagnostic text does not count as a code: the status alone has the meaning.
         let isDetail = error.raw["detail"].map { !$0.isNull } ?? false
         let byStatus = isDetail ? status.flatMap { table.detailMeanings[$0] } : nil
         let retryAfter =

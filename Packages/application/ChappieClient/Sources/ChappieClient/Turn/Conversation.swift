@@ -187,7 +187,7 @@ struct Conversation: Sendable {
         return body
     }
 
-    /// Whether tools without a namespace stand in one that they share.
+    /// Whether tools without a namespace get a common namespace.
     func takesNamespaces(_ frame: RequestFrame) -> Bool {
         !hasFlatTools && (frame.isLite || profile.toolEnvelope == .namespaces)
     }

@@ -16,7 +16,7 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case usageLimitReached(ChappieUsageLimit)
     /// The service does not answer this request on the user's plan.
     case planRefused(ChappiePlanRefusal)
-    /// The backend does not tell how much of the plan is used. The page on which the user sees and manages it, if there
+    /// The backend does not report how much of the plan is used. The page on which the user sees and manages it, if there
     /// is one.
     case usageNotReported(URL?)
     /// The service does not answer with the model that was named. Asking again changes nothing.
@@ -77,7 +77,7 @@ extension ChappieClientError: ChappieError {
         case .reauthenticationRequired(let reason): reason
         case .usageLimitReached(let limit): describe(limit)
         case .planRefused(let refusal): refusal.sentence
-        case .usageNotReported: "The service does not tell how much of your plan is used."
+        case .usageNotReported: "The service does not report how much of your plan is used."
         case .modelUnavailable(let refusal): refusal.sentence
         case .unsupportedInput(let what, _): what
         case .missingToolHandler(let name): "The model called the tool \"\(name)\", which this program does not have."
@@ -151,7 +151,7 @@ extension ChappieClientError: ChappieError {
     }
 
     private func describe(_ limit: ChappieUsageLimit) -> String {
-        // With such a page the limit may be the plan's, or the one that the user has set for the app.
+        // With such a page the limit may be the plan's, or the user's own for the app.
         let usual = "The usage limit" + (limit.usagePage == nil ? "" : " of your plan, or of this app on it,")
         let message = limit.message ?? "\(usual) has been reached"
         let plan = limit.plan.map { " on the \($0.displayName) plan" } ?? ""

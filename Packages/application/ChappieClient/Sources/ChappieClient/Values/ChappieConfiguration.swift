@@ -9,8 +9,8 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
     public var keychainAccount: String
     /// Shares the credential between programs. Linux stores it as an attribute and does not enforce it. Default `nil`.
     ///
-    /// On Apple's platforms these programs also need a folder in common, for the lock that lets one of them at a time
-    /// renew the tokens: see ``appGroup``.
+    /// On Apple's platforms these programs also need a folder in common, for the lock that lets a single program at a
+    /// time renew the tokens: see ``appGroup``.
     public var keychainAccessGroup: String?
     /// The app group of the programs that share the credential, on Apple's platforms. Its folder holds their lock.
     /// Default `nil`: the access group, if its name begins with `group.`. Any other access group needs an app group:

@@ -12,7 +12,7 @@ public struct ChappieHostedTool: Sendable, Hashable, Codable {
     /// The declaration, as requests carry it: an object with a `type`.
     public var declaration: ChappieJSON
 
-    /// Any tool of the backend, by its declaration. The backend refuses one that it does not know.
+    /// Any tool of the backend, by its declaration. The backend refuses a tool that it does not know.
     public init(declaration: ChappieJSON) { self.declaration = declaration }
 
     /// Searches the web. The answer cites its pages as `ChappieResponse.sources`.

@@ -17,7 +17,7 @@ public struct ChappiePlanRefusal: Sendable, Hashable, Codable {
         public static let appNotEnabled = Reason(rawValue: "app_not_enabled")
         /// Plan use can't be checked or routed just now.
         public static let unavailable = Reason(rawValue: "unavailable")
-        /// The service can't tell whose request it is.
+        /// The service can't attribute the request to a user.
         public static let userUnknown = Reason(rawValue: "user_unknown")
         /// The request has something that may not be used on a plan: ``parameter`` names it, if the service does.
         public static let capability = Reason(rawValue: "unsupported_capability")
@@ -64,7 +64,7 @@ extension ChappiePlanRefusal {
         case .notAuthorized: "This sign-in does not allow the use of your ChatGPT plan"
         case .appNotEnabled: "ChatGPT has not enabled this app to use plans"
         case .unavailable: "The use of your ChatGPT plan could not be checked just now"
-        case .userUnknown: "The service could not tell whose ChatGPT plan this request is for"
+        case .userUnknown: "The service could not find out whose ChatGPT plan this request uses"
         case .capability:
             parameter.map { "The request's \"\($0)\" can't be used on a ChatGPT plan" }
                 ?? "The request has something that can't be used on a ChatGPT plan"

@@ -33,7 +33,7 @@ struct RequestFrame: Sendable, Hashable, Codable {
         serviceTier = request.serviceTier
     }
 
-    /// Declares the tools that run here, and those of the backend after them.
+    /// Declares the tools that run here, and after them the backend's.
     mutating func declare(_ own: [ChappieJSON]) { tools = own + (hostedTools ?? []).map(\.declaration) }
 
     var withoutTools: RequestFrame {

@@ -57,7 +57,7 @@ struct Credential: Sendable {
     let issuedClientID: String?
     /// The permissions that the server has granted, if it issued the client id.
     private(set) var scopes: [String]?
-    /// The end of an access token that doesn't tell it itself, if the server issued the client id.
+    /// The end of an access token that doesn't carry it itself, if the server issued the client id.
     private var announcedEnd: Date?
     let origin: CredentialOrigin
     /// Members of the stored document that this version does not know. They are written back unchanged.
@@ -76,7 +76,7 @@ struct Credential: Sendable {
     /// - Throws: ``ChappieAuthError/missingRefreshToken``; ``ChappieAuthError/invalidResponse`` if one or both of the
     ///   other tokens are missing.
     init(
-        exchanged answer: TokenAnswer, grant: ChappieGrant, at now: Date, from origin: CredentialOrigin,
+        exchanged answer: TokenResponse, grant: ChappieGrant, at now: Date, from origin: CredentialOrigin,
         issuedClientID: String? = nil
     ) throws(ChappieAuthError) {
         guard let idToken = answer.idToken, let accessToken = answer.accessToken else { throw .invalidResponse }
@@ -119,7 +119,7 @@ struct Credential: Sendable {
     var isAccessToken: Bool { grant == ChappieGrant.accessToken.rawValue && refreshToken == nil }
 
     /// This credential with the tokens from a refresh. A token that the answer lacks stays.
-    func refreshed(with answer: TokenAnswer, at now: Date) -> Credential {
+    func refreshed(with answer: TokenResponse, at now: Date) -> Credential {
         var new = self
         if let idToken = answer.idToken, isOwn(idToken) { new.idToken = idToken }
         if issuedClientID != nil {

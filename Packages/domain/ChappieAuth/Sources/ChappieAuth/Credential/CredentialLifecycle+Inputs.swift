@@ -103,7 +103,7 @@ extension CredentialLifecycle {
         case storePrepared(CredentialStoreError?)
         /// The credential has been saved or deleted, or the store failed.
         case storeChanged(CredentialStoreError?)
-        case tokensRefreshed(JobID, Result<TokenAnswer, ChappieAuthError>)
+        case tokensRefreshed(JobID, Result<TokenResponse, ChappieAuthError>)
         case revocationEnded
     }
 

@@ -172,7 +172,7 @@ struct CredentialLifecycle: Sendable {
 
     /// Whether the only copy of new tokens is in this value.
     var hasUnsavedTokens: Bool { held?.replaces != nil }
-    /// The credential in use, or the last one that the server has stopped to accept; `nil` after a sign-out.
+    /// The credential in use, or the last credential, which the server has stopped to accept; `nil` after a sign-out.
     var retained: Credential? {
         switch phase {
         case .held(let held): held.credential
@@ -606,7 +606,7 @@ struct CredentialLifecycle: Sendable {
         actions.append(.prepareToSave)
     }
 
-    /// An access token is never renewed, and a refusal may come from a proxy on the way: it stays where it is stored.
+    /// An access token is never renewed, and a refusal may come from a proxy on the way: it stays stored.
     private mutating func accessTokenIsRefused(_ need: Need) {
         let isAsked = need == .refresh
         let reason =
@@ -635,7 +635,7 @@ struct CredentialLifecycle: Sendable {
         actions.append(.refresh(id, refreshToken, of: held.credential.issuedClientID, because: reason))
     }
 
-    private mutating func tokensRefreshed(_ id: JobID, _ result: Result<TokenAnswer, ChappieAuthError>) {
+    private mutating func tokensRefreshed(_ id: JobID, _ result: Result<TokenResponse, ChappieAuthError>) {
         guard let held, job?.id == id else {
             // The user signed out while the server was asked.
             if let credential = lateTokens.removeValue(forKey: id), case .success(let answer) = result {

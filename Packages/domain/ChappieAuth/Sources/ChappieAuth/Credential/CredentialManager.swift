@@ -168,7 +168,7 @@ public final class CredentialManager: Sendable {
             leave: { [weak self] task in self?.state.withLock { $0.farewell = task } })
     }
 
-    /// The credential of an earlier sign-in, also one that the server does not accept any more; `nil` after a sign-out,
+    /// The credential of an earlier sign-in, even if the server does not accept it any more; `nil` after a sign-out,
     /// or if the store can't be read.
     func retainedCredential() async -> Credential? {
         _ = try? await ask(.account)

@@ -16,7 +16,7 @@ struct Tombstone: Sendable {
     }
 
     mutating func add(_ credential: Credential) {
-        // One of the two times may have been read from a wrong clock.
+        // Either time may have been read from a wrong clock.
         at = max(at, credential.beganAt ?? at)
         accounts.append(ChappieAccountInfo(userID: credential.info.userID, accountID: credential.info.accountID))
     }

@@ -142,7 +142,7 @@ struct BrowserAuthorization: Sendable {
         let code = AuthorizationCode(
             code: approval.code, verifier: verifier, redirectURI: authorize.redirectURI,
             grant: .continueWithChatGPT(appName: appName), issuedClientID: registration.clientID)
-        let answer: TokenAnswer
+        let answer: TokenResponse
         do throws(ChappieAuthError) {
             answer = try await tokens.redeem(code)
         } catch {

@@ -51,7 +51,7 @@ struct CallbackRequest: Sendable {
 /// The requests that reach the listener of one sign-in, and the first of them that ends it.
 ///
 /// Any page in the browser and any program on this machine may send requests. The state, which only the authorization
-/// server and this sign-in know, tells the callback from all others. A wrong state changes nothing.
+/// server and this sign-in know, marks the callback among all requests. A wrong state changes nothing.
 struct CallbackRequests: Sendable {
     /// The values that the browser brought.
     struct Approval: Sendable {
@@ -107,7 +107,7 @@ struct CallbackRequests: Sendable {
         }
         if let page, request.query.isEmpty, let index = starts.firstIndex(of: Secret(request.path)) {
             starts.remove(at: index)
-            return Self.response("303 See Other", ["Location: \(page)"], "Go on in ChatGPT.")
+            return Self.response("303 See Other", ["Location: \(page)"], "Continue in ChatGPT.")
         }
         guard request.path == path else { return Self.response("404 Not Found", [], "There is nothing here.") }
         let wasOver = outcome != nil

@@ -46,7 +46,8 @@ struct DeviceAuthorization: ~Copyable {
     /// - Parameter now: The wall clock, for ``ChappieDeviceCode/expiresAt`` only.
     /// - Throws: ``ChappieAuthError``; for 404 it is ``ChappieAuthError/authorizationDenied(_:)`` with a sentence that
     ///   explains how to enable device sign-in.
-    init(_ endpoints: ChappieEndpoints, _ answer: IssuerAnswer, now: Date, elapsed: Duration) throws(ChappieAuthError) {
+    init(_ endpoints: ChappieEndpoints, _ answer: IssuerResponse, now: Date, elapsed: Duration) throws(ChappieAuthError)
+    {
         let host = endpoints.profile.issuer.hostAndPort
         if answer.status == 404 { throw .authorizationDenied(Self.switchedOff(host: host)) }
         guard answer.isSuccess else { throw answer.authError(host: host) }
@@ -76,7 +77,7 @@ struct DeviceAuthorization: ~Copyable {
 
     /// Takes an answer. 403 and 404 mean "not yet", whatever the body contains. A web page that blocks the service may
     /// disappear or stay.
-    mutating func receivedAnswer(_ answer: IssuerAnswer, elapsed: Duration) -> Step {
+    mutating func receivedAnswer(_ answer: IssuerResponse, elapsed: Duration) -> Step {
         switch answer.status {
         case 200..<300: receivedSuccess(answer, elapsed: elapsed)
         case 403 where answer.isWebPage: failed(error(of: answer), elapsed: elapsed)
@@ -89,11 +90,11 @@ struct DeviceAuthorization: ~Copyable {
 
     /// Takes a failure to receive an answer.
     mutating func failedToReceive(_ reason: any Error, elapsed: Duration) -> Step {
-        let mayPass = (reason as? ChappieTransportError)?.mayPass == true
-        return mayPass ? failed(ChappieAuthError(reason), elapsed: elapsed) : .failed(ChappieAuthError(reason))
+        let isTransient = (reason as? ChappieTransportError)?.isTransient == true
+        return isTransient ? failed(ChappieAuthError(reason), elapsed: elapsed) : .failed(ChappieAuthError(reason))
     }
 
-    private mutating func receivedSuccess(_ answer: IssuerAnswer, elapsed: Duration) -> Step {
+    private mutating func receivedSuccess(_ answer: IssuerResponse, elapsed: Duration) -> Step {
         guard let object = answer.object else { return .failed(.invalidResponse) }
         if let code = Secret(token: object["authorization_code"]?.string),
             let verifier = Secret(token: object["code_verifier"]?.string)
@@ -109,7 +110,7 @@ struct DeviceAuthorization: ~Copyable {
     }
 
     /// Takes the codes of RFC 8628, 3.5, if they come with another status than this service's own 403.
-    private mutating func receivedRefusal(_ answer: IssuerAnswer, elapsed: Duration) -> Step {
+    private mutating func receivedRefusal(_ answer: IssuerResponse, elapsed: Duration) -> Step {
         let error = answer.issuerError(secrets: [deviceAuthID])
         switch error.code {
         case "authorization_pending", "deviceauth_authorization_pending": return pending(elapsed: elapsed)
@@ -145,7 +146,7 @@ struct DeviceAuthorization: ~Copyable {
         return .wait(min(duration, left))
     }
 
-    private func error(of answer: IssuerAnswer) -> ChappieAuthError {
+    private func error(of answer: IssuerResponse) -> ChappieAuthError {
         answer.authError(host: endpoints.profile.issuer.hostAndPort, secrets: [deviceAuthID])
     }
 
@@ -190,7 +191,7 @@ extension IssuerClient {
         _ endpoints: ChappieEndpoints, onCode: @Sendable (ChappieDeviceCode) async -> Void,
         onPolling: @Sendable (ChappieDeviceCode) async -> Void
     ) async throws(ChappieAuthError) -> AuthorizationCode {
-        let answer: IssuerAnswer
+        let answer: IssuerResponse
         do {
             answer = try await send(DeviceAuthorization.codeRequest(endpoints))
         } catch {

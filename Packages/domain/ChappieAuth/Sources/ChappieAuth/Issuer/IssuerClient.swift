@@ -10,7 +10,7 @@ struct IssuerClient: Sendable {
     /// that to the transport's deadlines.
     ///
     /// - Throws: The transport's errors; ``ChappieAuthError/init(_:)`` has the words for the user.
-    func send(_ request: HTTPExchangeRequest, within limit: Duration? = nil) async throws -> IssuerAnswer {
+    func send(_ request: HTTPExchangeRequest, within limit: Duration? = nil) async throws -> IssuerResponse {
         guard let limit else { return try await exchange(request) }
         let late = ChappieTransportError(
             .timedOut, stage: .responseHead, host: request.url.hostAndPort,
@@ -23,8 +23,8 @@ struct IssuerClient: Sendable {
     /// - Parameter secrets: The secrets in the request. They are removed from the error if the answer repeats them.
     func success(
         _ request: HTTPExchangeRequest, secrets: [Secret], within limit: Duration
-    ) async throws(ChappieAuthError) -> IssuerAnswer {
-        let answer: IssuerAnswer
+    ) async throws(ChappieAuthError) -> IssuerResponse {
+        let answer: IssuerResponse
         do {
             answer = try await send(request, within: limit)
         } catch {
@@ -41,19 +41,19 @@ struct IssuerClient: Sendable {
     ///   after all.
     func successOfTwo(
         _ request: HTTPExchangeRequest, secrets: [Secret], within limit: Duration
-    ) async throws(ChappieAuthError) -> IssuerAnswer {
+    ) async throws(ChappieAuthError) -> IssuerResponse {
         let first: ChappieAuthError
-        let mayPass: Bool
+        let isTransient: Bool
         do {
             let answer = try await send(request, within: limit)
             if answer.isSuccess { return answer }
             first = answer.authError(host: request.url.hostAndPort, secrets: secrets)
-            mayPass = [502, 503, 504].contains(answer.status)
+            isTransient = [502, 503, 504].contains(answer.status)
         } catch {
             first = ChappieAuthError(error)
-            mayPass = (error as? ChappieTransportError)?.mayPass == true
+            isTransient = (error as? ChappieTransportError)?.isTransient == true
         }
-        guard mayPass else { throw first }
+        guard isTransient else { throw first }
         do throws(ChappieAuthError) {
             return try await success(request, secrets: secrets, within: limit)
         } catch {
@@ -61,10 +61,10 @@ struct IssuerClient: Sendable {
         }
     }
 
-    private func exchange(_ request: HTTPExchangeRequest) async throws -> IssuerAnswer {
+    private func exchange(_ request: HTTPExchangeRequest) async throws -> IssuerResponse {
         let response = try await transport.send(request)
-        let body = try await response.body.collect(upTo: IssuerAnswer.maximumSize, host: request.url.hostAndPort)
-        return IssuerAnswer(status: response.status.code, headerFields: response.headerFields, body: body)
+        let body = try await response.body.collect(upTo: IssuerResponse.maximumSize, host: request.url.hostAndPort)
+        return IssuerResponse(status: response.status.code, headerFields: response.headerFields, body: body)
     }
 }
 
@@ -75,7 +75,7 @@ extension ChappieAuthError {
         case is CancellationError: self = .cancelledSignIn
         case let reason as ChappieTransportError:
             // The user has to fix a certificate or a proxy first, so the message includes the advice.
-            let needsAdvice = !reason.mayPass || reason.code == .proxyFailed
+            let needsAdvice = !reason.isTransient || reason.code == .proxyFailed
             let words = [reason.errorDescription, needsAdvice ? reason.recoverySuggestion : nil]
             self = .networkFailure(words.compactMap(\.self).joined(separator: " "))
         // A transport should not throw this. Only the type of the error is safe to show.
@@ -86,14 +86,14 @@ extension ChappieAuthError {
 
 extension ChappieTransportError {
     /// Whether the same request to the issuer may succeed soon.
-    var mayPass: Bool {
+    var isTransient: Bool {
         [.unknownHost, .connectFailed, .timedOut, .connectionLost].contains(code)
             || code == .proxyFailed && stage == .connect
     }
 }
 
 /// A whole answer of the authorization server, in memory.
-struct IssuerAnswer: Sendable {
+struct IssuerResponse: Sendable {
     /// No honest answer is larger than this.
     static let maximumSize = 1 << 20
     /// The number of bytes of an error's body that are shown.
@@ -164,7 +164,7 @@ struct IssuerError: Sendable, Hashable {
         message = UntrustedText.message(sentences.lazy.compactMap { $0?.string }.first)
     }
 
-    /// Whether the token endpoint itself reports that the refresh token or the grant is no longer valid: the body has a
+    /// Whether the token endpoint itself reports that the refresh token or the grant is not valid any more: the body has a
     /// code about the token.
     var endsTheGrant: Bool { code.map(Self.permanentCodes.contains) == true }
 

@@ -53,7 +53,7 @@ extension IssuerClient {
 
     private func document(at url: URL, within limit: Duration) async throws(ChappieAuthError) -> ChappieJSONObject {
         let request = HTTPExchangeRequest(url: url, headerFields: [.accept: "application/json"])
-        let answer: IssuerAnswer
+        let answer: IssuerResponse
         do throws(ChappieAuthError) {
             answer = try await successOfTwo(request, secrets: [], within: limit)
         } catch {

@@ -29,14 +29,14 @@ struct TokenClient: Sendable {
     }
 
     /// The same, as far as the answer of the token endpoint.
-    func redeem(_ code: AuthorizationCode) async throws(ChappieAuthError) -> TokenAnswer {
+    func redeem(_ code: AuthorizationCode) async throws(ChappieAuthError) -> TokenResponse {
         var fields = [
             ("grant_type", "authorization_code"), ("client_id", code.issuedClientID ?? clientID),
             ("code", code.code.text), ("redirect_uri", code.redirectURI), ("code_verifier", code.verifier.text),
         ]
         if let openID { fields.append(("resource", openID.resource)) }
         let secrets = [code.code, code.verifier]
-        return try TokenAnswer(
+        return try TokenResponse(
             try await issuer.successOfTwo(
                 .form(fields, to: endpoints.profile.tokenURL), secrets: secrets, within: Self.tokenDeadline))
     }
@@ -47,10 +47,10 @@ struct TokenClient: Sendable {
     /// - Parameter issuedClientID: The client that the tokens were granted to; `nil` for the registration's own.
     func refresh(
         _ refreshToken: Secret, of issuedClientID: String? = nil
-    ) async throws(ChappieAuthError) -> TokenAnswer {
+    ) async throws(ChappieAuthError) -> TokenResponse {
         let request = tokenRequest(refreshToken, issuedClientID ?? clientID)
         do throws(ChappieAuthError) {
-            return try TokenAnswer(
+            return try TokenResponse(
                 try await issuer.success(request, secrets: [refreshToken], within: Self.tokenDeadline))
         } catch {
             throw withoutBlame(error)
@@ -95,7 +95,7 @@ struct TokenClient: Sendable {
         fields[.originator] = endpoints.registration.originator
         fields[.userAgent] = endpoints.registration.userAgent
         let request = HTTPExchangeRequest(method: .get, url: endpoints.profile.whoAmIURL, headerFields: fields)
-        let answer: IssuerAnswer
+        let answer: IssuerResponse
         do {
             answer = try await issuer.successOfTwo(request, secrets: [accessToken], within: Self.tokenDeadline)
         } catch .tokenExchangeFailed(let status, let body) where [401, 403].contains(status) {
@@ -174,7 +174,7 @@ struct AuthorizationCode: Sendable {
 }
 
 /// The tokens in a successful answer of the token endpoint; each may be missing.
-struct TokenAnswer: Sendable {
+struct TokenResponse: Sendable {
     let idToken: Secret?
     let accessToken: Secret?
     let refreshToken: Secret?
@@ -187,7 +187,7 @@ struct TokenAnswer: Sendable {
 
     /// - Throws: ``ChappieAuthError/invalidResponse`` if the answer is not a JSON object with at least one token, or if
     ///   a token could not travel in a header. Beside a usable refresh token, another unusable token counts as missing.
-    init(_ answer: IssuerAnswer) throws(ChappieAuthError) {
+    init(_ answer: IssuerResponse) throws(ChappieAuthError) {
         guard let object = answer.object else { throw .invalidResponse }
         refreshToken = try Self.token("refresh_token", in: object)
         // The old refresh token is used up: no other member in a new form may cost the new one.

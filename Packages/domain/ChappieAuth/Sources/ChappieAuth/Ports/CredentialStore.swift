@@ -98,7 +98,7 @@ extension CredentialStore {
 
 /// The reason why a credential store failed. Each case needs another message for the user.
 public enum CredentialStoreError: Error, Sendable, Hashable {
-    /// There is no such store here: no session bus, no keyring service, a missing library.
+    /// The machine has no such store: no session bus, no keyring service, a missing library.
     case absent(String)
     /// The keyring is locked, and could not be unlocked without asking the user.
     case locked(String)
@@ -121,7 +121,7 @@ public enum CredentialStoreError: Error, Sendable, Hashable {
     /// The stored credential is from another issuer, or for another backend, than this program is set up for. The
     /// string names them. The credential is unchanged.
     case foreign(String)
-    /// Programs share the credential, and there is no folder that all of them can use for its lock; the string has the
+    /// Programs share the credential, and have no folder that all of them can use for its lock; the string has the
     /// reason. On Apple's platforms alone.
     case noSharedFolder(String)
     /// Any other failure, in the store's own words.

@@ -78,7 +78,7 @@ public enum SessionLockState: Sendable, Hashable {
     case locked
     /// The session is not locked.
     case unlocked
-    /// There is no session that could be locked (a container, a service, a system without a login manager). The string
+    /// No session could be locked (a container, a service, a system without a login manager). The string
     /// has the reason, as the middle of a sentence.
     case noSession(String)
 }

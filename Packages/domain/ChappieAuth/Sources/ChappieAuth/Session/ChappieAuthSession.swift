@@ -219,7 +219,7 @@ extension ChappieAuthSession {
     /// refuses it, requests fail with ``ChappieAuthError/reauthenticationRequired(_:)``.
     ///
     /// - Parameter accessToken: 64 KiB at most. Read it from standard input or a secret store, never from an argument.
-    /// - Throws: ``ChappieAuthError``: `authorizationDenied` if it is no such token or is not accepted; the errors of
+    /// - Throws: ``ChappieAuthError``: `authorizationDenied` if it has another form or is not accepted; the errors of
     ///   ``signIn(_:)`` for the network and the store. A stored credential stays, whatever the error.
     @discardableResult
     public func signIn(accessToken: String) async throws -> ChappieAccountInfo {
@@ -322,7 +322,7 @@ extension ChappieAuthSession {
         }
     }
 
-    /// A sign-in with an access token is no progress of a device sign-in.
+    /// A sign-in with an access token is not progress of a device sign-in.
     private func showLink(_ new: ChappieDeviceLinkState, of attempt: Attempt) {
         deviceLinkState = attempt.accessToken == nil ? new : .idle
     }

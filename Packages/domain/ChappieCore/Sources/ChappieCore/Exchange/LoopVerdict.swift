@@ -1,4 +1,4 @@
-/// What a connection or a transfer asks of the loop that drives it.
+/// The request of a connection or a transfer to the loop that drives it.
 @_spi(ChappieInternals) public enum LoopVerdict: Sendable {
     /// It stays. A connection wants a visit when its socket is readable (`reads`) or writable (`writes`), and no later
     /// than `until` on ``LoopClock`` (`nil`: no deadline). A connection that wants neither doesn't learn of the socket's

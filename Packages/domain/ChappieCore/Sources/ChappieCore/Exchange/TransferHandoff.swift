@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The place where a network's callbacks meet the task that reads: the state of one exchange, and the waiting reader.
+/// The meeting point of a network's callbacks and the task that reads: the state of one exchange, and the waiting reader.
 ///
 /// All state is under one lock; a waiting reader is resumed after the lock is released.
 @_spi(ChappieInternals) public final class TransferHandoff: Sendable {

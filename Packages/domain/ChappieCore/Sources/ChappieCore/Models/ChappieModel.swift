@@ -103,7 +103,7 @@ public struct ChappieServiceTier: Sendable, Hashable, Codable, Identifiable {
     public var id: String
     /// The name for users, such as `Fast`.
     public var name: String
-    /// What it means and costs, in the backend's words.
+    /// The meaning and the cost, in the backend's words.
     public var description: String?
 
     /// A tier with the given properties.

@@ -39,7 +39,7 @@ public struct ChappieSource: Sendable, Hashable, Codable {
     }
 }
 
-/// What the backend did on the web for an answer: an item of the type `web_search_call`.
+/// A step of the backend on the web for an answer: an item of the type `web_search_call`.
 public struct ChappieWebSearch: Sendable, Hashable, Codable {
     /// One step; unknown steps survive as ``other(_:)``.
     public enum Action: Sendable, Hashable, Codable {
@@ -53,7 +53,7 @@ public struct ChappieWebSearch: Sendable, Hashable, Codable {
         case other(String)
     }
 
-    /// What it did.
+    /// The kind of the step, with its details.
     public var action: Action
     /// The progress of the step, such as `completed`.
     public var status: String?
@@ -91,6 +91,6 @@ public struct ChappieWebSearch: Sendable, Hashable, Codable {
 }
 
 extension ChappieOutputItem {
-    /// What the backend did on the web; `nil` for an item of another type.
+    /// The backend's step on the web; `nil` for an item of another type.
     public var webSearch: ChappieWebSearch? { ChappieWebSearch(json) }
 }

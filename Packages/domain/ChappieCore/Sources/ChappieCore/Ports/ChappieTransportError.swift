@@ -105,7 +105,7 @@ extension ChappieTransportError.Stage {
     }
 }
 
-// MARK: What adapters report
+// MARK: Reports of adapters
 
 @_spi(ChappieInternals) extension ChappieTransportError {
     /// The adapter itself can't work, whatever the peer does.

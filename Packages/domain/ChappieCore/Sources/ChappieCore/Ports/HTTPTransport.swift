@@ -16,7 +16,7 @@ public import HTTPTypes
 public protocol HTTPTransport: Sendable {
     /// Sends `request` and returns as soon as the final response head is known; the body follows on demand.
     ///
-    /// - Throws: ``ChappieTransportError`` if there is no response; `CancellationError` if the task was cancelled
+    /// - Throws: ``ChappieTransportError`` without a response; `CancellationError` if the task was cancelled
     ///   (within 100 ms, with the connection closed). No status code is an error.
     func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse
 }

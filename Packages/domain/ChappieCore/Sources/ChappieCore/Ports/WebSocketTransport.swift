@@ -7,7 +7,7 @@ public protocol WebSocketTransport: Sendable {
     /// - Parameters:
     ///   - url: `https` or `wss`; `http` or `ws` to a loopback host only.
     ///   - headerFields: Sent unchanged, in addition to the fields of the handshake itself.
-    /// - Throws: ``ChappieTransportError`` if there is no answer or an invalid one; `CancellationError` within 100 ms.
+    /// - Throws: ``ChappieTransportError`` without a valid answer; `CancellationError` within 100 ms.
     ///   An answer other than 101 is not an error: it is ``WebSocketOpening/refused(_:)`` with its head and body.
     func open(_ url: URL, headerFields: HTTPFields) async throws -> WebSocketOpening
 }

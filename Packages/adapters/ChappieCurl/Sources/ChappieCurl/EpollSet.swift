@@ -29,7 +29,7 @@ private final class ThreadBody: Sendable {
 
 /// The sockets that wake a loop's thread, however many there are (epoll), and a bell with which other threads wake it
 /// (eventfd).
-final class SocketWatch: Sendable {
+final class EpollSet: Sendable {
     private static let batch = 128
     private let queue = epoll_create1(CInt(EPOLL_CLOEXEC))
     private let bell = eventfd(0, CInt(EFD_CLOEXEC | EFD_NONBLOCK))

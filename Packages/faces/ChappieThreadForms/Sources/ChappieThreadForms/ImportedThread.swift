@@ -3,7 +3,7 @@
 import FoundationEssentials
 
 /// Makes a thread of another program's data, with the records that the runtime would have written.
-struct ForeignThread {
+struct ImportedThread {
     let id: String
     private(set) var skipped: [String: Int] = [:]
     private var records: [ChappieThreadRecord] = []
