@@ -213,17 +213,28 @@ public actor ChappieRuntime: ChappieConversation {
     private func resumed(
         _ decisions: [String: ChappieApprovalDecision], of pending: ChappiePendingTurn? = nil
     ) async throws -> (id: String, work: ChappieTurnWork) {
-        guard let thread, let turn = thread.resumableTurn,
-            pending.map({ $0.approvals.map(\.id) == turn.approvals.map(\.id) }) ?? true
-        else { throw ChappieRuntimeError.nothingToResume }
-        let context = thread.context
-        let work = try turn.remainder(in: context, decisions)
-        await makeClientReady(context)
-        try await append([(.turnResumed, ["turn": .string(turn.id)])])
-        own = (turn.id, turn.resumptions + 1)
-        ownCalls = []
-        tell(.started(turn.messages, model: turn.model), turn.id)
-        return (turn.id, work)
+        while true {
+            guard let thread, let turn = thread.resumableTurn,
+                pending.map({ $0.approvals.map(\.id) == turn.approvals.map(\.id) }) ?? true
+            else { throw ChappieRuntimeError.nothingToResume }
+            let context = thread.context
+            let work = try turn.remainder(in: context, decisions)
+            await makeClientReady(context)
+            do {
+                try await append([(.turnResumed, ["turn": .string(turn.id)])])
+            } catch {
+                guard case .conflict(_, _, let end) = error as? ChappieThreadStoreError else { throw error }
+                try Task.checkCancellation()
+                try await readOn(to: end)
+                // The turn stands as before: another process has given the thread a name, or the like.
+                if self.thread?.turns.last == turn { continue }
+                throw error
+            }
+            own = (turn.id, turn.resumptions + 1)
+            ownCalls = []
+            tell(.started(turn.messages, model: turn.model), turn.id)
+            return (turn.id, work)
+        }
     }
 
     private func makeClientReady(_ context: ChappieClientContext? = nil) async {

@@ -18,6 +18,8 @@ final class Model: Sendable {
         case calls([(name: String, arguments: String)])
         /// Compacted: one encrypted item.
         case compaction
+        /// The same, when the gate opens.
+        case waitingCompaction(ScriptedGate)
         case failure(Int)
         /// Comes when the gate opens.
         case waiting(ScriptedGate, String)
@@ -64,7 +66,10 @@ final class Model: Sendable {
                             "arguments": .string(call.arguments),
                         ]
                     })
-            case .compaction: return Self.answer([["type": "compaction", "encrypted_content": "gAAA"]])
+            case .compaction: return Self.answer([Self.compacted])
+            case .waitingCompaction(let gate):
+                try await gate.pass()
+                return Self.answer([Self.compacted])
             }
         }
         return ChappieClient(
@@ -72,6 +77,21 @@ final class Model: Sendable {
                 rateLimitBackoff: .disabled, streamingTransportPolicy: .httpSSEOnly, toolFailureBehavior: .tellModel),
             transport: transport, credentials: SeededAuth().manager(transport: transport), tools: tools,
             toolApprovalHandler: approving)
+    }
+
+    private static let compacted: ChappieJSON = ["type": "compaction", "encrypted_content": "gAAA"]
+
+    /// The items of a request, without the developer's, as words.
+    static func words(_ input: [ChappieJSON]) -> [String] {
+        input.compactMap { item in
+            switch item["type"]?.string {
+            case "message" where item["role"] != "developer": item["content"]?[0]?["text"]?.string
+            case "function_call": "call \(item["name"]?.string ?? "")"
+            case "function_call_output": "output \(item["output"]?.string ?? "")"
+            case "compaction": "compacted"
+            default: nil
+            }
+        }
     }
 
     private static func answer(_ items: [ChappieJSON]) -> ScriptedHTTPAnswer {
@@ -86,12 +106,16 @@ final class Model: Sendable {
     }
 }
 
-/// Passes on, and fails or holds where it is told.
+/// Passes on, and fails at records of a kind, or at every read.
 final class FaultyStore: ChappieThreadStore {
     let store = ChappieInMemoryThreadStore()
     private let fault: Mutex<ChappieThreadRecord.Kind?>
+    private let isUnreadable = Mutex(false)
 
     init(failingAt kind: ChappieThreadRecord.Kind?) { fault = Mutex(kind) }
+
+    func fails(at kind: ChappieThreadRecord.Kind?) { fault.withLock { $0 = kind } }
+    func canBeRead(_ can: Bool) { isUnreadable.withLock { $0 = !can } }
 
     func append(
         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
@@ -103,7 +127,8 @@ final class FaultyStore: ChappieThreadStore {
     }
     func summaries() -> [ChappieThreadSummary] { store.summaries() }
     func records(of thread: String, from position: Int) throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
-        try store.records(of: thread, from: position)
+        if isUnreadable.withLock(\.self) { throw .unavailable("the disk can't be read") }
+        return try store.records(of: thread, from: position)
     }
     func delete(_ thread: String) { store.delete(thread) }
 }
@@ -200,17 +225,7 @@ struct RuntimeTests {
         #expect(turn.outputText == "Only this." && turn.outputItems.map(\.text) == ["Only this."])
     }
 
-    private func words(_ input: [ChappieJSON]) -> [String] {
-        input.compactMap { item in
-            switch item["type"]?.string {
-            case "message" where item["role"] != "developer": item["content"]?[0]?["text"]?.string
-            case "function_call": "call \(item["name"]?.string ?? "")"
-            case "function_call_output": "output \(item["output"]?.string ?? "")"
-            case "compaction": "compacted"
-            default: nil
-            }
-        }
-    }
+    private func words(_ input: [ChappieJSON]) -> [String] { Model.words(input) }
 
     /// What is kept is what the client goes on with.
     private func expectKept(_ runtime: ChappieRuntime, _ client: ChappieClient) async throws {
