@@ -4,6 +4,7 @@
 #include <locale.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <wchar.h>
 
 static locale_t utf8;
@@ -27,7 +28,8 @@ EditLine *ceditline_open(const char *name, el_rfunc_t reader, char *(*prompt)(Ed
     if (editor != NULL) {
         el_set(editor, EL_EDITOR, "emacs");
         el_set(editor, EL_SIGNAL, 0);
-        el_set(editor, EL_SETTY, "-d", "-isig", NULL);
+        // A carriage return stays one: before a line feed, it would else be an empty line of a paste.
+        el_set(editor, EL_SETTY, "-d", "-isig", "-icrnl", "-inlcr", NULL);
         el_set(editor, EL_PROMPT_ESC, prompt, '\1');
         el_set(editor, EL_GETCFN, reader);
         // The user's own bindings, such as those of vi.
@@ -45,11 +47,19 @@ void *ceditline_context(EditLine *editor) {
     return context;
 }
 
-const char *ceditline_gets(EditLine *editor, int *count) {
+int ceditline_read(EditLine *editor) {
     locale_t before = enter_utf8();
-    const char *line = el_gets(editor, count);
+    int count = 0;
+    if (el_wgets(editor, &count) == NULL) count = 0;
     leave_utf8(before);
-    return line;
+    return count;
+}
+
+int ceditline_columns(wchar_t character) {
+    locale_t before = enter_utf8();
+    int columns = wcwidth(character);
+    leave_utf8(before);
+    return columns > 0 ? columns : 0;
 }
 
 int ceditline_add(EditLine *editor, const char *name, ceditline_function function) {
@@ -60,6 +70,15 @@ int ceditline_bind(EditLine *editor, const char *key, const char *name) {
     return el_set(editor, EL_BIND, key, name, NULL);
 }
 
+int ceditline_bind_command(EditLine *editor, const char *key, const char *name) {
+    return el_set(editor, EL_BIND, "-a", key, name, NULL);
+}
+
+int ceditline_is_vi(EditLine *editor) {
+    const char *name = NULL;
+    return el_get(editor, EL_EDITOR, &name) == 0 && name != NULL && strcmp(name, "vi") == 0;
+}
+
 void ceditline_prepare(EditLine *editor, int takes) { el_set(editor, EL_PREP_TERM, takes); }
 
 void ceditline_redraw(EditLine *editor) { el_set(editor, EL_REFRESH); }
@@ -67,6 +86,7 @@ void ceditline_redraw(EditLine *editor) { el_set(editor, EL_REFRESH); }
 int ceditline_rows_above(EditLine *editor, int prompt_columns, int screen_columns) {
     const LineInfoW *line = el_wline(editor);
     int rows = 0, column = prompt_columns;
+    for (; column > screen_columns; column -= screen_columns) rows++;
     for (const wchar_t *at = line->buffer; at < line->cursor; at++) {
         int width = wcwidth(*at);
         if (*at == L'\t') width = 8 - column % 8;

@@ -1,3 +1,6 @@
+import CEditline
+import Glibc
+
 /// The effect of Tab on the text before the cursor.
 enum Completion: Equatable {
     case nothing
@@ -5,9 +8,10 @@ enum Completion: Equatable {
     /// Several candidates fit, and they have no more text in common.
     case list([String])
 
-    /// - Parameter candidates: whole texts that could replace `text`.
+    /// - Parameter candidates: whole texts that could replace `text`. The names of files and of a service's models are
+    ///   among them: a candidate with a control character, which the terminal might obey, is left out.
     init(of text: String, among candidates: [String]) {
-        let fitting = candidates.filter { $0.hasPrefix(text) }
+        let fitting = candidates.filter { $0.hasPrefix(text) && !$0.hasControlCharacters }
         guard var common = fitting.first else {
             self = .nothing
             return
@@ -23,17 +27,26 @@ enum Completion: Equatable {
     /// The last word of each candidate, in columns.
     static func table(_ candidates: [String], columns: Int) -> String {
         let words = candidates.map { $0.split(separator: " ").last.map(String.init) ?? $0 }
-        let width = (words.map(\.count).max() ?? 0) + 2
+        let width = (words.map(\.columns).max() ?? 0) + 2
         let perRow = max(1, columns / max(1, width))
         return stride(from: 0, to: words.count, by: perRow).map { start in
             words[start..<min(start + perRow, words.count)].map { word in
-                word + String(repeating: " ", count: width - word.count)
+                word + String(repeating: " ", count: width - word.columns)
             }.joined() + "\n"
         }.joined()
     }
 }
 
 extension String {
+    /// The columns that a terminal needs for the text.
+    var columns: Int {
+        unicodeScalars.reduce(0) { $0 + Int(ceditline_columns(wchar_t(bitPattern: $1.value))) }
+    }
+
+    fileprivate var hasControlCharacters: Bool {
+        unicodeScalars.contains { $0.properties.generalCategory == .control }
+    }
+
     fileprivate func commonPrefix(with other: String) -> String {
         String(zip(self, other).prefix { $0 == $1 }.map(\.0))
     }

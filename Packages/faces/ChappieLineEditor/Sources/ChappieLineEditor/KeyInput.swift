@@ -59,14 +59,34 @@ struct KeyInput {
                 return .end
             }
             if waited[2].revents != 0 { return .end }
-            var piece = [UInt8](repeating: 0, count: 4096)
+            var piece = [UInt8](repeating: 0, count: 64)
             if waited[1].revents != 0, read(attention, &piece, piece.count) > 0 { return .attention }
-            let count = read(descriptor, &piece, piece.count)
-            if count < 0, errno == EINTR || errno == EAGAIN { continue }
-            guard count > 0 else { return .end }
-            bytes = Array(bytes[next...] + piece[..<count])
-            next = 0
+            guard fill() else { return .end }
         }
+    }
+
+    /// Reads more bytes, if some are there.
+    ///
+    /// - Returns: `false` at the end of the input.
+    private mutating func fill() -> Bool {
+        var piece = [UInt8](repeating: 0, count: 4096)
+        let count = read(descriptor, &piece, piece.count)
+        if count < 0, errno == EINTR || errno == EAGAIN { return true }
+        guard count > 0 else { return false }
+        bytes = Array(bytes[next...] + piece[..<count])
+        next = 0
+        return true
+    }
+
+    /// Whether the Escape that was read last begins the sequence of a key, or of Alt-Return. A terminal sends such a
+    /// sequence at once, and a user's next key comes later than `milliseconds`.
+    mutating func continuesEscape(milliseconds: CInt = 50) -> Bool {
+        if pushed.isEmpty, next == bytes.count {
+            var waited = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            guard poll(&waited, 1, milliseconds) > 0, fill() else { return false }
+        }
+        let following = pushed.last ?? (next < bytes.count ? Unicode.Scalar(bytes[next]) : " ")
+        return ["[", "O", "\r", "\n"].contains(following)
     }
 
     /// Waits until the other descriptor is readable, at most for this time, and empties it.

@@ -69,6 +69,8 @@ public final class LineEditor: @unchecked Sendable {
     private var hasEarlierEntries = false
     /// Whether this prompt may still ask for the earlier entries.
     private var mayRecall = false
+    /// Whether the user has chosen the keys of vi.
+    private let isVi: Bool
 
     /// - Parameters:
     ///   - name: the program's name in `.editrc`.
@@ -86,6 +88,7 @@ public final class LineEditor: @unchecked Sendable {
         }
         self.editor = editor
         self.history = history
+        isVi = ceditline_is_vi(editor) != 0
         ceditline_set_context(editor, Unmanaged.passUnretained(self).toOpaque())
         ceditline_set_history(editor, history, CInt(historyLimit))
         bindKeys()
@@ -122,12 +125,11 @@ public final class LineEditor: @unchecked Sendable {
             if !prompt.initial.isEmpty { input.push(paste: prompt.initial) }
             TerminalState.isEditing = true
             defer { TerminalState.isEditing = false }
-            var count: CInt = 0
-            guard let line = ceditline_gets(editor, &count), count > 0 else {
+            guard ceditline_read(editor) > 0, let line = el_wline(editor)?.pointee else {
                 print("\n")
                 return isInterrupted ? .interrupted : .end
             }
-            var text = String(cString: line)
+            var text = Self.text(from: line.buffer, to: line.lastchar)
             if text.last == "\n" { text.removeLast() }
             return .text(text)
         }
@@ -160,7 +162,8 @@ public final class LineEditor: @unchecked Sendable {
                 // All keys that lead into the history are control characters, or begin with one, with vi's bindings
                 // too. Return, Tab, Ctrl-C and Ctrl-D do not lead there.
                 if mayRecall, scalar.value < 0x20, !["\r", "\n", "\t", "\u{3}", "\u{4}"].contains(scalar) { recall() }
-                character?.pointee = wchar_t(bitPattern: scalar.value)
+                let isSequence = isVi && scalar == "\u{1B}" && input.continuesEscape()
+                character?.pointee = wchar_t(bitPattern: (isSequence ? Self.lead : scalar).value)
                 return 1
             }
         }
@@ -171,6 +174,9 @@ public final class LineEditor: @unchecked Sendable {
     /// Keys that no keyboard has. Only the editor presses them.
     private static let submit = "\u{1B}[2989~"
     private static let leave = "\u{1B}[2990~"
+
+    /// With the keys of vi, Escape is a key of its own, and a sequence that begins with it begins with this key here.
+    private static let lead: Unicode.Scalar = "\u{1F}"
 
     private func bindKeys() {
         bind("chappie-return", ["\n", "\r"]) { editor, _ in LineEditor.of(editor)?.pressedReturn() ?? 0 }
@@ -186,19 +192,43 @@ public final class LineEditor: @unchecked Sendable {
         bind("chappie-delete", ["^D"]) { editor, _ in LineEditor.of(editor)?.pressedEnd() ?? 0 }
         bind("chappie-suspend", ["^Z"]) { editor, _ in LineEditor.of(editor)?.suspend() ?? 0 }
         bind("chappie-complete", ["^I"]) { editor, _ in LineEditor.of(editor)?.complete() ?? 0 }
+        // The editor's own function stops before the last character with the keys of vi.
+        bind("chappie-end", ["\u{1B}[F", "\u{1B}[4~"]) { editor, _ in
+            guard let line = el_wline(editor)?.pointee else { return UInt8(CC_ERROR) }
+            el_cursor(editor, CInt(line.lastchar - line.cursor))
+            return UInt8(CC_CURSOR)
+        }
         bind("chappie-leave", [Self.leave]) { _, _ in UInt8(CC_EOF) }
-        ceditline_bind(editor, Self.submit, "ed-newline")
+        bind(Self.submit, to: "ed-newline")
         ceditline_bind(editor, "^R", "em-inc-search-prev")
         for (keys, function) in [
-            ("\u{1B}[H", "ed-move-to-beg"), ("\u{1B}[F", "ed-move-to-end"), ("\u{1B}[1~", "ed-move-to-beg"),
-            ("\u{1B}[4~", "ed-move-to-end"), ("\u{1B}[3~", "ed-delete-next-char"), ("\u{1B}[1;5C", "em-next-word"),
-            ("\u{1B}[1;5D", "ed-prev-word"),
-        ] { ceditline_bind(editor, keys, function) }
+            ("\u{1B}[H", "ed-move-to-beg"), ("\u{1B}[1~", "ed-move-to-beg"), ("\u{1B}[3~", "ed-delete-next-char"),
+            ("\u{1B}[1;5C", "em-next-word"), ("\u{1B}[1;5D", "ed-prev-word"),
+        ] { bind(keys, to: function) }
+        guard isVi else { return }
+        for (key, function) in [
+            ("A", "ed-prev-history"), ("B", "ed-next-history"), ("C", "ed-next-char"), ("D", "ed-prev-char"),
+        ] {
+            // Both forms of a terminal's arrow keys.
+            bind("\u{1B}[\(key)", to: function)
+            bind("\u{1B}O\(key)", to: function)
+        }
     }
 
     private func bind(_ name: String, _ keys: [String], _ function: @escaping ceditline_function) {
         ceditline_add(editor, name, function)
-        for key in keys { ceditline_bind(editor, key, name) }
+        for key in keys { bind(key, to: name) }
+    }
+
+    private func bind(_ key: String, to name: String) {
+        guard isVi else {
+            ceditline_bind(editor, key, name)
+            return
+        }
+        let key = key.replacing("\u{1B}", with: "\(Self.lead)")
+        ceditline_bind(editor, key, name)
+        // A line feed and Tab have other uses in vi's command mode.
+        if !["\n", "\r", "^I"].contains(key) { ceditline_bind_command(editor, key, name) }
     }
 
     fileprivate func pressedReturn() -> UInt8 {
@@ -235,6 +265,15 @@ public final class LineEditor: @unchecked Sendable {
         return UInt8(CC_REFRESH)
     }
 
+    /// A part of the line, without characters of value 0: libedit's own conversion ends at the first of them.
+    private static func text(from start: UnsafePointer<wchar_t>, to end: UnsafePointer<wchar_t>) -> String {
+        var text = String.UnicodeScalarView()
+        for character in UnsafeBufferPointer(start: start, count: end - start) where character != 0 {
+            if let scalar = Unicode.Scalar(UInt32(bitPattern: character)) { text.append(scalar) }
+        }
+        return String(text)
+    }
+
     /// - Returns: whether there was any text.
     private func clear() -> Bool {
         guard let line = el_wline(editor)?.pointee, line.buffer != line.lastchar else { return false }
@@ -258,9 +297,8 @@ public final class LineEditor: @unchecked Sendable {
     }
 
     fileprivate func complete() -> UInt8 {
-        guard let line = el_line(editor)?.pointee, let completions = prompt.completions else { return UInt8(CC_ERROR) }
-        let before = UnsafeBufferPointer(start: line.buffer, count: line.cursor - line.buffer)
-        let text = String(decoding: before.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        guard let line = el_wline(editor)?.pointee, let completions = prompt.completions else { return UInt8(CC_ERROR) }
+        let text = Self.text(from: line.buffer, to: line.cursor)
         switch Completion(of: text, among: completions(text)) {
         case .nothing: return UInt8(CC_REFRESH_BEEP)
         case .insert(let more):
@@ -280,7 +318,7 @@ public final class LineEditor: @unchecked Sendable {
         ceditline_prepare(editor, 0)
         ceditline_prepare(editor, 1)
         let columns = TerminalState.size()?.columns ?? 80
-        let up = ceditline_rows_above(editor, CInt(prompt.text.count), CInt(columns))
+        let up = ceditline_rows_above(editor, CInt(prompt.text.columns), CInt(columns))
         print("\r" + (up > 0 ? "\u{1B}[\(up)A" : "") + "\u{1B}[J")
         el_resize(editor)
         ceditline_redraw(editor)

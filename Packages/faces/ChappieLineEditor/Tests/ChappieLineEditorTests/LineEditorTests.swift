@@ -66,6 +66,20 @@ private func pipeHolding(_ bytes: [UInt8]) -> (reader: CInt, writer: CInt) {
         #expect(input.event() == next.map(KeyInput.Event.key) ?? .end)
     }
 
+    @Test(arguments: [("[A", true), ("OA", true), ("\r", true), ("k", false), ("", false)])
+    func escapeIsAKeyOfItsOwnUnlessASequenceComesWithIt(_ rest: String, _ isSequence: Bool) {
+        let (reader, writer) = pipeHolding(Array("\u{1B}\(rest)".utf8))
+        defer { for descriptor in [reader, writer] { close(descriptor) } }
+        var input = KeyInput(descriptor: reader, attention: -1)
+        #expect(input.event() == .key("\u{1B}"))
+        #expect(input.continuesEscape() == isSequence)
+        _ = write(writer, "x", 1)
+        #expect(input.event() == .key(rest.unicodeScalars.first ?? "x"))
+        // The editor's own keys count as well.
+        input.push("\u{1B}[2989~")
+        #expect(input.event() == .key("\u{1B}") && input.continuesEscape())
+    }
+
     @Test func aPasteOfTheEditorsOwnEndsNowhereElse() {
         let (reader, writer) = pipeHolding(Array("k".utf8))
         defer { close(reader) }

@@ -18,8 +18,12 @@ void ceditline_set_context(EditLine *editor, void *context);
 /// The context.
 void *ceditline_context(EditLine *editor);
 
-/// Reads a line as el_gets does, with its line feed.
-const char *ceditline_gets(EditLine *editor, int *count);
+/// Reads a line, which el_wline has afterwards, with its line feed. Returns the number of its characters; 0 at the end of
+/// the input.
+int ceditline_read(EditLine *editor);
+
+/// The columns of a character on the screen.
+int ceditline_columns(wchar_t character);
 
 /// Names a function for `ceditline_bind`. Returns 0 when it is taken.
 int ceditline_add(EditLine *editor, const char *name, ceditline_function function);
@@ -27,13 +31,19 @@ int ceditline_add(EditLine *editor, const char *name, ceditline_function functio
 /// Binds a key, or a sequence of keys, to a named function.
 int ceditline_bind(EditLine *editor, const char *key, const char *name);
 
+/// The same in the command mode of vi.
+int ceditline_bind_command(EditLine *editor, const char *key, const char *name);
+
+/// Whether the user has chosen the keys of vi.
+int ceditline_is_vi(EditLine *editor);
+
 /// Gives the terminal back to the way it was (0), or takes it again (1).
 void ceditline_prepare(EditLine *editor, int takes);
 
 /// Draws the line at the cursor, as if there were nothing of it on the screen.
 void ceditline_redraw(EditLine *editor);
 
-/// The rows between that of the line's cursor and the first row of the prompt, on a screen with so many columns.
+/// The rows between the row of the line's cursor and the first row of the prompt, on a screen of this width, 1 or more.
 int ceditline_rows_above(EditLine *editor, int prompt_columns, int screen_columns);
 
 /// Gives the editor a history of `limit` lines; a line that repeats the one before it is not added.
