@@ -2,13 +2,13 @@
 
 /// How a simulator is set up. Every member has a default that suits tests.
 public struct SimulatorConfiguration: Sendable {
-    /// Where it listens; only loopback addresses and `localhost`. Default `127.0.0.1`.
+    /// The address on which it listens; only loopback addresses and `localhost`. Default `127.0.0.1`.
     public var host: String
-    /// Where it listens; 0, the default, takes any free port.
+    /// The port on which it listens; 0, the default, takes any free port.
     public var port: Int
     /// Approves sign-ins without the user, on the first poll. Default false.
     public var autoApprove: Bool
-    /// Seconds between polls, as clients are told, up to 60. Default 1.
+    /// Seconds between polls, which clients learn, up to 60. Default 1.
     public var pollInterval: Int
     /// Pieces of text for each second, 0.1 to 100,000; `nil`, the default, for as fast as it goes.
     public var deltasPerSecond: Double?
@@ -41,7 +41,7 @@ public struct SimulatorConfiguration: Sendable {
     public var recordedRequestLimit: Int
     /// The wall clock that tokens and codes expire by.
     public var clock: any ChappieClock
-    /// The lifetime of a sign-in's access token where it differs from those of refreshes; only scenarios set it.
+    /// The lifetime of a sign-in's access token if it differs from the lifetime after refreshes; only scenarios set it.
     var firstAccessTokenLifetime: Duration?
     /// Whether neither the form of requests nor their header fields are checked; only scenarios set it.
     var isLenient = false
@@ -61,7 +61,7 @@ public struct SimulatorConfiguration: Sendable {
     /// before the access token ends. Only scenarios set it.
     var earliestRefresh: Duration?
 
-    /// A configuration; the defaults are those of the members.
+    /// A configuration; the defaults are the members'.
     public init(
         host: String = "127.0.0.1", port: Int = 0, autoApprove: Bool = false, pollInterval: Int = 1,
         deltasPerSecond: Double? = nil, accessTokenLifetime: Duration = .seconds(3600),
@@ -93,7 +93,7 @@ public struct SimulatorConfiguration: Sendable {
     }
 }
 
-/// A person and the account they sign in as.
+/// A user and the account they sign in as.
 public struct SimulatorAccount: Sendable, Hashable {
     /// The account (workspace) id: the claim `chatgpt_account_id`.
     public var id: String
@@ -107,7 +107,7 @@ public struct SimulatorAccount: Sendable, Hashable {
     public var plan: String
     /// How much of its plan is used; `nil`, the default, for ``SimulatorConfiguration/usage``.
     public var usage: SimulatorUsage?
-    /// The slugs of the models that it may use; `nil`, the default, for those of its plan. Only those of the catalogue count.
+    /// The slugs of the models that it may use; `nil`, the default, for its plan's. Only models of the catalogue count.
     public var models: [String]?
 
     /// An account; every member has a default.
@@ -130,7 +130,7 @@ public struct SimulatorAccount: Sendable, Hashable {
     }
 }
 
-/// How much of the plan is used up, as the header fields of every answer and the usage endpoint tell it.
+/// How much of the plan is used up, as the header fields of every answer and the usage endpoint report it.
 public struct SimulatorUsage: Sendable, Hashable {
     /// Percent of the short window, which is 5 hours; 0 to 100.
     public var primaryUsedPercent: Double

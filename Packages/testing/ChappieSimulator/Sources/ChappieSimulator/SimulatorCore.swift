@@ -63,7 +63,7 @@ package final class SimulatorCore: Sendable {
         return state.withLock { body(&$0.backend, now) }
     }
 
-    /// What the user does on the page of a sign-in.
+    /// The user's decision on the page of a sign-in.
     ///
     /// - Throws: ``SimulatorError``: `.unknownAccount`, `.unknownUserCode`.
     package func decide(_ code: String, approves: Bool, as accountID: String? = nil) throws(SimulatorError) {
@@ -77,7 +77,7 @@ package final class SimulatorCore: Sendable {
         guard isKnown else { throw SimulatorError(.unknownUserCode, reason: "No sign-in waits under this code") }
     }
 
-    /// ID tokens are signed with another key from now on, and the old one is no longer published.
+    /// ID tokens are signed with another key from now on, and the old key is not published any more.
     package func rotateKeys() { withBackend { backend, _ in backend.tokens.rotateKeys() } }
 
     /// Unix seconds.
@@ -190,7 +190,7 @@ package final class SimulatorCore: Sendable {
         logged.yield("\(request.method) \(request.path) \(status)\(details)\(isScripted ? " (scenario)" : "")")
     }
 
-    /// ` as ACCOUNT in SESSION`, where that is worth telling: in a simulator of one account it is always the same.
+    /// ` as ACCOUNT in SESSION`, if that is worth saying: in a simulator of one account it is always the same.
     private func words(for owner: SimulatorAccount?, session: String?) -> String {
         guard let owner, !configuration.otherAccounts.isEmpty else { return "" }
         return " as \(owner.id)" + (session.map { " in \($0)" } ?? "")

@@ -14,7 +14,7 @@ public struct SimulatorError: Error, Sendable, Hashable {
         case listenFailed
         /// A setting is out of its bounds.
         case invalidConfiguration
-        /// There is no built-in scenario of that name.
+        /// No built-in scenario has that name.
         case unknownScenario
         /// The scenario is not JSON, or a member of it is wrong; the message names the key path.
         case invalidScenario

@@ -46,7 +46,7 @@ public final class ScriptedWebSocketServer: Sendable {
         public internal(set) var bytesWritten = 0
     }
 
-    /// What came in frames; the rest is in the listener's ledger.
+    /// The frames that came; the rest is in the listener's ledger.
     private final class FrameRecord: Sendable {
         let record = Mutex(Record())
     }

@@ -15,11 +15,11 @@ public import FoundationEssentials
 /// It listens on loopback only, keeps nothing on disk, and forgets everything when it stops. ``SimulatorScenario`` makes
 /// it misbehave; what the model does on request is listed in `SCENARIOS.md` beside the package.
 public final class Simulator: Sendable {
-    /// Where sign-in and token requests go.
+    /// The address of sign-in and token requests.
     public let issuer: URL
-    /// Where every other request goes: ``issuer`` followed by `/backend-api`.
+    /// The address of every other request: ``issuer`` followed by `/backend-api`.
     public let backend: URL
-    /// Where requests of the plan route go: ``issuer`` followed by `/v1`.
+    /// The address of requests of the plan route: ``issuer`` followed by `/v1`.
     public let planBackend: URL
     /// A line for each exchange as it is answered, with nothing secret in it, for one reader. The newest 1,000 wait for
     /// it. Ends when the simulator stops.
@@ -63,7 +63,7 @@ public final class Simulator: Sendable {
 
     /// The port it listens on.
     public var port: Int { listener.port }
-    /// The page where the user enters the code.
+    /// The page on which the user enters the code.
     public var verificationPage: URL { issuer.appending(path: "codex").appending(path: "device") }
     /// The newest requests, tokens and all, for tests to look into. See ``SimulatorConfiguration/recordedRequestLimit``.
     public var receivedRequests: [ReceivedRequest] { listener.ledger.entries.receivedRequests }
@@ -79,8 +79,8 @@ public final class Simulator: Sendable {
     /// Approves a sign-in, as the user does on the page.
     ///
     /// - Parameter accountID: the account that signs in; `nil`, the default, for ``SimulatorConfiguration/account``.
-    /// - Throws: ``SimulatorError`` with code `.unknownUserCode` when none waits under that code, `.unknownAccount` when
-    ///   there is no such account.
+    /// - Throws: ``SimulatorError`` with code `.unknownUserCode` if none waits under that code, `.unknownAccount` if the
+    ///   account is missing.
     public func approve(userCode: String, as accountID: String? = nil) throws(SimulatorError) {
         try core.decide(userCode, approves: true, as: accountID)
     }
@@ -90,7 +90,7 @@ public final class Simulator: Sendable {
     /// - Throws: ``SimulatorError`` with code `.unknownUserCode` when none waits under that code.
     public func refuse(userCode: String) throws(SimulatorError) { try core.decide(userCode, approves: false) }
 
-    /// ID tokens are signed with another key from now on, and the old one is no longer published.
+    /// ID tokens are signed with another key from now on, and the old key is not published any more.
     public func rotateKeys() { core.rotateKeys() }
 
     /// Closes every connection and the socket, and returns when they are gone. Calling it again does nothing.

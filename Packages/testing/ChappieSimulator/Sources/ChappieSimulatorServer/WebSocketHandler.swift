@@ -109,7 +109,7 @@ final class WebSocketHandler: ChannelInboundHandler {
             player.enqueue(part)
         }
         player.enqueue(ScriptedAnswer(steps: [])) { [self] in isAnswering = false }
-        // What follows when the client may already ask again.
+        // The frames that follow when the client may already ask again.
         var rest = answer.after.flatMap { codec.frames(of: $0, faults: answer.frames) }
         if let close = answer.close { rest += WebSocketFrames.close(close) }
         player.enqueue(ScriptedAnswer(steps: [.send(rest)])) { [self] in

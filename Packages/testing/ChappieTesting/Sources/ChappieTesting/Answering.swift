@@ -4,7 +4,7 @@ import HTTPTypes
 import Synchronization
 
 extension ScriptedHTTPTransport {
-    /// A backend that answers with these texts, turn by turn; the last one answers every later turn too. What is no turn
+    /// A backend that answers with these texts, turn by turn; the last one answers every later turn too. Any other request
     /// gets a 404.
     ///
     /// ```swift

@@ -49,10 +49,10 @@ public final class ManualClock: ChappieClock {
         for sleeper in inOrder { sleeper.element.alarm.fulfil(.success(())) }
     }
 
-    /// Sets the wall clock, as a person or a time server does; no time passes.
+    /// Sets the wall clock, as a user or a time server does; no time passes.
     public func setWall(to date: Date) { state.withLock { $0.now = date } }
 
-    /// Sleeps until the clock has been advanced by `duration`; zero and less is no sleep.
+    /// Sleeps until the clock has been advanced by `duration`; zero and less end at once.
     ///
     /// - Throws: `CancellationError` at once when the task is cancelled.
     public func sleep(for duration: Duration) async throws {
@@ -85,7 +85,7 @@ public final class ManualClock: ChappieClock {
 
 /// A clock on which every sleep is over at once: pauses take no time, and are added to it.
 ///
-/// For tests of what happens after pauses. Where time must also stand still, use ``ManualClock``.
+/// For tests of what happens after pauses. If time must also stand still, use ``ManualClock``.
 public final class HastyClock: ChappieClock {
     private let start: Date
     private let slept = Mutex(Duration.zero)

@@ -35,7 +35,7 @@ public struct TransportContractCase<Transport: Sendable>: Sendable, CustomString
         self.check = check
     }
 
-    /// - Parameter baseURL: where the contract's server listens; the cases add their paths.
+    /// - Parameter baseURL: the address of the contract's server; the cases add their paths.
     /// - Throws: ``ContractViolation`` when the demand is not met, and whatever the transport should not have thrown.
     public func run(_ transport: Transport, at baseURL: URL) async throws { try await check(transport, baseURL) }
 
@@ -43,7 +43,7 @@ public struct TransportContractCase<Transport: Sendable>: Sendable, CustomString
     public var description: String { name }
 }
 
-// MARK: What both transports promise
+// MARK: The promises of both transports
 
 extension TransportContractCase {
     /// `operation` at `path` fails in this way; of a deadline, when it passes.

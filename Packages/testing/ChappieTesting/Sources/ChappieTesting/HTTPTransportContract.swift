@@ -176,7 +176,7 @@ extension HTTPTransportContract {
         }
     }
 
-    /// Where `server` is reached.
+    /// The address of `server`.
     public static func baseURL(of server: ScriptedServer) throws -> URL {
         guard let url = URL(string: "http://127.0.0.1:\(server.port)") else {
             throw ContractViolation("The server's port \(server.port) makes no URL.")

@@ -29,7 +29,7 @@ public final class InMemoryCredentialStore: CredentialStore {
         set { state.withLock { $0.secrets[slot] = newValue } }
     }
 
-    /// Every call so far, those that failed or wait included.
+    /// Every call so far, also if it failed or waits.
     public var calls: [Operation] { state.withLock(\.calls) }
 
     /// Lets the next `times` calls of `operation` fail, changing nothing. Zero ends it.

@@ -68,7 +68,7 @@ public final class InMemoryKeychain: Sendable {
     /// Every item.
     public var items: [Item] { state.withLock(\.items) }
 
-    /// Every call so far, those that failed included.
+    /// Every call so far, also if it failed.
     public var made: [Call] { state.withLock(\.made) }
 
     /// The device is locked, or unlocked.

@@ -30,7 +30,7 @@ public struct SeededAuth: Sendable {
     /// Whether the user's plan may be used, for endpoints of ``ChappieGrant/continueWithChatGPT(appName:)``. Those tokens
     /// name no account and no plan.
     public var isPlanUseGranted = true
-    /// Goes into the access token, so that two of the same person differ.
+    /// Goes into the access token, so that two tokens of the same user differ.
     public var serial = 1
 
     /// A credential whose access token ends at `expiresAt`. Default: in ten days.
@@ -69,7 +69,7 @@ public struct SeededAuth: Sendable {
     /// The token endpoint's answer with these tokens.
     public var tokenAnswer: String { ChappieJSON.object(tokens).serialized() }
 
-    /// The document that a ``CredentialStore`` holds for this person.
+    /// The document that a ``CredentialStore`` holds for this user.
     public var credential: Secret {
         var tokens = tokens
         if !isIssued { tokens["account_id"] = accountID.map { .string($0) } }
@@ -99,7 +99,7 @@ public struct SeededAuth: Sendable {
             endpoints: endpoints, lock: NoCredentialLock(), clock: clock)
     }
 
-    /// A session in which this person is signed in, over a store of its own. Without a `transport` every request fails.
+    /// A session in which this user is signed in, over a store of its own. Without a `transport` every request fails.
     ///
     /// ```swift
     /// let session = SeededAuth().session()
@@ -119,7 +119,7 @@ public struct SeededAuth: Sendable {
         return tokens
     }
 
-    /// `own`, where they have a value, and those that both tokens carry.
+    /// The members of `own` that have a value, and the claims that both tokens carry.
     private func claims(_ own: [(String, ChappieJSON?)]) -> ChappieJSONObject {
         var namespace = ChappieJSONObject()
         namespace["chatgpt_plan_type"] = plan.map { .string($0) }

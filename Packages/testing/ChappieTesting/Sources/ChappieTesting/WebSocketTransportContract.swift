@@ -37,7 +37,7 @@ public enum WebSocketTransportContract {
         }
     }
 
-    /// Where `server` is reached.
+    /// The address of `server`.
     public static func baseURL(of server: ScriptedWebSocketServer) throws -> URL {
         guard let url = URL(string: "ws://127.0.0.1:\(server.port)") else {
             throw ContractViolation("The server's port \(server.port) makes no URL.")

@@ -1,6 +1,6 @@
 public import ChappieCore
 
-/// What a service may make of one of its answers in a year, one change at a time.
+/// An answer of a service as it may be in a year, one change at a time.
 public struct GrownAnswer: Sendable, CustomStringConvertible {
     /// The kind of change.
     public enum Change: String, Sendable {
@@ -10,7 +10,7 @@ public struct GrownAnswer: Sendable, CustomStringConvertible {
 
     /// The one change of this variant.
     public let change: Change
-    /// The names on the way to the value that changed, the last one that of the value itself.
+    /// The names on the way to the value that changed, the last name is the value's own.
     public let path: [String]
     /// The answer with the change.
     public let json: ChappieJSON

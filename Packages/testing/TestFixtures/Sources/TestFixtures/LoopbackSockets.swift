@@ -45,7 +45,7 @@ public final class SilentListener: Sendable {
     public func close() { sockets.withLock { $0 = [] } }
 }
 
-/// A port of 127.0.0.1 that no other process is given while this lives, for a program that has to be told its port.
+/// A port of 127.0.0.1 that no other process is given while this lives, for a program that takes its port as an argument.
 ///
 /// The socket is bound and never listens. With SO_REUSEADDR on both sides, which servers set, the program may bind
 /// beside it (socket(7)); to anybody who asks for any port, or connects from one, the kernel gives another.

@@ -11,7 +11,7 @@ import Synchronization
 /// try await server.end()
 /// ```
 public final class PostgresServer: Sendable {
-    /// The server itself, where Debian has it.
+    /// The server itself, in Debian's place.
     public static let program = SystemProgram("/usr/lib/postgresql/15/bin/postgres", packages: "postgresql-15")
     private static let initdb = SystemProgram("/usr/lib/postgresql/15/bin/initdb", packages: "postgresql-15")
     private static let psql = SystemProgram("/usr/lib/postgresql/15/bin/psql", packages: "postgresql-client-15")
@@ -142,7 +142,7 @@ public final class PostgresServer: Sendable {
 
     private static let nobody: uid_t = 65534
 
-    /// The program as another user where this is root, whom PostgreSQL refuses to run for.
+    /// The program as another user if this is root, for whom PostgreSQL refuses to run.
     private static func unprivileged(_ program: SystemProgram, _ arguments: [String]) -> (SystemProgram, [String]) {
         guard getuid() == 0 else { return (program, arguments) }
         return (

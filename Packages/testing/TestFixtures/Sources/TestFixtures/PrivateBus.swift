@@ -3,7 +3,7 @@ import Synchronization
 
 /// A D-Bus session bus of a test's own, with nothing on it and nothing that it could start.
 public final class PrivateBus: Sendable {
-    /// Where it and its programs keep their files.
+    /// The folder of the bus and its programs.
     public let directory: TemporaryDirectory
     /// As in `DBUS_SESSION_BUS_ADDRESS`.
     public let address: String

@@ -50,7 +50,7 @@ public struct TCPSocketTable {
     }
 }
 
-/// The threads of this process, as proc(5) shows them. One that ends while they are read is left out.
+/// The threads of this process, as proc(5) shows them. A thread that ends while they are read is left out.
 public enum ProcessThreads {
     /// Their names; the system cuts them off after 15 bytes.
     public static func names() throws -> [String] { try read("comm").map { $0.replacing("\n", with: "") } }
@@ -90,7 +90,7 @@ enum ProcFile {
     }
 }
 
-/// How many files this process has open, those of other tests included.
+/// How many files this process has open, also for other tests.
 public func openDescriptors() throws -> Int {
     try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
 }

@@ -26,7 +26,7 @@ public final class RunningProgram: Sendable {
     private static let lifelineScript = #"{ read -r line <&3; kill -s KILL -- -$$; } >/dev/null 2>&1 & exec "$@" 3<&-"#
 
     /// - Parameters:
-    ///   - path: where the program is.
+    ///   - path: the program's file.
     ///   - environment: the whole of it; `nil`: the test's own.
     ///   - isGuarded: whether it ends, with all of its group, even when the test's process is killed or crashes.
     public init(
@@ -79,7 +79,7 @@ public final class RunningProgram: Sendable {
 
     deinit { end() }
 
-    /// Lets its input end, where it was ``ProgramInput/held``.
+    /// Lets its input end, if it was ``ProgramInput/held``.
     public func endInput() { state.withLock { $0.input = nil } }
 
     /// Sends it a signal; nothing happens once its end has been seen.
@@ -97,7 +97,7 @@ public final class RunningProgram: Sendable {
     /// Whether it has come to its end.
     public var hasEnded: Bool { state.withLock { reap(&$0, WNOHANG) } }
 
-    /// Waits for its end, and blocks; returns its exit status, 128 + the signal for one that a signal ended.
+    /// Waits for its end, and blocks; returns its exit status, 128 + the signal if a signal ended it.
     @discardableResult
     public func wait() -> Int {
         // Not reaped outside the lock: until then no other process can have its id.
@@ -149,7 +149,7 @@ public enum ProgramInput: Sendable {
     }
 }
 
-/// Where a program's standard output goes.
+/// The target of a program's standard output.
 public enum ProgramOutput: Sendable {
     /// To the test, which reads it: ``RunningProgram/output``.
     case pipe
@@ -164,13 +164,13 @@ public enum ProgramOutput: Sendable {
     }
 }
 
-/// Where a program's standard error goes.
+/// The target of a program's standard error.
 public enum ProgramErrors: Sendable {
-    /// To where its output goes.
+    /// The same as its output's.
     case withOutput
     /// To the end of this file.
     case file(String)
-    /// To where the test's own goes.
+    /// The same as the test's own.
     case inherited
 
     fileprivate func end(output: Descriptor) throws -> Descriptor? {

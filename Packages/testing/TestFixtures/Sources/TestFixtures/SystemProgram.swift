@@ -28,16 +28,16 @@ public struct SystemProgram: Sendable {
     public static let dbusDaemon = SystemProgram("dbus-daemon", packages: "dbus-daemon")
     /// It waits for names on a bus.
     public static let gdbus = SystemProgram("gdbus", packages: "libglib2.0-bin")
-    /// Debian's own: it is the one that has the modules.
+    /// Debian's own, which has the modules.
     public static let python = SystemProgram(
         "/usr/bin/python3", packages: "python3 python3-dbusmock gir1.2-gcr-3",
         companion: "/usr/lib/python3/dist-packages/dbusmock")
     /// It decompresses bodies.
     public static let zstd = SystemProgram("zstd", packages: "zstd")
 
-    /// Where it is. On a plain machine the test that asks ends here as skipped, with a sentence.
+    /// The path of its file. On a plain machine the test that asks ends here as skipped, with a sentence.
     ///
-    /// - Throws: ``FixtureFailure``, whose words say what to install, where counterparts are demanded.
+    /// - Throws: ``FixtureFailure``, whose words say what to install, if counterparts are demanded.
     public func path() throws -> String {
         if let found { return found }
         if Test.current != nil, !Self.areDemanded {
@@ -48,7 +48,7 @@ public struct SystemProgram: Sendable {
     }
 
     private var found: String? {
-        // Debian keeps some servers where an ordinary user's PATH doesn't look.
+        // Debian keeps some servers outside an ordinary user's PATH.
         let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin") + ":/usr/sbin:/sbin"
         let candidates = name.hasPrefix("/") ? [name] : folders.split(separator: ":").map { "\($0)/\(name)" }
         guard companion.map(FileManager.default.fileExists(atPath:)) ?? true else { return nil }
@@ -105,6 +105,6 @@ extension [SystemProgram] {
     /// Whether a test that needs all of them runs.
     public var areUsable: Bool { allSatisfy(\.isUsable) }
 
-    /// Why a test is skipped without one of them.
+    /// Why a test is skipped if a program is missing.
     public var absence: String { filter { !$0.isUsable }.map(\.absence).joined(separator: "; ") }
 }

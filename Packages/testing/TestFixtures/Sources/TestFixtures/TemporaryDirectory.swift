@@ -17,10 +17,10 @@ public final class TemporaryDirectory: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
-    /// Where the file `name` is, or would be.
+    /// The path of the file `name`, which need not exist.
     public func path(_ name: String) -> String { "\(path)/\(name)" }
 
-    /// Writes the file `name`; returns where it is.
+    /// Writes the file `name`; returns its path.
     @discardableResult
     public func write(_ text: String, to name: String) throws -> String {
         try Data(text.utf8).write(to: URL(filePath: path(name)))

@@ -10,7 +10,7 @@ struct TestCertificates: Sendable {
     }
 
     /// Makes the authority, and certificates for 127.0.0.1 called `good` and `expired`, one for another host (`other`),
-    /// and one that signed itself (`self`).
+    /// and a self-signed one (`self`).
     init(in directory: TemporaryDirectory) async throws {
         self.directory = directory
         let loopback = "IP:127.0.0.1,DNS:localhost"

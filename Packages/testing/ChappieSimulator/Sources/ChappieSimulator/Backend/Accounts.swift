@@ -17,7 +17,7 @@ extension Backend {
     /// The account's workspace and its origin.
     ///
     /// The origin is the public service's own, on purpose: a client whose model URL and account URL differ in origin
-    /// keeps the model URL it was given, and one that is bound to a plain http origin refuses to start.
+    /// keeps the model URL it was given, and a client that is bound to a plain http origin refuses to start.
     func accountsCheck(of account: SimulatorAccount) -> BackendResponse {
         let entry: ChappieJSON = [
             "id": .string(account.id), "plan_type": .string(account.plan), "name": "Personal",
@@ -31,12 +31,12 @@ extension Backend {
 
     // MARK: Usage
 
-    /// One of the two windows of a plan.
+    /// A window of a plan, which has two.
     private struct Window {
         let name: String
         let percent: Double
         let minutes: Int
-        /// Half a window from now: near enough to be told, far enough not to pass meanwhile.
+        /// Half a window from now: near enough to be reported, far enough not to pass meanwhile.
         var resetAfter: Int { minutes * 30 }
     }
 

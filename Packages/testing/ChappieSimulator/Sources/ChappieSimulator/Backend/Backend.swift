@@ -155,7 +155,7 @@ struct BackendResponse: Error {
         return json(["error": error, "status": .integer(status)], status: status, headers: headers)
     }
 
-    /// 400, with the message in both places where clients look.
+    /// 400, with the message in both places that clients read.
     static func invalid(
         _ message: String, code: String = "invalid_request", parameter: String? = nil
     ) -> BackendResponse {

@@ -114,7 +114,7 @@ struct ModelCatalogue: Sendable {
 
     subscript(slug: String) -> CatalogueModel? { models.first { $0.slug == slug } }
 
-    /// What an account may use: the models that it names, else those of its plan; an old client sees fewer.
+    /// The models that an account may use: the models that it names, else its plan's; an old client sees fewer.
     func models(for account: SimulatorAccount, client: ClientVersion?) -> [CatalogueModel] {
         models.filter {
             (account.models?.contains($0.slug) ?? $0.isOffered(to: account.plan)) && $0.isOffered(to: client)

@@ -62,7 +62,7 @@ extension Backend {
         return BackendResponse(status: 200, headers: headers, body: .events(written.events))
     }
 
-    /// Fields of other routes, and those that a client library may take from its environment.
+    /// Fields of other routes, and fields that a client library may take from its environment.
     private static let foreignHeaders = [
         "chatgpt-account-id", "x-openai-fedramp", "originator", "openai-organization", "openai-project",
     ]
@@ -153,7 +153,7 @@ extension BackendRequest {
 }
 
 extension BackendResponse {
-    /// An error as the plan route words most of those that come before a stream: a text, and no code.
+    /// An error as the plan route words most errors before a stream: a text, and no code.
     static func detail(_ status: Int, _ text: String) -> BackendResponse {
         .json(["detail": .string(text)], status: status)
     }
@@ -175,7 +175,7 @@ enum PlanTools: String, Codable, Sendable, Hashable {
     case flat
 }
 
-/// What a request of the plan route may have in it.
+/// The form of a request of the plan route.
 struct PlanForm {
     let body: ChappieJSON
     let tools: PlanTools

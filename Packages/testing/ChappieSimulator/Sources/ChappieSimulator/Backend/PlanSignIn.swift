@@ -9,7 +9,7 @@ enum PlanUse: String, Codable, Sendable, Hashable {
     case never
 }
 
-/// What a user granted to an app.
+/// The grant of a user to an app.
 struct PlanGrant: Sendable, Hashable {
     static let planScope = "chatgpt.tokens.use.direct"
     static let scopes = ["openid", "profile", "email", "offline_access", "resource.invoke", planScope]
@@ -21,7 +21,7 @@ struct PlanGrant: Sendable, Hashable {
     let scopes: [String]
 }
 
-/// What an app sends the browser with, after every check.
+/// The request that an app sends the browser with, after every check.
 struct PlanAuthorization: Sendable, Hashable {
     let items: [FormItem]
     /// `nil` for a new registration.
@@ -59,10 +59,10 @@ struct PlanAuthorizations: Sendable {
     }
 
     private(set) var registrations: [String: Registration] = [:]
-    /// Those that wait for the user, by what their page is known by.
+    /// The requests that wait for the user, by the id of their page.
     private var waiting: [String: (authorization: PlanAuthorization, expiresAt: Int)] = [:]
     private var codes: [String: Code] = [:]
-    /// What must be fresh, with the request that it came in.
+    /// The values that must be fresh, each with the request that it came in.
     private var seen: [String: [FormItem]] = [:]
 
     /// Whether nothing that must be fresh was used by another request; the same page may be loaded again.
@@ -79,7 +79,7 @@ struct PlanAuthorizations: Sendable {
         return id
     }
 
-    /// What waits under `id`, once.
+    /// The request that waits under `id`, once.
     mutating func end(_ id: String, now: Int) -> PlanAuthorization? {
         waiting.removeValue(forKey: id).flatMap { $0.expiresAt > now ? $0.authorization : nil }
     }
@@ -116,7 +116,7 @@ struct PlanAuthorizations: Sendable {
 
 /// How the browser comes back to an app.
 struct AuthorizationFaults: Codable, Sendable, Hashable {
-    /// The parameter `client_id`: usually the issued id of a new registration, and missing for one that has its id.
+    /// The parameter `client_id`: usually the issued id of a new registration, and missing for a registration that has its id.
     enum ClientID: String, Codable { case absent, repeated, other, bootstrap, malformed }
 
     /// Instead of a code.

@@ -3,7 +3,7 @@
 /// Which models answer, and the form that requests to them must have.
 extension Backend {
     /// The refusal of a request that doesn't say which version of the wire format it speaks, or which model it is for:
-    /// clients without these header fields are told that the model doesn't exist.
+    /// clients without these header fields get the answer that the model doesn't exist.
     ///
     /// - Parameter model: the model that the request asks for; `nil` for a request that has no body.
     func refusal(ofHeadersOf request: BackendRequest, model: String?) -> BackendResponse? {
@@ -37,7 +37,7 @@ extension Backend {
         return model.isOffered(to: client) ? nil : .newerVersion
     }
 
-    /// What a request to a model lacks of the form that the model demands.
+    /// The parts that a request to a model lacks of the form that the model demands.
     ///
     /// - Parameters:
     ///   - isMarked: whether the request says, beside its body, that it has the lite form.
@@ -86,7 +86,7 @@ extension BackendRequest {
     var isMarkedAsLite: Bool { header("x-openai-internal-codex-responses-lite") == "true" }
 }
 
-/// What only the model can read: text with the class of models that wrote it, which nothing really encrypts.
+/// Content for the model alone: text with the class of models that wrote it, which nothing really encrypts.
 enum SealedContent {
     static func seal(_ text: String, for model: String) -> String {
         Base64URL.encode("simulated:\(ModelCatalogue.compactionHash(of: model)):\(text)".utf8)

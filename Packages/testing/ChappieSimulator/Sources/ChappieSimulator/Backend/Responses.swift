@@ -196,7 +196,7 @@ struct WebSocketConversation: Sendable {
     let clientVersion: ClientVersion?
     /// Turns until the connection's time is over; `nil` for no limit.
     let requestLimit: UInt32?
-    /// The issued client id of a connection of the plan route; `nil` for one of ChatGPT's backend.
+    /// The issued client id of a connection of the plan route; `nil` for a connection of ChatGPT's backend.
     let planApp: String?
     var turnCount = 0
     /// The response that the next input may start from: its id, and its input and output.

@@ -44,7 +44,7 @@ struct DeviceAuthorization: Sendable {
 
 /// Every sign-in by device code that is under way.
 struct DeviceAuthorizations: Sendable {
-    /// How long a code is good for, in seconds (the user is told 15 minutes).
+    /// How long a code is good for, in seconds (the user reads 15 minutes).
     static let lifetime = 15 * 60
     /// The server makes both halves of the PKCE pair and hands them out. These are the example of RFC 7636, appendix B.
     static let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"

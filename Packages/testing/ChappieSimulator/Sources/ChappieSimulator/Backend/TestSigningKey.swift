@@ -12,7 +12,7 @@ struct TestSigningKey: Sendable {
     private let second: Half
     private let coefficient: [UInt64]
 
-    /// One of the two primes, and the private exponent modulo that prime less one (RFC 8017, 3.2).
+    /// A prime, of which a key has two, and the private exponent modulo that prime less one (RFC 8017, 3.2).
     private struct Half: Sendable {
         let field: MontgomeryField
         let exponent: [UInt8]

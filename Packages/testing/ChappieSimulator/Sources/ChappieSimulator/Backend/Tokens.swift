@@ -18,7 +18,7 @@ struct IssuedTokens: Sendable, Hashable {
 struct TokenLedger: Sendable {
     enum RefreshFailure: String, Error, Codable { case expired, reused, invalidated, wrongClient, tooEarly }
 
-    /// What a token is good for.
+    /// The servers that accept a token.
     enum Audience { case backend, plan }
 
     /// Named by the code that the client sees.
@@ -233,8 +233,8 @@ struct TokenLedger: Sendable {
 
     /// A JSON Web Token without a signature: `alg` is `none` (RFC 7519, 6).
     ///
-    /// Its third part holds a word where that RFC leaves it empty, because clients of this backend refuse a token with
-    /// an empty part before they look inside.
+    /// Its third part holds a word, although that RFC leaves it empty: clients of this backend refuse a token with an
+    /// empty part before they look inside.
     private static func unsignedJWT(_ claims: ChappieJSON) -> String {
         [#"{"alg":"none","typ":"JWT"}"#, claims.serialized(), "unsigned"].map { Base64URL.encode($0.utf8) }
             .joined(separator: ".")

@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// The page where the user types the code and decides. Plain HTML: it works without scripts, with a keyboard, with a
+/// The page on which the user types the code and decides. Plain HTML: it works without scripts, with a keyboard, with a
 /// screen reader, in the dark, and on a narrow screen.
 enum VerificationPage {
     /// The form. `problem` is a sentence about the last try, `typed` what was in the field; of several `accounts` the
@@ -72,7 +72,7 @@ enum VerificationPage {
         """
     }
 
-    /// What a policy allows the style sheet by, and nothing else.
+    /// The policy allows the style sheet by this word, and nothing else.
     static let nonce = randomSecret()
 
     private static let style = """
@@ -112,7 +112,7 @@ extension Backend {
         let host = request.header("host") ?? ""
         guard Self.namesThisMachine(authority: host) else { return page(VerificationPage.forbidden, status: 421) }
         guard request.method == "POST" else { return form(typed: request.query["user_code"] ?? "") }
-        // Browsers say where a form comes from; a client that says nothing is not a browser.
+        // Browsers name the origin of a form; a client that names none is not a browser.
         let isOwn = ["http://\(host)", "https://\(host)", nil].contains(request.header("origin"))
         let isFromThisSite = ["same-origin", "none", nil].contains(request.header("sec-fetch-site"))
         guard isOwn, isFromThisSite, request.isForm, let fields = request.fields else {

@@ -122,7 +122,7 @@ struct AnswerRenderer {
 
     /// The events that a cut or a stall leaves.
     ///
-    /// - Parameter apart: whether each is a piece of its own, also where no pause holds it back.
+    /// - Parameter apart: whether each is a piece of its own, also if no pause holds it back.
     private func pieces(
         of events: [StreamedEvent], apart: Bool, write: (StreamedEvent, Int) -> [UInt8]
     ) -> [Piece] {
@@ -150,7 +150,7 @@ struct AnswerRenderer {
         return count < deltas.count ? events[..<deltas[count]] : events[...]
     }
 
-    /// What is left where so many bytes are to be sent.
+    /// The pieces that are left if only a number of bytes is to be sent.
     private func cut(_ pieces: [Piece]) -> [Piece] {
         guard let limit = effect.breakingPoint?.afterBytes else { return pieces }
         var left = Int(limit)
@@ -164,7 +164,7 @@ struct AnswerRenderer {
 
     private func wait(_ pause: Duration?) -> [Step] { pause.map { $0 > .zero ? [.wait($0)] : [] } ?? [] }
 
-    /// In drips where the scenario wants them.
+    /// In drips if the scenario wants them.
     private func steps(of piece: Piece) -> [Step] {
         guard let drip = effect.drip else { return wait(piece.pause) + [.send(piece.bytes)] }
         let size = max(1, Int(drip.bytes ?? 1))

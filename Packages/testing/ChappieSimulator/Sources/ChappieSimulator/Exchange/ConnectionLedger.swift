@@ -42,7 +42,7 @@ public struct ReceivedMessage: Sendable, Hashable {
     public let body: [UInt8]
     /// Whether it was compressed on the wire.
     public let isCompressed: Bool
-    /// Bytes it took on the wire, frame headers included; in memory, those of its payload.
+    /// Bytes it took on the wire, frame headers included; in memory, the bytes of its payload.
     public let wireByteCount: Int
 
     package init(connection: Int, isText: Bool, body: [UInt8], isCompressed: Bool, wireByteCount: Int) {

@@ -1,4 +1,4 @@
-/// What happens on a connection in answer to one request: raw bytes, pauses, and how to close.
+/// The steps on a connection in answer to one request: raw bytes, pauses, and how to close.
 ///
 /// ```swift
 /// let cutShort = ScriptedAnswer(steps: [
@@ -47,7 +47,7 @@ public struct ScriptedAnswer: Sendable, Hashable {
         return ScriptedAnswer(steps: [.send(head + body)])
     }
 
-    /// These bytes and nothing else; write line ends as `\r\n` where HTTP wants them.
+    /// These bytes and nothing else; write line ends as `\r\n` if HTTP wants them.
     public static func raw(_ text: String) -> ScriptedAnswer { ScriptedAnswer(steps: [.send(Array(text.utf8))]) }
 
     /// The same, and then the end of the connection.
@@ -59,7 +59,8 @@ public struct ScriptedAnswer: Sendable, Hashable {
         return Array("HTTP/1.1 \(status) \(reasonPhrases[status] ?? "")\r\n\(lines)\r\n".utf8)
     }
 
-    /// Those of the statuses that are in use (RFC 9110, 15). Another status has an empty one, as that clause allows.
+    /// The phrases of the statuses that are in use (RFC 9110, 15). Another status has an empty phrase, as that clause
+    /// allows.
     private static let reasonPhrases = [
         100: "Continue", 101: "Switching Protocols", 200: "OK", 204: "No Content", 304: "Not Modified",
         307: "Temporary Redirect", 308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized",

@@ -59,7 +59,7 @@ public struct InMemorySimulator: Sendable {
         }
     }
 
-    /// ID tokens are signed with another key from now on, and the old one is no longer published.
+    /// ID tokens are signed with another key from now on, and the old key is not published any more.
     public func rotateKeys() { core.rotateKeys() }
 
     private static func check(_ url: URL, isAt origin: Origin) throws(ChappieTransportError) {

@@ -17,7 +17,7 @@ import Synchronization
 /// ```
 ///
 /// It keeps ``HTTPTransportContract``, as the real adapters do: plain `http` only to loopback, redirects within the
-/// origin only, deadlines where the request brings its own.
+/// origin only, deadlines if the request brings its own.
 public final class ScriptedHTTPTransport: HTTPTransport {
     /// Decides the answer to a request.
     public typealias Script = @Sendable (HTTPExchangeRequest) async throws -> ScriptedHTTPAnswer
@@ -40,10 +40,10 @@ public final class ScriptedHTTPTransport: HTTPTransport {
         self.init(clock: clock) { try next($0.url) }
     }
 
-    /// Every request so far, those that followed a redirect included, as they were given: bodies not compressed.
+    /// Every request so far, also after a redirect, as it was given: bodies not compressed.
     public var receivedRequests: [HTTPExchangeRequest] { requests.withLock { $0 } }
 
-    /// Plays the script's next answer, and those that its redirects lead to.
+    /// Plays the script's next answer, and the answers that its redirects lead to.
     public func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
         var request = request
         for _ in 0...5 {
@@ -68,7 +68,7 @@ public final class ScriptedHTTPTransport: HTTPTransport {
 public struct ScriptedHTTPAnswer: Sendable {
     /// One thing that happens to an exchange.
     public enum Step: Sendable {
-        /// Delivers these bytes; an empty chunk is no chunk.
+        /// Delivers these bytes; an empty chunk does not count.
         case chunk([UInt8])
         /// Lets this much time pass; no deadline counts it.
         case pause(Duration)
@@ -229,7 +229,7 @@ enum ScriptedURLRule {
         return origin.host
     }
 
-    /// Where `answer` sends the request on to; `nil` when it is no redirect.
+    /// The address to which `answer` redirects the request; `nil` if it does not.
     static func redirect(
         from request: HTTPExchangeRequest, by answer: ScriptedHTTPAnswer, host: String
     ) throws(ChappieTransportError) -> HTTPExchangeRequest? {

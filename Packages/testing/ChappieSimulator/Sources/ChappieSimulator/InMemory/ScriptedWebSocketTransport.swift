@@ -3,7 +3,7 @@ public import FoundationEssentials
 public import HTTPTypes
 import Synchronization
 
-/// ``WebSocketTransport`` in memory: plays scripted servers and remembers what it was asked and told.
+/// ``WebSocketTransport`` in memory: plays scripted servers and remembers all openings and messages.
 ///
 /// ```swift
 /// let transport = ScriptedWebSocketTransport(openings: [
@@ -26,9 +26,9 @@ public final class ScriptedWebSocketTransport: WebSocketTransport {
 
     /// One request to the transport.
     public struct Opening: Sendable, Hashable {
-        /// Where to.
+        /// The address.
         public let url: URL
-        /// As they were given: without those of the handshake itself.
+        /// As they were given: without the fields of the handshake itself.
         public let headerFields: HTTPFields
     }
 
@@ -117,7 +117,7 @@ public struct ScriptedWebSocketOpening: Sendable {
     /// The handshake succeeds, and every message is answered by what `reply` says.
     ///
     /// - Parameters:
-    ///   - headerFields: those of the 101 answer.
+    ///   - headerFields: the fields of the 101 answer.
     ///   - greeting: what happens before any message.
     ///   - reply: called for each message, one after the other. Its steps come after all earlier ones.
     public static func opened(
@@ -141,7 +141,7 @@ public struct ScriptedWebSocketOpening: Sendable {
         ScriptedWebSocketOpening(answer: .refused(answer))
     }
 
-    /// There is no answer at all.
+    /// The server does not answer at all.
     public static func failed(_ error: ChappieTransportError) -> ScriptedWebSocketOpening {
         ScriptedWebSocketOpening(answer: .failed(error))
     }

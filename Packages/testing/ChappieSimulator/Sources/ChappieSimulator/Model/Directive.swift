@@ -1,4 +1,4 @@
-/// A line of a message that tells the model what to do, instead of being repeated; `SCENARIOS.md` lists them.
+/// A line of a message that commands the model, instead of being repeated; `SCENARIOS.md` lists them.
 enum Directive: Sendable, Hashable {
     /// - Parameters:
     ///   - arguments: `nil` for arguments made up from the tool's schema.
@@ -12,7 +12,7 @@ enum Directive: Sendable, Hashable {
     case search(String)
     /// Said while it works, before anything else.
     case comment(String)
-    /// Answers that end no turn, before the one that does.
+    /// Answers that end no turn, before the last answer.
     case steps(Int)
 
     /// Whether it says what the answer is, and not what comes before it.

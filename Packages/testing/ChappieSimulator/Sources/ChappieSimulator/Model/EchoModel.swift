@@ -2,7 +2,7 @@
 
 /// One output item of the model's answer.
 enum ReplyOutput: Sendable, Hashable {
-    /// What a message is to the reader.
+    /// The place of a message in a turn.
     enum Phase: String, Sendable { case commentary, finalAnswer = "final_answer" }
 
     /// The call of a tool, with its arguments or its input.
@@ -55,7 +55,7 @@ enum EchoModel {
         return answer + calls.map(ReplyOutput.call)
     }
 
-    /// What is said once, before the first thing that a turn does.
+    /// The words that the model says once, before the first step of a turn.
     private static func commentary(
         for directives: [Directive], prompt: Prompt, effect: ScenarioEffect
     ) -> [ReplyOutput] {
@@ -98,7 +98,7 @@ enum EchoModel {
             }
         }
         guard asked.isEmpty, isFirstRound else { return asked }
-        // What `tool_choice` insists on.
+        // `tool_choice` insists on a call.
         let isRequired = prompt.toolChoice == "required"
         let name = prompt.toolChoice["name"]?.string ?? (isRequired ? prompt.tools.first?.name : nil)
         return name.flatMap { call($0, nil, prompt: prompt) }.map { [$0] } ?? []
@@ -123,7 +123,7 @@ enum EchoModel {
     private static func sample(of schema: ChappieJSON) -> ChappieJSON {
         if let given = schema["const"] ?? schema["enum"]?[0] ?? schema["default"] { return given }
         if let first = schema["anyOf"]?[0] { return sample(of: first) }
-        // Of several types the first is the one that says something: the others are for what is missing.
+        // Of several types the first has the meaning: the others are for missing values.
         switch schema["type"]?.string ?? schema["type"]?[0]?.string {
         case "string": return schema["format"] == "date-time" ? "2026-11-22T12:00:00Z" : "example"
         case "integer", "number": return schema["minimum"] ?? 1

@@ -10,7 +10,7 @@ struct Prompt: Sendable, Hashable {
 
     let body: ChappieJSON
     private let items: [ChappieJSON]
-    /// Where the last user message stands.
+    /// The index of the last user message.
     private let lastUser: Int?
 
     init(_ body: ChappieJSON) {

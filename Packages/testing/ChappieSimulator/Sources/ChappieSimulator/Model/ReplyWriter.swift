@@ -32,7 +32,7 @@ struct ReplyWriter {
 
     /// - Parameters:
     ///   - prompt: the request, of which the response object repeats some members.
-    ///   - isOlder: whether it is written as in September: no phases, and no namespace where it is `functions`.
+    ///   - isOlder: whether it is written as in September: no phases, and no namespace if it is `functions`.
     ///   - now: Unix seconds.
     ///   - identifier: a new identifier with this prefix.
     static func write(

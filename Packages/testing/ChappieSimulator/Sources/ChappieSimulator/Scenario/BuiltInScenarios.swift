@@ -18,7 +18,7 @@ enum BuiltInScenarios {
     }()
 
     /// After a line with a match, and perhaps settings, one line for each scenario with a rule of that match: its name,
-    /// how often it applies, and its effect. Where the second cell is empty the last one holds settings and rules.
+    /// how often it applies, and its effect. If the second cell is empty, the last one holds settings and rules.
     private static let table = #"""
         # "method":"POST","path":"/api/accounts/deviceauth/usercode"
         device-off | all | "status":404,"body":{"detail":"Not Found"}

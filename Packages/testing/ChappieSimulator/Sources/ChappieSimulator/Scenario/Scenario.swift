@@ -31,7 +31,7 @@ public struct SimulatorScenario: Sendable, Hashable {
     /// Reads a scenario from the bytes of a JSON file.
     ///
     /// - Throws: ``SimulatorError`` with code `.invalidScenario`; its message names the key path, such as
-    ///   `rules[0].effect.cut.afterBytes`, or a number that doesn't fit where it stands. Unknown members are errors: a typing mistake must not pass for a setting.
+    ///   `rules[0].effect.cut.afterBytes`, or a number that doesn't fit its place. Unknown members are errors: a typing mistake must not pass for a setting.
     public init(parsing json: [UInt8]) throws(SimulatorError) {
         let file: File
         do {
@@ -68,7 +68,7 @@ public struct SimulatorScenario: Sendable, Hashable {
 }
 
 extension SimulatorError {
-    /// An error of one of the two JSON decoders, with the key path.
+    /// An error of either JSON decoder, with the key path.
     fileprivate init(scenario error: any Error) {
         func place(_ path: [any CodingKey]) -> String {
             let steps = path.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)" }
@@ -216,7 +216,7 @@ struct ScenarioMatch: Codable, Sendable, Hashable {
         }
     }
 
-    /// A WebSocket message that asks for a turn is a `POST`, one that only warms up is a `PREWARM`.
+    /// A WebSocket message that asks for a turn is a `POST`, and a message that only warms up is a `PREWARM`.
     var method: String?
     var over: Carrier?
     /// The path without the query; a `*` at the end stands for anything.
@@ -228,7 +228,7 @@ struct ScenarioMatch: Codable, Sendable, Hashable {
     var from: Int?
     var to: Int?
 
-    /// Whether a request is one of those that are counted.
+    /// Whether a request counts.
     func isAbout(_ request: BackendRequest) -> Bool {
         if let method, method.uppercased() != request.method { return false }
         if let over, over != request.carrier { return false }

@@ -73,7 +73,7 @@ struct ScenarioEffect: Codable, Sendable, Hashable {
     var handshake: HandshakeFaults?
     var frames: FrameFaults?
 
-    /// Where the answer breaks off.
+    /// The place at which the answer breaks off.
     var breakingPoint: Break? { stall ?? cut }
     /// The step that breaks the answer there.
     var breakStep: ScriptedAnswer.Step { stall != nil ? .stall : cut?.with == .rst ? .reset : .finish }
@@ -144,7 +144,7 @@ struct HandshakeFaults: Codable, Sendable, Hashable {
     var close: ScenarioClose?
 }
 
-/// What the server wants of permessage-deflate beyond what was offered; `true` and `false` stand for all and nothing.
+/// The server's wishes for permessage-deflate beyond the offer; `true` and `false` stand for all and nothing.
 struct DeflateWish: Codable, Sendable, Hashable {
     private enum CodingKeys: CodingKey {
         case serverNoContextTakeover, clientNoContextTakeover, serverMaxWindowBits, clientMaxWindowBits
