@@ -1,5 +1,5 @@
 import ChappieAuth
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieCrypto
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieRuntime
@@ -34,10 +34,7 @@ struct ThreadsOwner: Sendable, Hashable {
 
     /// The digest covers the service, so services without a name for a folder can share one.
     private var folderOfService: String {
-        let isName = slot.service.utf8.allSatisfy { byte in
-            let character = Character(Unicode.Scalar(byte))
-            return character.isASCII && (character.isLetter || character.isNumber || "-_.".contains(character))
-        }
+        let isName = slot.service.utf8.allSatisfy { $0.isASCIIAlphanumeric || "-_.".utf8.contains($0) }
         let isUsable = isName && (1...128).contains(slot.service.utf8.count) && !slot.service.hasPrefix(".")
         return isUsable ? slot.service : "other"
     }

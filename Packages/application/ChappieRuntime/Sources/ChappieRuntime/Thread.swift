@@ -34,13 +34,8 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
 
     /// Whether a thread from elsewhere may have this id, which names files and is shown on terminals.
     @_spi(ChappieInternals) public static func canHaveID(_ id: String) -> Bool {
-        let allowed = { (byte: UInt8) in
-            switch Unicode.Scalar(byte) {
-            case "a"..."z", "A"..."Z", "0"..."9", "-": true
-            default: false
-            }
-        }
-        return (1...100).contains(id.utf8.count) && id.utf8.allSatisfy(allowed)
+        (1...100).contains(id.utf8.count)
+            && id.utf8.allSatisfy { $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "-") }
     }
 
     /// A thread without records.

@@ -193,12 +193,7 @@ struct ThreadPage {
     static func isDrawn(_ url: String) -> Bool {
         let kinds = ["png", "jpeg", "gif", "webp"].map { "data:image/\($0);base64," }
         guard let head = kinds.first(where: url.hasPrefix) else { return false }
-        return url.utf8.dropFirst(head.utf8.count).allSatisfy { byte in
-            switch Unicode.Scalar(byte) {
-            case "a"..."z", "A"..."Z", "0"..."9", "+", "/", "=": true
-            default: false
-            }
-        }
+        return url.utf8.dropFirst(head.utf8.count).allSatisfy { $0.isASCIIAlphanumeric || "+/=".utf8.contains($0) }
     }
 
     // MARK: The page

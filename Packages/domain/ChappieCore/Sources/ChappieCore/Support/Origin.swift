@@ -63,9 +63,9 @@
     public static func isUsable(host: String) -> Bool {
         var rest = host.utf8[...]
         while let byte = rest.popFirst() {
-            switch Unicode.Scalar(byte) {
-            case "a"..."z", "A"..."Z", "0"..."9", "-", ".", "_", ":", "[", "]": continue
-            case "%":
+            switch byte {
+            case _ where byte.isASCIIAlphanumeric || "-._:[]".utf8.contains(byte): continue
+            case UInt8(ascii: "%"):
                 guard let high = rest.popFirst(), "89ABCDEFabcdef".utf8.contains(high), rest.popFirst() != nil
                 else { return false }
             default: return false

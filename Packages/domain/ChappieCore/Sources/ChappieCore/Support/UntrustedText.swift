@@ -87,10 +87,7 @@
     }
 
     private static func isWordByte(_ byte: UInt8) -> Bool {
-        switch Unicode.Scalar(byte) {
-        case "a"..."z", "A"..."Z", "0"..."9", ".", "_", "~", "+", "/", "-": true
-        default: false
-        }
+        byte.isASCIIAlphanumeric || "._~+/-".utf8.contains(byte)
     }
 
     /// Tokens are long, or have prefixes that this service uses. Words and error codes are neither.
