@@ -16,7 +16,7 @@ import Testing
         case missingToolHandler, toolApprovalDenied, toolExecutionFailed, toolLoopLimitExceeded, responseFailed
         case streamingTransportReplayDiverged, httpError, invalidResponse, approvalPending, invalidStructuredOutput
         case invalidTool, transportFailed, contextWindowExceeded, messageTooLarge, renewalFailed, credentialStoreFailed
-        case blockedByGateway, modelUnavailable, unsupportedInput, planRefused, usageNotReported
+        case blockedByGateway, modelUnavailable, unsupportedInput, planRefused, usageNotReported, timeLimitExceeded
 
         init(_ error: ChappieClientError) {
             self =
@@ -47,6 +47,7 @@ import Testing
                 case .unsupportedInput: .unsupportedInput
                 case .planRefused: .planRefused
                 case .usageNotReported: .usageNotReported
+                case .timeLimitExceeded: .timeLimitExceeded
                 }
         }
     }
@@ -75,6 +76,11 @@ import Testing
 
     private static func weather(_ policy: ChappieToolPolicy = .automatic) -> ChappieHostTool {
         ChappieHostTool(name: "weather", policy: policy) { _ in throw Broken() }
+    }
+
+    private static let endless = ChappieHostTool(name: "endless") { _ in
+        try await Task.sleep(for: .seconds(3600))
+        return "never"
     }
 
     private static let call: @Sendable (ChappieClient) async throws -> String = {
@@ -200,6 +206,17 @@ import Testing
                     name: name, configure: { $0.endpoints.profile.paths.usage = nil },
                     ask: { "\(try await $0.usageLimits())" })
             ]
+        case .timeLimitExceeded:
+            // A tool that never returns: with a tool the clock is the system's.
+            [
+                Row(
+                    name: name, tool: endless,
+                    ask: { client in
+                        let request = ChappieResponseRequest(
+                            messages: [.user("call endless {}")], timeLimit: .milliseconds(300))
+                        return try await client.response(request).outputText
+                    })
+            ]
         case .invalidResponse: [Row(name: name, scenario: "html")]
         case .approvalPending: [Row(name: name, tool: weather(.ask), ask: call)]
         case .invalidStructuredOutput:
@@ -296,6 +313,8 @@ import Testing
             where name == "weather" && !message.isEmpty
         {
             return .toolExecutionFailed
+        } catch ChappieClientError.timeLimitExceeded(let limit) where limit == .milliseconds(300) {
+            return .timeLimitExceeded
         } catch ChappieClientError.toolLoopLimitExceeded(let limit) where limit == 2 {
             return .toolLoopLimitExceeded
         } catch ChappieClientError.responseFailed(let response) where response.status != .completed {

@@ -26,6 +26,7 @@ import Testing
                 case .textDelta(let text): names.append(text.isEmpty ? "?" : "text")
                 case .commentaryDelta(let text): names.append(text.isEmpty ? "?" : "commentary")
                 case .reasoningSummaryDelta(let text): names.append(text.isEmpty ? "?" : "reasoning")
+                case .toolArgumentsDelta(let piece): names.append(piece.delta.isEmpty ? "?" : piece.name)
                 case .usageLimits(let limits): names.append(limits.primary == nil ? "?" : "limits")
                 case .toolCallRequested(let request): names.append(request.call.name)
                 case .approvalRequested(let request): names.append(request.call.name)
@@ -314,7 +315,7 @@ import Testing
             .credentialStoreFailed(.locked("the keyring is locked")), .blockedByGateway("example.com"),
             .modelUnavailable(ChappieModelRefusal(slug: "gpt-5.5", reason: .retired, suggestion: "gpt-6.1-sol")),
             .unsupportedInput("The model takes no images.", "Leave it out."), .usageNotReported(nil),
-            .planRefused(ChappiePlanRefusal(reason: .notEligible)),
+            .planRefused(ChappiePlanRefusal(reason: .notEligible)), .timeLimitExceeded(.seconds(90)),
         ]
         for error in errors {
             #expect(error.localizedDescription == error.errorDescription)
@@ -330,6 +331,7 @@ import Testing
                 #expect(!text.isEmpty)
             case .modelUnavailable(let refusal): #expect(refusal.slug == "gpt-5.5" && refusal.reason == .retired)
             case .planRefused(let refusal): #expect(refusal.reason == .notEligible)
+            case .timeLimitExceeded(let limit): #expect(limit == .seconds(90))
             case .usageNotReported(let page): #expect(page == nil)
             case .toolLoopLimitExceeded(let count), .httpError(let count, _),
                 .messageTooLarge(bytes: let count, limit: _):

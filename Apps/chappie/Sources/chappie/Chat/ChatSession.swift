@@ -117,13 +117,15 @@ struct ChatSession: Sendable {
         frame = asked.next
         let printed: AnswerPrinter
         do {
-            printed = try await stoppable { [isInteractive, approval] in
+            let keeping = await kept?.next
+            let turn = conversation.begin(.new(request), endsWithItsStream: true)
+            printed = try await stoppable(stop: { turn.interrupt() }) { [isInteractive, approval] in
                 var printer = AnswerPrinter(
                     program.console, program.options, markdown: (options.markdown ?? .auto).stream(on: program.console),
                     showsTools: isInteractive, onApproval: approval.announce)
-                printer.keeping = await kept?.next
+                printer.keeping = keeping
                 defer { program.lastAnswer?.keep(printer.transport) }
-                try await printer.print(conversation.streamResponse(request))
+                try await printer.print(turn.events)
                 return printer
             }
         } catch {
@@ -136,6 +138,7 @@ struct ChatSession: Sendable {
         transport = printed.transport
         transcript.add(question: text, answer: printed.response?.outputText ?? "", by: printed.response?.model ?? "")
         threadModel = nil
+        if printed.response?.isInterrupted == true { return console.note("Stopped. What was said stays.") }
         if let response = printed.response, let schema = asked.schema {
             try Ask.checkWhole(response, mayBeEmpty: true)
             try Ask.check(response.outputText, against: schema)
@@ -148,12 +151,14 @@ struct ChatSession: Sendable {
     }
 
     /// Runs `work`; in an interactive chat Ctrl-C ends `work` alone.
+    ///
+    /// - Parameter stop: ends it. Default: it is cancelled.
     private func stoppable<Result: Sendable>(
-        _ work: @escaping @Sendable () async throws -> Result
+        stop: (@Sendable () -> Void)? = nil, _ work: @escaping @Sendable () async throws -> Result
     ) async throws -> Result {
         guard isInteractive else { return try await work() }
         let task = Task { try await work() }
-        running.begins { task.cancel() }
+        running.begins(stop ?? { task.cancel() })
         TerminalState.echo(false)
         Interruption.takesStops(true)
         defer {

@@ -170,14 +170,16 @@ struct Ask: ProgramCommand {
 
             --tools FILE names tools in this form: {"tools": [{"name": "t", "description": "…", "inputSchema": {…}, \
             "command": "./t", "args": []}], "mcpServers": {"name": {"command": "server", "args": []}}}. A program gets \
-            the arguments as JSON on its standard input; its output is the result. Every entry may also have env, \
+            the arguments as JSON on its standard input; its output is the result. Instead of inputSchema it may have a \
+            format, {"type": "text"} or {"type": "grammar", "syntax": "lark", "definition": "…"} (or the syntax regex): \
+            then it gets the text that the model wrote, as it is. Every entry may also have env, \
             passEnv (names of variables to pass on), cwd, policy (ask, automatic or deny) and timeout in seconds. A \
             server elsewhere has, instead of a command, a url, headers and bearerTokenEnv (the variable with its token). \
             chappie asks you before a tool runs. If there is no terminal, it denies every tool whose policy is not \
             automatic.
 
             With --json: one object a line: connected, created, reasoning_summary_delta, commentary_delta, text_delta, \
-            item, usage_limits, waiting, reconnecting, fell_back, notice, and at the end completed or error.
+            tool_arguments_delta, item, usage_limits, waiting, reconnecting, fell_back, notice, and at the end completed or error.
             """)
 
     @OptionGroup var options: GlobalOptions
@@ -249,6 +251,12 @@ struct Ask: ProgramCommand {
             throw CommandLineError(
                 .unavailable, code: "answer_incomplete", "The answer is not whole: \(reason).",
                 suggestion: "Ask for the rest with -c, or for something shorter.")
+        }
+        guard !response.outputText.isEmpty || response.refusals.isEmpty else {
+            // The model's own words stand above it, or in the response.
+            throw CommandLineError(
+                .unavailable, code: "answer_refused", "The model refused to answer.",
+                suggestion: "Ask for something else, or in other words.")
         }
         guard mayBeEmpty || !response.outputText.isEmpty else {
             throw CommandLineError(

@@ -133,6 +133,7 @@ struct CommandLineError: Error {
         case ChappieClientError.messageTooLarge: (.usage, "message_too_large")
         case ChappieClientError.modelUnavailable: (.usage, "model_unavailable")
         case ChappieClientError.unsupportedInput: (.usage, "unsupported_input")
+        case ChappieClientError.timeLimitExceeded: (.unavailable, "time_limit_exceeded")
         case ChappieClientError.missingToolHandler: (.unavailable, "missing_tool_handler")
         case is ChappieClientError: (.unavailable, "response_failed")
 

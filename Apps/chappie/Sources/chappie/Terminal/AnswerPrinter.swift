@@ -27,6 +27,8 @@ struct AnswerPrinter {
     /// Whether text that is written as it is stands off from what is above.
     private var needsGap = false
     private var limits: ChappieUsageLimitSnapshot?
+    /// The call whose arguments are being written, and how far they are.
+    private var written = (callID: "", byteCount: 0, nextNote: 0)
 
     /// - Parameters:
     ///   - markdown: draws the text; `nil` writes it as it is.
@@ -53,8 +55,11 @@ struct AnswerPrinter {
             finishLine()
         }
         for try await event in events {
-            // Nothing is recorded while the text comes.
-            if case .textDelta = event {} else { noteWhatIsNotKept() }
+            switch event {
+            // Nothing is recorded meanwhile.
+            case .textDelta, .toolArgumentsDelta: break
+            default: noteWhatIsNotKept()
+            }
             if case .transport(let event) = event { transport.received(event) }
             if case .completed(let whole) = event { response = whole }
             if case .notice(let notice) = event { note(notice) }
@@ -107,6 +112,7 @@ struct AnswerPrinter {
             let step = UntrustedText.message(item.webSearch?.sentence, limit: 200) ?? "Used the web"
             if showsTools { console.note("· \(step)") } else { showStatus("\(step)…") }
         case .reasoningSummaryDelta: showStatus("Thinking…")
+        case .toolArgumentsDelta(let piece): showProgress(of: piece)
         case .transport(.reconnecting(let attempt, let maximum, _)):
             showStatus("The connection broke; trying again (\(attempt) of \(maximum))…")
         case .transport(.fellBack): showStatus("Continuing without WebSocket…")
@@ -157,7 +163,7 @@ struct AnswerPrinter {
         finishLine()
         if showsText { showSources(response.sources) }
         if options.verbose { console.note("chappie: transport \(TransportSummary.words(transport.json))") }
-        if let reason = response.incompleteReason {
+        if let reason = response.incompleteReason, !response.isInterrupted {
             console.note("chappie: the answer ended early (\(reason))")
         }
         for refusal in response.refusals {
@@ -177,6 +183,19 @@ struct AnswerPrinter {
         console.line()
         for line in SourceList.lines(sources) { console.line(line) }
     }
+
+    /// Long arguments, such as a whole file, take a while.
+    private mutating func showProgress(of piece: ChappieToolArgumentsDelta) {
+        if piece.callID != written.callID { written = (piece.callID, 0, Self.progressStep) }
+        written.byteCount += piece.delta.utf8.count
+        guard written.byteCount >= written.nextNote else { return }
+        written.nextNote = written.byteCount + Self.progressStep
+        let call = ChappieToolCall(name: piece.name, namespace: piece.namespace, callID: piece.callID)
+        showStatus("Writing a call of \(call.shownName) (\(written.byteCount >> 10) KiB)…")
+    }
+
+    /// In bytes.
+    private static let progressStep = 1 << 10
 
     /// Only between lines: the status would wipe out the text of its own line.
     private func showStatus(_ text: String) {

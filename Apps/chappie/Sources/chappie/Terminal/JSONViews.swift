@@ -92,7 +92,7 @@ extension ChappieModel {
 
 extension ChappieResponse {
     var json: ChappieJSON {
-        [
+        var object: ChappieJSONObject = [
             "id": .string(id), "status": .string(status.rawValue), "model": .optional(model),
             "text": .string(outputText), "commentary": .string(commentary),
             "incomplete_reason": .optional(incompleteReason),
@@ -104,6 +104,8 @@ extension ChappieResponse {
                 ]
             } ?? .null,
         ]
+        if !refusals.isEmpty { object["refusals"] = .array(refusals.map(ChappieJSON.string)) }
+        return .object(object)
     }
 }
 
@@ -115,6 +117,11 @@ extension ChappieStreamEvent {
         case .textDelta(let text): ["type": "text_delta", "text": .string(text)]
         case .commentaryDelta(let text): ["type": "commentary_delta", "text": .string(text)]
         case .reasoningSummaryDelta(let text): ["type": "reasoning_summary_delta", "text": .string(text)]
+        case .toolArgumentsDelta(let piece):
+            [
+                "type": "tool_arguments_delta", "call_id": .string(piece.callID), "name": .string(piece.name),
+                "delta": .string(piece.delta),
+            ]
         case .usageLimits(let limits): ["type": "usage_limits", "usage_limits": limits.json]
         case .transport(.connected(let kind)): ["type": "connected", "transport": .string(kind.rawValue)]
         case .transport(.waiting(let attempt, let maximum, let delay)):

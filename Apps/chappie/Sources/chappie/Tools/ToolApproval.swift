@@ -54,10 +54,11 @@ final class ToolApproval: Sendable {
 
     private func answer(to request: ChappieApprovalRequest) async throws -> ChappieApprovalDecision {
         var details = "\n" + request.question()
-        var arguments = request.call.arguments
+        let call = request.call
+        var arguments = call.isCustom ? ChappieJSON.string(call.arguments).serialized() : call.arguments
         while true {
             let question = Question(
-                lines: details + request.call.reminder,
+                lines: details + call.reminder,
                 prompt: "Run it? [y]es, [n]o, [a]lways, [e]dit, [v]iew all: ")
             guard let entry = try await reader.read(question) else {
                 return .denied(
@@ -72,13 +73,18 @@ final class ToolApproval: Sendable {
             case .no: return .denied(reason: "The user said no.")
             case .view: details = "\n" + request.question(isWhole: true)
             case .edit:
-                let question = Question(prompt: "The arguments, as JSON in one line: ", initial: arguments)
-                guard case .text(let text) = try await reader.read(question) else { continue }
-                if let json = try? ChappieJSON(parsing: Array(text.utf8)), json.object != nil {
+                let isText = call.isCustom
+                let prompt = "The \(isText ? "text, as a JSON string" : "arguments, as JSON") in one line: "
+                guard case .text(let text) = try await reader.read(Question(prompt: prompt, initial: arguments)) else {
+                    continue
+                }
+                if let json = try? ChappieJSON(parsing: Array(text.utf8)),
+                    isText ? json.string != nil : json.object != nil
+                {
                     return .approved(arguments: json)
                 }
                 arguments = text
-                details = "That is not a JSON object.\n"
+                details = "That is not a JSON \(isText ? "string" : "object").\n"
             case .stop:
                 _ = Interruption.takesCtrlC.withLock { $0 }?()
                 throw CancellationError()

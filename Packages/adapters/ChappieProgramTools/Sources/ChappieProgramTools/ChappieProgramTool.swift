@@ -3,7 +3,8 @@ public import ChappieClient
 @_spi(ChappieInternals) import ChappieProcess
 import Synchronization
 
-/// A program as a tool: the arguments as JSON on its standard input, its standard output as the result.
+/// A program as a tool: the arguments as JSON on its standard input, its standard output as the result. With a
+/// ``textFormat`` it gets the text that the model wrote, as it is.
 ///
 /// ```swift
 /// let weather = ChappieProgramTool(
@@ -21,6 +22,8 @@ public struct ChappieProgramTool: Sendable, Hashable {
     public var description: String
     /// The arguments that it takes: a JSON Schema of an object.
     public var inputSchema: ChappieJSONValue
+    /// The form of the free text that it gets instead of JSON arguments; `nil`, the default, for JSON arguments.
+    public var textFormat: ChappieToolTextFormat?
     /// The program's absolute path.
     public var path: String
     /// The program's own arguments. Every process of the machine can read them: never a secret.
@@ -91,7 +94,13 @@ public struct ChappieProgramTool: Sendable, Hashable {
 
     /// The tool for a client.
     public var hostTool: ChappieHostTool {
-        ChappieHostTool(
+        if let textFormat {
+            return ChappieHostTool(
+                name: name, description: description, textFormat: textFormat, policy: policy, timeout: timeout,
+                runsAlone: runsAlone
+            ) { call in try await run(on: Array(call.arguments.utf8)) }
+        }
+        return ChappieHostTool(
             name: name, description: description, inputSchema: inputSchema, policy: policy, timeout: timeout,
             runsAlone: runsAlone
         ) { call in
@@ -109,7 +118,10 @@ public struct ChappieProgramTool: Sendable, Hashable {
     ///   can't be started or prints too much.
     /// - Throws: `CancellationError` when the task is cancelled. The program has ended then, and its process group with it.
     public func run(_ input: ChappieJSONValue) async throws -> ChappieToolResult {
-        let input = input.serializedBytes() + [UInt8(ascii: "\n")]
+        try await run(on: input.serializedBytes() + [UInt8(ascii: "\n")])
+    }
+
+    private func run(on input: [UInt8]) async throws -> ChappieToolResult {
         let invocation = ProgramInvocation(
             path: path, arguments: arguments, environment: environment, workingDirectory: workingDirectory)
         let run = ProgramOutput(outputLimit: outputLimit)

@@ -18,7 +18,8 @@ import FoundationEssentials
 /// }
 /// ```
 ///
-/// A program gets the arguments as JSON on its standard input, and its standard output is the result. Every entry may
+/// A program gets the arguments as JSON on its standard input, and its standard output is the result. Instead of
+/// `inputSchema` it may have a `format`, as a ``ChappieToolTextFormat`` is encoded: then it gets free text. Every entry may
 /// have `args`, `env` (variables beside `PATH`, `HOME` and `LANG`), `passEnv` (names of variables that are passed on),
 /// `cwd` (from the manifest's folder; default: this process's working directory), `policy` (`ask`, which is the
 /// default, `automatic` or `deny`) and `timeout` (seconds for a call; default: 60 for a program, 300 for a server). A
@@ -125,6 +126,7 @@ public struct ChappieToolManifest: Sendable, Hashable {
                     name: entry.name, description: entry.description, inputSchema: schema,
                     invocation: program, policy: entry.program.policy, timeout: entry.program.timeout ?? .seconds(60),
                     runsAlone: entry.runsAlone))
+            tools[tools.endIndex - 1].textFormat = entry.format
         }
         for name in json["mcpServers"]?.object?.names ?? [] {
             guard let entry = document.servers[name] else { continue }

@@ -84,11 +84,12 @@ struct ManifestTool: Decodable {
     var name: String
     var description: String
     var inputSchema: ManifestSchema?
+    var format: ChappieToolTextFormat?
     var runsAlone: Bool
     var program: ManifestProgram
 
     private enum Key: String, CodingKey, CaseIterable {
-        case name, description, inputSchema, runsAlone
+        case name, description, inputSchema, format, runsAlone
         case command, args, env, passEnv, cwd, policy, timeout
     }
 
@@ -97,6 +98,10 @@ struct ManifestTool: Decodable {
         name = try members.decode(ManifestText.self, forKey: .name).text
         description = try members.given(ManifestText.self, .description)?.text ?? ""
         inputSchema = try members.given(ManifestSchema.self, .inputSchema)
+        format = try members.given(ManifestTextFormat.self, .format)?.format
+        if format != nil, inputSchema != nil {
+            throw members.fault(.format, "is for a tool that takes free text, and this one has an inputSchema")
+        }
         runsAlone = try members.given(Bool.self, .runsAlone) ?? false
         program = try ManifestProgram(from: decoder)
     }
@@ -191,6 +196,28 @@ struct ManifestText: Decodable {
     init(from decoder: any Decoder) throws {
         text = try decoder.singleValueContainer().decode(String.self)
         guard !text.utf8.contains(0) else { throw ManifestFault(decoder.codingPath, "holds a NUL character") }
+    }
+}
+
+/// The form of free text.
+struct ManifestTextFormat: Decodable {
+    let format: ChappieToolTextFormat
+
+    private enum Key: String, CodingKey, CaseIterable { case type, syntax, definition }
+
+    init(from decoder: any Decoder) throws {
+        let members = try decoder.members(Key.self)
+        do {
+            format = try ChappieToolTextFormat(from: decoder)
+        } catch {
+            throw ManifestFault(
+                decoder.codingPath,
+                "must be {\"type\": \"text\"}, or have the type \"grammar\", the syntax \"lark\" or \"regex\", and a definition")
+        }
+        let definition = try members.given(ManifestText.self, .definition)?.text
+        guard format == .text || definition?.isEmpty == false else {
+            throw members.fault(.definition, "must not be empty")
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
+import HTTPTypes
 public import Logging
 
 /// Talks to the model: one conversation, one turn at a time.
@@ -116,11 +117,17 @@ public actor ChappieClient: ChappieConversation {
 
     /// Starts a turn. See ``ChappieConversation/begin(_:endsWithItsStream:)``.
     public nonisolated func begin(_ work: ChappieTurnWork, endsWithItsStream: Bool) -> ChappieStreamHandle {
-        queue.begin(endsWithItsStream: endsWithItsStream) { [self] emit in try await carryOut(work, emit: emit) }
+        queue.begin(endsWithItsStream: endsWithItsStream) { [self] emit, interruption in
+            try await carryOut(work, until: interruption, emit: emit)
+        }
     }
 
     /// Ends the newest turn, whether it runs or waits. Earlier turns continue; a further call ends the newest of them.
     public func cancel() { queue.cancelNewest() }
+
+    /// Ends the newest turn, and keeps what was said. See ``ChappieConversation/interrupt()``. The answer's connection is
+    /// closed.
+    public nonisolated func interrupt() { queue.interruptNewest() }
 
     /// Uses another model from the next turn on. The slug is not checked against the list: if the service refuses the
     /// model, the turn throws ``ChappieClientError/modelUnavailable(_:)``.
@@ -302,15 +309,44 @@ public actor ChappieClient: ChappieConversation {
 
     /// Carries a turn out, and has every step recorded before the next one begins. An error of the recorder ends the turn.
     ///
-    /// - Parameter account: the value of ``turnAccount()`` before the turn, if the caller had to know it.
+    /// - Parameters:
+    ///   - account: the value of ``turnAccount()`` before the turn, if the caller had to know it.
+    ///   - interruption: may end the turn.
     @_spi(ChappieInternals) public nonisolated func carryOut(
-        _ work: ChappieTurnWork, in account: ChappieAccountInfo? = nil, recorder: @escaping TurnRecorder = { _ in },
-        emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+        _ work: ChappieTurnWork, in account: ChappieAccountInfo? = nil, until interruption: TurnInterruption,
+        recorder: @escaping TurnRecorder = { _ in }, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         do {
-            return try await run(work, in: account, recorder, emit: emit)
+            guard case .new(let request) = work, let limit = request.timeLimit else {
+                return try await run(work, in: account, until: interruption, recorder, emit: emit)
+            }
+            return try await within(limit) {
+                try await self.run(work, in: account, until: interruption, recorder, emit: emit)
+            }
         } catch {
             throw ChappieClientError.wrapping(error)
+        }
+    }
+
+    /// Ends `turn` after `limit`. A turn that was whole at that moment is not lost.
+    private nonisolated func within(
+        _ limit: Duration, _ turn: @escaping @Sendable () async throws -> ChappieResponse
+    ) async throws -> ChappieResponse {
+        try await withThrowingTaskGroup(of: ChappieResponse?.self) { [clock] group in
+            group.addTask { try await turn() }
+            group.addTask {
+                try await clock.sleep(for: limit)
+                return nil
+            }
+            defer { group.cancelAll() }
+            if let first = try await group.next(), let response = first { return response }
+            group.cancelAll()
+            do {
+                if let last = try await group.next(), let response = last { return response }
+            } catch is CancellationError {
+                try Task.checkCancellation()
+            }
+            throw ChappieClientError.timeLimitExceeded(limit)
         }
     }
 
@@ -341,7 +377,7 @@ public actor ChappieClient: ChappieConversation {
         case .new(let request):
             try await compactIfDue(in: account, recorder)
             return Beginning(
-                account: account, items: request.messages.map(\.inputItem), frame: RequestFrame(of: request),
+                account: account, items: request.messages.map(\.inputItem), frame: try RequestFrame(of: request),
                 wish: wish(request.model), isForOneTurn: request.model != nil)
         case .resumption(let waiting, let decisions):
             goOn(with: waiting)
@@ -359,20 +395,47 @@ public actor ChappieClient: ChappieConversation {
     /// Not on this actor: it stays free for others while the answer comes in.
     @concurrent
     private nonisolated func run(
-        _ work: ChappieTurnWork, in known: ChappieAccountInfo?, _ recorder: @escaping TurnRecorder,
-        emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+        _ work: ChappieTurnWork, in known: ChappieAccountInfo?, until interruption: TurnInterruption,
+        _ recorder: @escaping TurnRecorder, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
-        guard let start = try await beginning(of: work, in: known, recorder) else { return ChappieResponse() }
+        let answered = try await interruption.run { () async throws -> Answered? in
+            guard let start = try await self.beginning(of: work, in: known, recorder) else { return nil }
+            return try await self.answer(start, until: interruption, recorder, emit: emit)
+        }
+        guard let (start, turn, response) = answered.map({ ($0.start, $0.turn, $0.response) }) else {
+            return ChappieResponse()
+        }
+        if start.resuming != nil { toolLedger.forgetResults() }
+        try Task.checkCancellation()
+        try await recorder(.finished(turn.finished(with: response)))
+        await keep(turn, isForOneTurn: start.isForOneTurn)
+        await note(turn.routing.modelsETag)
+        emit(.completed(response))
+        return response
+    }
+
+    /// A turn that is over.
+    private struct Answered {
+        let start: Beginning
+        let turn: Turn
+        let response: ChappieResponse
+    }
+
+    /// Asks until the turn has an answer.
+    private nonisolated func answer(
+        _ start: Beginning, until interruption: TurnInterruption, _ recorder: @escaping TurnRecorder,
+        emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+    ) async throws -> Answered {
         let account = start.account
         var (frame, wish, resuming) = (start.frame, start.wish, start.resuming)
         var turn = try await prepare(
             start.items, frame, wish, round: start.round, in: account, recorder, emit: emit)
-        let response: ChappieResponse
         var hasCompacted = false
         while true {
             do {
-                response = try await turn.run(resuming: resuming)
-                break
+                let response = try await turn.run(
+                    until: interruption, after: start.resuming == nil ? start.items.count : 0, resuming: resuming)
+                return Answered(start: start, turn: turn, response: response)
             } catch ChappieClientError.contextWindowExceeded
                 where configuration.automaticCompaction != nil && !hasCompacted
             {
@@ -397,13 +460,6 @@ public actor ChappieClient: ChappieConversation {
             next.goOn(from: turn)
             turn = next
         }
-        if start.resuming != nil { toolLedger.forgetResults() }
-        try Task.checkCancellation()
-        try await recorder(.finished(turn.finished(with: response)))
-        await keep(turn, isForOneTurn: start.isForOneTurn)
-        await note(turn.routing.modelsETag)
-        emit(.completed(response))
-        return response
     }
 
     /// The most models that a turn tries if the request names none.
@@ -485,7 +541,7 @@ public actor ChappieClient: ChappieConversation {
                 "Ask without it, or name another model.")
         }
         switch frame.toolChoice {
-        case .required where frame.isLite, .function where frame.isLite:
+        case .required where frame.isLite, .function where frame.isLite, .custom where frame.isLite:
             throw ChappieClientError.unsupportedInput(
                 "The model \(UntrustedText.forTerminal(model.slug)) decides itself which tools it calls.",
                 "Ask without a choice of tools, or name another model.")
@@ -498,7 +554,7 @@ public actor ChappieClient: ChappieConversation {
         // Of the turn's copy: a turn that fails leaves the conversation as it was.
         conversation.drop(unreadableBy: frame.model, in: list)
         return Turn(
-            runner: runner(conversation), frame: frame, compactionHash: model.compactionHash,
+            runner: runner(conversation, frame.headerFields), frame: frame, compactionHash: model.compactionHash,
             tools: ToolRound(
                 toolSet: toolSet, approvalHandler: approvalHandler,
                 failureBehavior: configuration.toolFailureBehavior,
@@ -534,11 +590,11 @@ public actor ChappieClient: ChappieConversation {
         emit(.notice(notice))
     }
 
-    private func runner(_ conversation: Conversation) -> TurnRunner {
+    private func runner(_ conversation: Conversation, _ fields: HTTPFields) -> TurnRunner {
         TurnRunner(
             configuration: configuration, http: transport, middleware: middleware, webSocket: webSocket,
             authorization: authorization(onlyFor: conversation.account), conversation: conversation,
-            connection: connection, clock: clock, entropy: entropy, log: log)
+            connection: connection, clock: clock, entropy: entropy, log: log, headerFields: fields)
     }
 
     /// The account that a turn is asked in.

@@ -34,6 +34,14 @@ public protocol ChappieConversation: Sendable {
     /// the remaining ones.
     func cancel() async
 
+    /// Ends the newest turn like ``cancel()``, but keeps what the model has said and done: the answer so far stays in the
+    /// conversation, marked as interrupted, and the next message goes on from there.
+    ///
+    /// The turn then ends with `.completed`: its response has the text that was shown, `isInterrupted` is `true`, and calls
+    /// of tools that were not over have the outcome `.interrupted`. If the model has said nothing yet, the turn ends as if
+    /// it were cancelled. The default calls ``cancel()``.
+    func interrupt() async
+
     /// Prepares the next turn, so that it is quick. Call it when the user begins to type. The default does nothing.
     func prewarm() async
 }
@@ -53,6 +61,9 @@ public enum ChappieTurnWork: Sendable {
 extension ChappieConversation {
     /// Does nothing.
     public func prewarm() async {}
+
+    /// Keeps nothing of the turn.
+    public func interrupt() async { await cancel() }
 
     // MARK: Asking
 
@@ -185,6 +196,8 @@ public struct ChappieStreamHandle: Sendable {
     /// ends it, like ``cancel()``.
     public let events: AsyncThrowingStream<ChappieStreamEvent, any Error>
     let task: Task<ChappieResponse, any Error>
+    /// `nil` if the turn can only be cancelled.
+    var interruption: TurnInterruption?
 
     /// Starts a turn that `work` carries out. The stream buffers its events without a bound: they are one decoded answer
     /// at most, and a turn must be able to end (and let the next one start) even if its reader has stopped reading.
@@ -227,6 +240,13 @@ public struct ChappieStreamHandle: Sendable {
 
     /// Ends the turn: ``events`` and ``response()`` throw `CancellationError`, and the transcript stays without it.
     public func cancel() { task.cancel() }
+
+    /// Ends the turn, and keeps what was said; see ``ChappieConversation/interrupt()``. A turn of a handle that was made by
+    /// hand is cancelled.
+    public func interrupt() {
+        guard let interruption else { return task.cancel() }
+        interruption.interrupt(task)
+    }
 
     /// The whole response, once the turn is over.
     ///

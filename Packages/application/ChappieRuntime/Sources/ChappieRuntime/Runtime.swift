@@ -98,6 +98,10 @@ public actor ChappieRuntime: ChappieConversation {
     /// Ends the newest turn.
     public nonisolated func cancel() { queue.cancelNewest() }
 
+    /// Ends the newest turn, and keeps what was said: the turn is finished, with `interrupted` for the reason why its
+    /// answer ended early. If the model had said nothing, the turn is kept as an interrupted one, which can be resumed.
+    public nonisolated func interrupt() { queue.interruptNewest() }
+
     /// Waits until all earlier requests are kept, also cancelled turns: for programs that end.
     public func settle() async {
         await uncancelled { [queue] in try? await queue.alone {} }
@@ -138,11 +142,13 @@ public actor ChappieRuntime: ChappieConversation {
     }
 
     private nonisolated func start(_ job: Job, endsWithItsStream: Bool) -> ChappieStreamHandle {
-        queue.begin(endsWithItsStream: endsWithItsStream) { [self] emit in try await run(job, emit: emit) }
+        queue.begin(endsWithItsStream: endsWithItsStream) { [self] emit, interruption in
+            try await run(job, until: interruption, emit: emit)
+        }
     }
 
     private func run(
-        _ job: Job, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+        _ job: Job, until interruption: TurnInterruption, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         if case .asked(.clearing) = job {
             newThreadHere()
@@ -166,7 +172,7 @@ public actor ChappieRuntime: ChappieConversation {
         let threadID = thread?.id ?? ""
         do {
             try Task.checkCancellation()
-            return try await client.carryOut(work, in: account) { step in
+            return try await client.carryOut(work, in: account, until: interruption) { step in
                 try await self.record(step, of: id)
             } emit: { event in
                 emit(event)

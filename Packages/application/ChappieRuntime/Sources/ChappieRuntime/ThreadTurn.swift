@@ -202,11 +202,6 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     }
 }
 
-extension ChappieToolExecutionResult.Outcome {
-    /// The program ended while the handler ran: its outcome is unknown.
-    public static let interrupted = Self(rawValue: "interrupted")
-}
-
 // MARK: Writing
 
 extension ChappieTurn {

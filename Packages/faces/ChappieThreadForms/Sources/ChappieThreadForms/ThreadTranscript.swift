@@ -74,7 +74,8 @@ struct ThreadTranscript {
         var shown: Set<String> = []
         for item in items {
             switch item.type {
-            case "message" where item.text.isEmpty: continue
+            case "message" where item.text.isEmpty:
+                steps += ChappieResponse(items: [item]).refusals.map { .answer($0) }
             // An answer may be nothing but commentary.
             case "message" where item.phase == .commentary && item.text != turn.outputText:
                 steps.append(.commentary(item.text))
@@ -129,6 +130,7 @@ extension ChappieTurn {
     /// A remark on how the turn ended, beside the answer.
     var remark: String? {
         switch status {
+        case .finished where response.isInterrupted: "The user interrupted the answer."
         case .finished: incompleteReason.map { "The answer ended early: \($0)." }
         case .failed: error ?? "It failed."
         case .interrupted: "It was interrupted."

@@ -145,6 +145,26 @@ struct Conversation: Sendable {
         return items
     }
 
+    /// The items of an answer that the user interrupted: those that are complete, then the beginning of the message that
+    /// was being written. Each call gets an output, since the backend refuses one without; reasoning is left out if the
+    /// item that it led to is missing.
+    static func kept(ofInterrupted response: ChappieResponse) -> [ChappieJSON] {
+        var answered = response.items.filter { sentBack.contains($0.type) }
+        while answered.last?.type == "reasoning" { answered.removeLast() }
+        var items = answered.map(\.json)
+        let whole = ChappieResponse(items: response.items.filter { $0.phase != .commentary }).outputText
+        if response.outputText.utf8.starts(with: whole.utf8), response.outputText.utf8.count > whole.utf8.count {
+            let rest = String(decoding: response.outputText.utf8.dropFirst(whole.utf8.count), as: UTF8.self)
+            items.append(ChappieInputMessage.assistant(rest).inputItem)
+        }
+        let calls = answered.filter(\.isToolCall).compactMap(ChappieToolCall.init)
+        return items + calls.map { ChappieToolExecutionResult.interrupted($0, hasStarted: false).item }
+    }
+
+    /// Says to the model that the items above are not all that it wanted to say.
+    static let interruptionItem = ChappieInputMessage.developer(
+        "The user interrupted you here. What stands above is what the user has seen.").inputItem
+
     // MARK: Requests
 
     /// The request's JSON, members in the order of the Codex CLI 0.163.0. The input is the harness, everything said so far,
@@ -217,9 +237,10 @@ struct Conversation: Sendable {
     /// Header fields that name the wire format, the conversation and the model: the backend routes by them.
     private func identification(of body: ChappieJSONObject) -> HTTPFields {
         guard profile.sendsCodexFields else { return [:] }
+        let tier = body["service_tier"]?.string.map { ";tier=\($0)" } ?? ""
         return [
             .wireFormatVersion: WireFormat.version,
-            .routingHint: "model=\(body["model"]?.string ?? "")",
+            .routingHint: "model=\(body["model"]?.string ?? "")\(tier)",
             .clientRequestID: id, .sessionID: id, .threadID: id, .windowID: "\(id):\(window)",
         ]
     }

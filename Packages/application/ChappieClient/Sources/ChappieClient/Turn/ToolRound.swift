@@ -88,14 +88,14 @@ struct ToolRound: Sendable {
             return .over(Self.denied(call, reason))
         }
         let request = ChappieApprovalRequest(
-            call: call, toolDescription: tool.description, inputSchema: tool.inputSchema)
+            call: call, toolDescription: tool.description, inputSchema: call.isCustom ? .null : tool.inputSchema)
         let decision = if let decided { decided } else { try await answer(to: request) }
         switch decision {
         case .approved(let arguments, let scope):
             if scope == .session { ledger.approve(call, in: conversation) }
             guard let arguments else { return .run(tool, call) }
             var edited = call
-            edited.arguments = arguments.serialized()
+            edited.arguments = call.isCustom ? arguments.string ?? arguments.serialized() : arguments.serialized()
             return try argumentFailure(edited, tool).map(Verdict.over) ?? .run(tool, edited)
         case .denied(let reason):
             guard failureBehavior != .throwError else { throw ChappieClientError.toolApprovalDenied(call.name, reason) }
@@ -121,8 +121,13 @@ struct ToolRound: Sendable {
     /// The failure of a call whose arguments can't be given to the tool; `nil` if they can.
     private func argumentFailure(_ call: ChappieToolCall, _ tool: ChappieHostTool) throws -> ChappieToolExecutionResult?
     {
-        // Every tool is declared as a function, so free text was never checked.
-        guard !call.isCustom else { return try failed(call, "It takes JSON arguments and no free text.") }
+        guard call.isCustom == (tool.textFormat != nil) else {
+            // Free text for a function was never checked against its schema.
+            return try failed(
+                call,
+                call.isCustom ? "It takes JSON arguments and no free text." : "It takes free text and no JSON arguments.")
+        }
+        if call.isCustom { return nil }
         guard let arguments = call.argumentsJSON else { return try failed(call, "The arguments are not JSON.") }
         let violations = try ChappieJSONSchema(tool.inputSchema).violations(in: arguments)
         guard !violations.isEmpty else { return nil }

@@ -40,7 +40,9 @@ struct ToolSet: Sendable {
             guard handlers[key] == nil else { continue }
             handlers[key] = tool
             try declare(
-                ChappieHarnessTool(name: tool.name, description: tool.description, inputSchema: tool.inputSchema),
+                ChappieHarnessTool(
+                    name: tool.name, description: tool.description, inputSchema: tool.inputSchema,
+                    textFormat: tool.textFormat),
                 in: tool.namespace)
         }
     }
@@ -82,6 +84,7 @@ struct ToolSet: Sendable {
         guard let key, var tool = handlers[key] else { return nil }
         if let declared = declarations[key] {
             tool.inputSchema = declared.inputSchema
+            tool.textFormat = declared.textFormat
             if !declared.description.isEmpty { tool.description = declared.description }
         }
         return tool
@@ -92,14 +95,18 @@ extension ChappieHarnessTool {
     fileprivate func declared(
         as envelope: ChappieEndpointProfile.ToolEnvelope, name flatName: String? = nil
     ) -> ChappieJSON {
-        let function = ChappieJSONObject([
-            ("name", .string(flatName ?? name)), ("description", .string(description)), ("strict", false),
-            ("parameters", inputSchema),
-        ])
+        var tool = ChappieJSONObject([("name", .string(flatName ?? name)), ("description", .string(description))])
+        let type = textFormat == nil ? "function" : "custom"
+        if let textFormat {
+            tool["format"] = textFormat.json
+        } else {
+            tool["strict"] = false
+            tool["parameters"] = inputSchema
+        }
         switch envelope {
         case .flatFunction, .namespaces:
-            return .object(ChappieJSONObject(members: [.init(name: "type", value: "function")] + function.members))
-        case .nestedFunction: return ["type": "function", "function": .object(function)]
+            return .object(ChappieJSONObject(members: [.init(name: "type", value: .string(type))] + tool.members))
+        case .nestedFunction: return ["type": .string(type), type: .object(tool)]
         }
     }
 }

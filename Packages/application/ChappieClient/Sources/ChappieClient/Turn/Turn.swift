@@ -1,6 +1,7 @@
 @_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 import ChappieJSONSchema
+import Synchronization
 
 /// One turn: requests and rounds of tool calls, until the model has nothing more to call or to say.
 struct Turn: Sendable {
@@ -22,6 +23,10 @@ struct Turn: Sendable {
     /// Whether the backend could not read the conversation's encrypted items, which were left out then.
     private(set) var hasDroppedReasoning = false
     private var usage: ChappieTokenUsage?
+    /// The last answer, if its tools were being carried out or another is awaited.
+    private var lastAnswer: ChappieResponse?
+    /// The calls that are being carried out.
+    private var openRound: OpenRound?
 
     init(
         runner: TurnRunner, frame: RequestFrame, compactionHash: String? = nil, tools: ToolRound, toolLoopLimit: Int,
@@ -34,6 +39,62 @@ struct Turn: Sendable {
         self.toolLoopLimit = toolLoopLimit
         self.items = items
         self.round = round
+    }
+
+    /// Runs the turn to its end, or until the user interrupts it: then the answer so far is the answer, if the model has
+    /// said or done anything.
+    ///
+    /// - Parameters:
+    ///   - interruption: says whether a cancellation of this task is an interruption.
+    ///   - count: how many of the turn's items are the user's.
+    ///   - pending: see ``run(resuming:)``.
+    mutating func run(
+        until interruption: TurnInterruption, after count: Int,
+        resuming pending: (turn: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision])? = nil
+    ) async throws -> ChappieResponse {
+        do {
+            return try await run(resuming: pending)
+        } catch let error where error is CancellationError && interruption.isRequested {
+            guard let response = try await interrupted(after: count) else { throw error }
+            return response
+        }
+    }
+
+    /// Ends the turn where it stands.
+    ///
+    /// - Parameter count: how many of the items are the user's.
+    /// - Returns: the answer so far; `nil` if the model has said nothing.
+    private mutating func interrupted(after count: Int) async throws -> ChappieResponse? {
+        let unfinished = routing.interrupted
+        if let openRound {
+            let results = openRound.results()
+            items += results.all.map(\.item)
+            let tools = tools
+            // This task is cancelled, and the results are facts.
+            try await uncancelled {
+                for result in results.interrupted {
+                    try await tools.record(.ran(result))
+                    tools.emit(.toolCallCompleted(result))
+                }
+            }
+        }
+        if let unfinished { items += Conversation.kept(ofInterrupted: unfinished) }
+        guard items.count > count else { return nil }
+        items.append(Conversation.interruptionItem)
+        var response = unfinished ?? lastAnswer ?? ChappieResponse()
+        response.status = .incomplete
+        response.incompleteReason = ChappieResponse.interruption
+        response.outputText = answer + response.outputText
+        return finished(response)
+    }
+
+    /// The response with what belongs to the turn as a whole.
+    private func finished(_ answer: ChappieResponse) -> ChappieResponse {
+        var response = answer
+        response.usage = usage
+        let commentary = items.map(ChappieOutputItem.init).commentary
+        if !commentary.isEmpty { response.commentary = commentary }
+        return response
     }
 
     /// Runs the turn to its end.
@@ -51,23 +112,26 @@ struct Turn: Sendable {
         }
         while true {
             var response = try await ask()
+            // It is whole, even if the turn was interrupted meanwhile.
+            routing.interrupted = nil
             let ownUsage = response.usage
             usage = usage.map { $0.adding(response.usage) } ?? response.usage
             items += Conversation.kept(of: response)
             let calls = response.items.filter(\.isToolCall)
             guard response.status == .completed, !calls.isEmpty || response.wantsToGoOn else {
                 measuredTokens = ownUsage?.totalTokens
-                response.usage = usage
-                let commentary = items.map(ChappieOutputItem.init).commentary
-                if !commentary.isEmpty { response.commentary = commentary }
                 response.outputText = answer + response.outputText
-                return response
+                return finished(response)
             }
+            lastAnswer = response
             guard round < toolLoopLimit else { throw ChappieClientError.toolLoopLimitExceeded(toolLoopLimit) }
             round += 1
             if calls.isEmpty {
                 // JSON is whole in one response, or not at all.
-                if frame.outputSchema == nil { answer += response.outputText }
+                if frame.outputSchema == nil {
+                    answer += response.outputText
+                    lastAnswer?.outputText = ""
+                }
                 continue
             }
             let known = try calls.map { item in
@@ -183,7 +247,16 @@ struct Turn: Sendable {
     private mutating func carryOut(
         _ calls: [ChappieToolCall], _ decisions: [String: ChappieApprovalDecision] = [:]
     ) async throws {
-        let outcome = try await tools.carryOut(calls, round: round, decisions: decisions)
+        let open = OpenRound(calls, over: tools.isResumed ? calls.compactMap { tools.ledger.result(of: $0.callID) } : [])
+        openRound = open
+        var noting = tools
+        noting.record = { [record = tools.record] step in
+            open.begins(step)
+            try await record(step)
+            open.ended(step)
+        }
+        let outcome = try await noting.carryOut(calls, round: round, decisions: decisions)
+        openRound = nil
         guard outcome.open.isEmpty else {
             throw ChappieClientError.approvalPending(
                 ChappiePendingTurn(
@@ -192,6 +265,37 @@ struct Turn: Sendable {
                     progress: TurnProgress(calls: calls, items: items, round: round, frame: frame)))
         }
         items += outcome.results.map(\.item)
+    }
+}
+
+/// How far the calls of a round have come.
+private final class OpenRound: Sendable {
+    private let calls: [ChappieToolCall]
+    private let state: Mutex<(started: Set<String>, over: [String: ChappieToolExecutionResult])>
+
+    /// - Parameter over: the results of calls that do not run again.
+    init(_ calls: [ChappieToolCall], over: [ChappieToolExecutionResult]) {
+        self.calls = calls
+        state = Mutex(([], Dictionary(over.map { ($0.call.callID, $0) }) { first, _ in first }))
+    }
+
+    func begins(_ step: TurnStep) {
+        guard case .running(let calls) = step else { return }
+        state.withLock { $0.started.formUnion(calls.map(\.callID)) }
+    }
+
+    func ended(_ step: TurnStep) {
+        guard case .ran(let result) = step else { return }
+        state.withLock { $0.over[result.call.callID] = result }
+    }
+
+    /// A result for each call, in the order of the calls, and those of them that stand for an interrupted call.
+    func results() -> (all: [ChappieToolExecutionResult], interrupted: [ChappieToolExecutionResult]) {
+        let (started, over) = state.withLock { $0 }
+        let all = calls.map { call in
+            over[call.callID] ?? .interrupted(call, hasStarted: started.contains(call.callID))
+        }
+        return (all, all.filter { over[$0.call.callID] == nil })
     }
 }
 
@@ -208,8 +312,17 @@ extension ChappieTokenUsage {
 }
 
 extension ChappieToolExecutionResult {
+    /// The result of a call that was interrupted before it was over.
+    static func interrupted(_ call: ChappieToolCall, hasStarted: Bool) -> Self {
+        let output =
+            hasStarted
+            ? "The user interrupted the tool while it ran. It may have done its work, or a part of it."
+            : "The user interrupted the turn before the tool ran."
+        return Self(call: call, outcome: .interrupted, result: ChappieToolResult(output: output, isError: true))
+    }
+
     /// The result as an input item of the Responses API.
-    fileprivate var item: ChappieJSON {
+    var item: ChappieJSON {
         let text: ChappieJSON = .string(result.output)
         let parts: [ChappieJSON] = [["type": "input_text", "text": text]] + result.parts
         return [

@@ -6,7 +6,8 @@ import HTTPTypes
 /// When a connection breaks, the request is sent again in full, and the model may answer anew. The answer's text must
 /// then begin with the text that was shown: that prefix is held back. A tool call that was handed out has perhaps been
 /// carried out, so the same call must come again: it is held back, too. Commentary and summaries of reasoning are for
-/// reading only: text that was shown is held back, and text that differs from it is held back altogether.
+/// reading only: text that was shown is held back, and text that differs from it is held back altogether. The same holds
+/// for arguments of calls while the model writes them.
 ///
 /// Its methods throw ``ChappieClientError/streamingTransportReplayDiverged(_:)``, and nothing else.
 struct TurnAccumulator {
@@ -15,11 +16,14 @@ struct TurnAccumulator {
     private var text = DeliveredText()
     private var commentary = DeliveredAside()
     private var reasoning = DeliveredAside()
+    private var arguments = DeliveredArguments()
     /// The messages of the present attempt that began as commentary.
     private var commentaryIDs: Set<String> = []
     /// The message that is open, and how many bytes of it have come in deltas; `nil` if messages come side by side.
     private var message: (id: String?, isCommentary: Bool, said: Int?) = (nil, false, 0)
-    /// The items handed out, by kind, in order.
+    /// The items handed out, in order.
+    private var handedOut: [ChappieOutputItem] = []
+    /// The same by kind.
     private var delivered: [String: [ChappieOutputItem]] = [:]
     /// How many items of each kind the present attempt has completed.
     private var seen: [String: Int] = [:]
@@ -37,7 +41,9 @@ struct TurnAccumulator {
     private(set) var requestID: String?
 
     /// Whether the host has been shown anything that another attempt would show again.
-    var hasDelivered: Bool { !text.isEmpty || !commentary.isEmpty || !reasoning.isEmpty || !delivered.isEmpty }
+    var hasDelivered: Bool {
+        !text.isEmpty || !commentary.isEmpty || !reasoning.isEmpty || !arguments.isEmpty || !delivered.isEmpty
+    }
 
     init(emit: @escaping (ChappieStreamEvent) -> Void) { self.emit = emit }
 
@@ -46,6 +52,7 @@ struct TurnAccumulator {
         text.attemptBegan()
         commentary.attemptBegan()
         reasoning.attemptBegan()
+        arguments.attemptBegan()
         commentaryIDs = []
         message = (nil, false, 0)
         seen = [:]
@@ -69,6 +76,13 @@ struct TurnAccumulator {
     /// Sends the host an event that is separate from the answer.
     func tell(_ event: ChappieStreamEvent) { emit(event) }
 
+    /// The kinds of deltas, of which pieces that follow one another are joined.
+    private enum Kind: Equatable {
+        case text, commentary
+        /// The number of the call.
+        case arguments(Int)
+    }
+
     /// Takes the events that arrived together. Text that follows on text is joined into one delta: a screen is not
     /// redrawn for each word of a burst.
     ///
@@ -77,21 +91,32 @@ struct TurnAccumulator {
     mutating func received(_ events: [ResponsesEvent]) throws(ChappieClientError) -> ResponsesEvent? {
         if !events.isEmpty { hasBegun = true }
         var burst = ""
-        var isBurstCommentary = false
-        let emit = emit
+        var kind = Kind.text
         func flush() {
             guard !burst.isEmpty else { return }
-            emit(isBurstCommentary ? .commentaryDelta(burst) : .textDelta(burst))
+            switch kind {
+            case .text: emit(.textDelta(burst))
+            case .commentary: emit(.commentaryDelta(burst))
+            case .arguments(let call): emit(.toolArgumentsDelta(arguments.shown(burst, of: call)))
+            }
             burst = ""
+        }
+        func change(to next: Kind) {
+            guard next != kind else { return }
+            flush()
+            kind = next
         }
         defer { flush() }
         for event in events {
+            if case .toolArgumentsDelta(let delta, let itemID, let callID) = event {
+                guard let call = arguments.call(itemID: itemID, callID: callID) else { continue }
+                change(to: .arguments(call))
+                burst += arguments.said(delta, of: call)
+                continue
+            }
             if case .outputTextDelta(let delta, let itemID) = event {
                 let isCommentary = isCommentary(itemID)
-                if isCommentary != isBurstCommentary {
-                    flush()
-                    isBurstCommentary = isCommentary
-                }
+                change(to: isCommentary ? .commentary : .text)
                 message.said? += delta.utf8.count
                 if isCommentary {
                     burst += commentary.said(delta)
@@ -124,6 +149,7 @@ struct TurnAccumulator {
             let new = reasoning.said(delta)
             if !new.isEmpty { emit(.reasoningSummaryDelta(new)) }
         case .outputItemAdded(let item, _):
+            if item.isToolCall { arguments.began(item) }
             message = (item.id, item.phase == .commentary, 0)
             if message.isCommentary { commentaryIDs.insert(item.id ?? "") }
         case .outputItemDone(let item, _): try completed(item)
@@ -159,7 +185,9 @@ struct TurnAccumulator {
         if let known = try earlier(item) {
             items.append(known)
         } else {
+            let item = arguments.named(item)
             delivered[item.kind, default: []].append(item)
+            handedOut.append(item)
             items.append(item)
             emit(.item(item))
         }
@@ -168,6 +196,20 @@ struct TurnAccumulator {
     private func whole(_ response: ChappieResponse) -> ChappieResponse {
         var response = response.with(items: items, text: text.text, commentary: commentary.text)
         response.requestID = requestID
+        return response
+    }
+
+    /// What the host has been shown of the answer, as an answer that the user interrupted: the items that are complete, and
+    /// the text; `nil` if there is neither. Encrypted items of an attempt that broke are left out: they are another
+    /// response's.
+    var interrupted: ChappieResponse? {
+        let isPresent = text.isCaughtUp && items.count >= handedOut.count
+        let items = isPresent ? items : handedOut.filter { !ChappieClientContext.isEncrypted($0.json) }
+        guard !text.isEmpty || !items.isEmpty else { return nil }
+        var response = ChappieResponse(
+            status: .incomplete, items: items, incompleteReason: ChappieResponse.interruption, requestID: requestID)
+        if !text.isEmpty { response.outputText = text.text }
+        if response.commentary.isEmpty { response.commentary = commentary.text }
         return response
     }
 
@@ -208,9 +250,11 @@ extension ChappieOutputItem {
     }
 
     /// The call under the id that the host knows it by, so that its output finds it.
-    fileprivate func withCallID(of other: ChappieOutputItem) -> ChappieOutputItem {
+    fileprivate func withCallID(of other: ChappieOutputItem) -> ChappieOutputItem { withCallID(other.callID) }
+
+    func withCallID(_ callID: String?) -> ChappieOutputItem {
         guard var object = json.object else { return self }
-        object["call_id"] = other.json["call_id"]
+        object["call_id"] = callID.map(ChappieJSON.string)
         return ChappieOutputItem(.object(object))
     }
 }
@@ -224,72 +268,5 @@ private struct HeaderValues {
     subscript(name: String) -> String? {
         let value = members.first { $0.name.lowercased() == name.lowercased() }?.value
         return value?.string ?? value?[0]?.string
-    }
-}
-
-/// Text for reading alone: once an attempt's text differs from the text that was shown, the rest of it is held back.
-private struct DeliveredAside: Sendable {
-    private var delivered = DeliveredText()
-    private var isMuted = false
-
-    var text: String { delivered.text }
-    var isEmpty: Bool { delivered.isEmpty }
-
-    mutating func attemptBegan() {
-        delivered.attemptBegan()
-        isMuted = false
-    }
-
-    /// - Returns: the new part of the attempt's next piece, which is to be shown; maybe empty.
-    mutating func said(_ piece: String) -> String {
-        let new = isMuted ? nil : delivered.said(piece)
-        isMuted = new == nil
-        return new ?? ""
-    }
-}
-
-/// Text that a reader has been shown, and how far the present attempt has come in saying it again.
-struct DeliveredText: Sendable {
-    private(set) var bytes: [UInt8] = []
-    /// How much of `bytes` the present attempt has said.
-    private var position = 0
-
-    var text: String { String(decoding: bytes, as: UTF8.self) }
-    var isEmpty: Bool { bytes.isEmpty }
-    /// Whether the present attempt has said everything that had been shown.
-    var isCaughtUp: Bool { position == bytes.count }
-
-    mutating func attemptBegan() { position = 0 }
-
-    /// The next piece that the attempt says.
-    ///
-    /// - Returns: the new part of it, maybe empty; `nil` if it differs from the text that was shown. Text that differs
-    ///   is not taken in.
-    mutating func said(_ piece: String) -> String? {
-        let known = min(piece.utf8.count, bytes.count - position)
-        // The slice must be gone before the append: while a slice is alive, each append copies everything.
-        if known > 0, !piece.utf8.starts(with: bytes[position..<(position + known)]) { return nil }
-        position += known
-        return added(piece, after: known)
-    }
-
-    /// The attempt's text as a whole, at its end: it may go beyond what was said piece by piece.
-    ///
-    /// - Returns: the new part of it, maybe empty. Text that does not begin with the text that was shown adds nothing
-    ///   here.
-    mutating func concluded(_ whole: String) -> String {
-        guard whole.utf8.starts(with: bytes) else { return "" }
-        position = bytes.count
-        return added(whole, after: bytes.count)
-    }
-
-    /// Appends the part of `text` after its first `count` bytes. Whole strings were shown, so that this part begins at
-    /// a character of UTF-8.
-    private mutating func added(_ text: String, after count: Int) -> String {
-        let rest = count == 0 ? text : String(decoding: text.utf8.dropFirst(count), as: UTF8.self)
-        guard !rest.isEmpty else { return "" }
-        bytes.append(contentsOf: rest.utf8)
-        position = bytes.count
-        return rest
     }
 }

@@ -8,6 +8,8 @@ struct TurnRouting: Sendable {
     var turnState: String?
     /// The tag of the account's list of models as it is now.
     var modelsETag: String?
+    /// The last answer as far as it was shown, if its turn was cancelled before it was whole.
+    var interrupted: ChappieResponse?
 }
 
 /// Runs one turn: attempts over WebSocket or HTTP, as ``TurnPlan`` decides, until the response is whole.
@@ -28,6 +30,8 @@ struct TurnRunner: Sendable {
     let clock: any ChappieClock
     let entropy: any Entropy
     let log: TurnLog
+    /// The request's own header fields, beside the client's.
+    var headerFields: HTTPFields = [:]
 
     /// Bounds the answer, and the events that wait for a reader that has stopped: many times the longest answer of any
     /// model.
@@ -45,7 +49,11 @@ struct TurnRunner: Sendable {
     ) async throws -> ChappieResponse {
         var turn = TurnAccumulator(emit: emit)
         turn.received(turnState: said.turnState)
-        defer { said = TurnRouting(turnState: turn.turnState, modelsETag: turn.modelsETag ?? said.modelsETag) }
+        defer {
+            said = TurnRouting(
+                turnState: turn.turnState, modelsETag: turn.modelsETag ?? said.modelsETag,
+                interrupted: Task.isCancelled ? turn.interrupted : nil)
+        }
         var plan = TurnPlan(
             kind: firstKind, policy: configuration.streamingTransportPolicy, backoff: configuration.rateLimitBackoff)
         var request: HTTPExchangeRequest?
@@ -53,7 +61,7 @@ struct TurnRunner: Sendable {
             let kind = plan.kind
             do {
                 guard kind == .serverSentEvents else { return try await attemptOverWebSocket(body, &turn) }
-                let whole = request ?? conversation.request(body)
+                let whole = request ?? conversation.request(body).adding(headerFields)
                 request = whole
                 return try await attemptOverHTTP(whole, &turn)
             } catch {
@@ -234,7 +242,7 @@ struct TurnRunner: Sendable {
         }
         let retirements = connection.retirements
         return try await authorized(&turn) { signature, turn in
-            let request = try signature.signed(conversation.opening(for: body))
+            let request = try signature.signed(conversation.opening(for: body).adding(headerFields))
             var identifying = request.headerFields
             // A compaction begins another window of the same conversation.
             identifying[.windowID] = nil
@@ -313,6 +321,14 @@ struct TurnRunner: Sendable {
             if let event = try? ResponsesEvent.parse(text) { events.append(event) }
         }
         return (messages.reduce(0) { $0 + $1.byteCount }, events)
+    }
+}
+
+extension HTTPExchangeRequest {
+    fileprivate func adding(_ fields: HTTPFields) -> HTTPExchangeRequest {
+        var request = self
+        for field in fields where request.headerFields[field.name] == nil { request.headerFields.append(field) }
+        return request
     }
 }
 

@@ -52,6 +52,9 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case unsupportedInput(String, String)
     /// A tool can't be declared to the model: its name, and why. Nothing was sent.
     case invalidTool(String, String)
+    /// The turn took longer than its request allows (``ChappieResponseRequest/timeLimit``). The conversation is as it was
+    /// before the turn; tools that ran have run.
+    case timeLimitExceeded(Duration)
     /// The exchange broke before the answer was whole.
     case transportFailed(ChappieTransportError)
     /// The conversation is longer than the model's context window.
@@ -94,6 +97,7 @@ extension ChappieClientError: ChappieError {
         case .invalidStructuredOutput(let violation, _):
             "The answer does not have the form that was asked for, at \(violation.path.isEmpty ? "/" : violation.path): \(violation.message)"
         case .invalidTool(let name, let reason): "The tool \"\(name)\" can't be used: \(reason)."
+        case .timeLimitExceeded(let limit): "The answer was not whole within \(limit.words)."
         case .transportFailed(let error): error.errorDescription
         case .contextWindowExceeded: "The conversation is longer than the model can take in."
         case .messageTooLarge(let bytes, let limit): "The request is \(bytes) bytes long; \(limit) are allowed."
@@ -131,6 +135,7 @@ extension ChappieClientError: ChappieError {
         case .approvalPending: "Approve or deny the call, then resume the turn."
         case .invalidStructuredOutput: "Ask again, or make the schema simpler."
         case .invalidTool: "Change the tool's declaration."
+        case .timeLimitExceeded: "Allow more time, or ask for something smaller."
         case .transportFailed(let error): error.recoverySuggestion
         case .contextWindowExceeded: "Start a new conversation, or shorten this one."
         case .messageTooLarge: "Send less at once."

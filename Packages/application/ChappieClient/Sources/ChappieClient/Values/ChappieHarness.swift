@@ -83,14 +83,20 @@ public struct ChappieHarnessTool: Sendable, Hashable, Codable {
     public var name: String
     /// Explains to the model what the tool does.
     public var description: String
-    /// The JSON Schema of the arguments.
+    /// The JSON Schema of the arguments; it means nothing if there is a ``textFormat``.
     public var inputSchema: ChappieJSONValue
+    /// The form of the free text that the tool takes instead of JSON arguments; `nil` for most.
+    public var textFormat: ChappieToolTextFormat?
 
     /// A declaration; without a schema the tool takes no arguments.
-    public init(name: String, description: String = "", inputSchema: ChappieJSONValue = Self.noArguments) {
+    public init(
+        name: String, description: String = "", inputSchema: ChappieJSONValue = Self.noArguments,
+        textFormat: ChappieToolTextFormat? = nil
+    ) {
         self.name = name
         self.description = description
         self.inputSchema = inputSchema
+        self.textFormat = textFormat
     }
 
     /// Decodes a document in which everything but `name` may be missing.
@@ -99,7 +105,8 @@ public struct ChappieHarnessTool: Sendable, Hashable, Codable {
         self.init(
             name: try values.decode(String.self, forKey: .name),
             description: try values.decodeIfPresent(String.self, forKey: .description) ?? "",
-            inputSchema: try values.decodeIfPresent(ChappieJSONValue.self, forKey: .inputSchema) ?? Self.noArguments)
+            inputSchema: try values.decodeIfPresent(ChappieJSONValue.self, forKey: .inputSchema) ?? Self.noArguments,
+            textFormat: try values.decodeIfPresent(ChappieToolTextFormat.self, forKey: .textFormat))
     }
 
     /// The schema of a tool without arguments.
@@ -324,6 +331,12 @@ extension ChappieHarnessTool {
     func check() throws(ChappieClientError) {
         guard ToolName.isValid(name) else {
             throw .invalidTool(name, "a name has 1 to 64 letters, digits, _ and -")
+        }
+        if let textFormat {
+            guard textFormat.definition?.isEmpty != true else {
+                throw .invalidTool(name, "its grammar must not be empty")
+            }
+            return
         }
         guard inputSchema["type"]?.string == "object" else {
             throw .invalidTool(name, "the schema must be of type object")

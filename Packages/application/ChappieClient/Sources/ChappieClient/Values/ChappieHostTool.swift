@@ -22,6 +22,9 @@ public struct ChappieHostTool: Sendable {
     public var description: String
     /// The JSON Schema of the arguments, checked before the handler runs.
     public var inputSchema: ChappieJSONValue
+    /// The form of the free text that the tool takes instead of JSON arguments; `nil`, the default, for a tool with JSON
+    /// arguments. A call's text is in `ChappieToolCall.arguments`.
+    public var textFormat: ChappieToolTextFormat?
     /// Whether the user is asked first. Default `.automatic`; a ``ChappieToolProvider``'s tools ask by default.
     public var policy: ChappieToolPolicy {
         get { chosenPolicy ?? .automatic }
@@ -59,6 +62,26 @@ public struct ChappieHostTool: Sendable {
         self.runsAlone = runsAlone
         self.namespace = namespace
         self.handler = handler
+    }
+
+    /// A tool that takes free text: a program, a patch, a query.
+    ///
+    /// ```swift
+    /// let query = ChappieHostTool(
+    ///     name: "query", description: "Runs a query.", textFormat: .regex(#"SELECT [^;]+;"#)
+    /// ) { call in
+    ///     ChappieToolResult(output: try database.answer(to: call.arguments))
+    /// }
+    /// ```
+    public init(
+        name: String, description: String = "", textFormat: ChappieToolTextFormat, policy: ChappieToolPolicy? = nil,
+        timeout: Duration = .seconds(300), outputLimit: Int = 64 << 10, runsAlone: Bool = false,
+        namespace: String? = nil, handler: @escaping Handler
+    ) {
+        self.init(
+            name: name, description: description, policy: policy, timeout: timeout, outputLimit: outputLimit,
+            runsAlone: runsAlone, namespace: namespace, handler: handler)
+        self.textFormat = textFormat
     }
 
     /// A tool whose arguments are a value of `Input`; the schema is the type's own.

@@ -28,9 +28,26 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
     /// The tier of service, by its id in `ChappieModel.serviceTiers`; `nil`, the default, is the usual one.
     /// A tier that the model's entry does not list is ``ChappieClientError/unsupportedInput(_:_:)``.
     public var serviceTier: String?
+    /// How long the turn may take from the time when it begins, its tools and the user's answers about them included. A turn
+    /// that takes longer ends with ``ChappieClientError/timeLimitExceeded(_:)``, and the conversation stays without it.
+    /// `nil`, the default, means no limit beside the network's own deadlines. A turn that is resumed later has none.
+    public var timeLimit: Duration?
+    /// Header fields for this turn's requests, by name, beside those of the client. Default none.
+    ///
+    /// Over WebSocket header fields belong to the opening handshake. A turn with fields of its own opens a connection of
+    /// its own, unless the last turn had the same fields; the turn after it opens another. A field that the client or the
+    /// transport sets, such as `authorization`, and a name or a value that HTTP does not allow are
+    /// ``ChappieClientError/unsupportedInput(_:_:)``. Records and pending turns don't hold the fields, since they may be
+    /// secret: a turn that is resumed later goes without them.
+    public var headerFields: [String: String] {
+        get { fields ?? [:] }
+        set { fields = newValue.isEmpty ? nil : newValue }
+    }
+    private var fields: [String: String]?
 
     private enum CodingKeys: String, CodingKey {
-        case messages, options, model, outputSchema, serviceTier
+        case messages, options, model, outputSchema, serviceTier, timeLimit
+        case fields = "headerFields"
         case hosted = "hostedTools"
         case choice = "toolChoice"
     }
@@ -39,13 +56,16 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
     public init(
         messages: [ChappieInputMessage], options: ChappieMessageOptions = ChappieMessageOptions(),
         model: String? = nil, outputSchema: ChappieJSONSchema? = nil, hostedTools: [ChappieHostedTool] = [],
-        toolChoice: ChappieToolChoice = .automatic, serviceTier: String? = nil
+        toolChoice: ChappieToolChoice = .automatic, serviceTier: String? = nil, timeLimit: Duration? = nil,
+        headerFields: [String: String] = [:]
     ) {
         self.messages = messages
         self.options = options
         self.model = model
         self.outputSchema = outputSchema
         self.serviceTier = serviceTier
+        self.timeLimit = timeLimit
+        self.headerFields = headerFields
         self.hostedTools = hostedTools
         self.toolChoice = toolChoice
     }
@@ -71,6 +91,8 @@ public enum ChappieToolChoice: Sendable, Hashable, Codable {
     case required
     /// It calls the function of this name.
     case function(String)
+    /// It calls the custom tool of this name, which takes free text.
+    case custom(String)
 
     var json: ChappieJSON {
         switch self {
@@ -78,6 +100,7 @@ public enum ChappieToolChoice: Sendable, Hashable, Codable {
         case .none: "none"
         case .required: "required"
         case .function(let name): ["type": "function", "name": .string(name)]
+        case .custom(let name): ["type": "custom", "name": .string(name)]
         }
     }
 }

@@ -1,5 +1,6 @@
 import ChappieCore
 import ChappieJSONSchema
+import HTTPTypes
 
 /// The parts of a request beside its input.
 struct RequestFrame: Sendable, Hashable, Codable {
@@ -11,6 +12,8 @@ struct RequestFrame: Sendable, Hashable, Codable {
     /// Tools of the backend.
     var hostedTools: [ChappieHostedTool]?
     var serviceTier: String?
+    /// The host's own; a kept turn does not hold them.
+    var headerFields: HTTPFields = [:]
     /// The tools as they are declared, in the order of every turn. A kept turn does not hold them: it uses the tools
     /// that the program has then.
     var tools: [ChappieJSON] = []
@@ -25,12 +28,14 @@ struct RequestFrame: Sendable, Hashable, Codable {
         self.options = options
     }
 
-    init(of request: ChappieResponseRequest) {
+    /// - Throws: ``ChappieClientError/unsupportedInput(_:_:)`` for a header field that can't be sent.
+    init(of request: ChappieResponseRequest) throws(ChappieClientError) {
         self.init(options: request.turnOptions)
         outputSchema = request.outputSchema
         toolChoice = request.toolChoice
         hostedTools = request.hostedTools.isEmpty ? nil : request.hostedTools
         serviceTier = request.serviceTier
+        headerFields = try OwnHeaderFields.checked(request.headerFields)
     }
 
     /// Declares the tools that run here, and after them the backend's.

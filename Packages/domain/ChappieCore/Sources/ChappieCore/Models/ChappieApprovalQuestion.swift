@@ -41,6 +41,7 @@ extension ChappieToolCall {
         let count = argumentsJSON?.object?.members.count
         let arguments =
             switch count {
+            case nil where isCustom: "free text"
             case nil: "arguments that are no object"
             case 0: "no arguments"
             case 1: "1 argument"

@@ -20,6 +20,10 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
             part["type"]?.string == "refusal" ? part["refusal"]?.string : nil
         }
     }
+    /// Whether the user interrupted the answer: it has the text so far, and the conversation goes on from there.
+    public var isInterrupted: Bool { status == .incomplete && incompleteReason == Self.interruption }
+    /// The ``incompleteReason`` of an answer that the user interrupted.
+    @_spi(ChappieInternals) public static let interruption = "interrupted"
     /// The pages that the answer cites, in the order in which it first cites them. Each stands here once, and only
     /// addresses of the web do.
     public var sources: [ChappieSource] { ChappieSource.cited(in: items) }
@@ -31,7 +35,8 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
     public var usage: ChappieTokenUsage?
     /// The reason why the response failed.
     public var error: ChappieResponseError?
-    /// The reason why a response is incomplete, in the backend's spelling: `max_output_tokens`, `content_filter`, …
+    /// The reason why a response is incomplete, in the backend's spelling: `max_output_tokens`, `content_filter`, …;
+    /// `interrupted` if the user interrupted it.
     public var incompleteReason: String?
     /// The server's id of the exchange (`x-request-id`), for questions to its operator. Over a kept WebSocket it is the
     /// id of the opening handshake.

@@ -11,6 +11,9 @@ public enum ChappieStreamEvent: Sendable, Hashable {
     case commentaryDelta(String)
     /// A piece of the summary of the model's reasoning; never empty.
     case reasoningSummaryDelta(String)
+    /// A piece of the arguments of a tool call that the model is writing, for a display of its progress. The whole call
+    /// comes as ``item(_:)``, and ``toolCallRequested(_:)`` follows if the call is the host's to carry out.
+    indirect case toolArgumentsDelta(ChappieToolArgumentsDelta)
     /// The account's limits, from the headers of the answer or from an event.
     indirect case usageLimits(ChappieUsageLimitSnapshot)
     /// The model has called a tool of the host, which runs now.

@@ -42,6 +42,27 @@ public struct ChappieToolCall: Sendable, Hashable, Codable {
     }
 }
 
+/// A piece of a tool call's arguments, while the model writes them: ``ChappieStreamEvent/toolArgumentsDelta(_:)``.
+public struct ChappieToolArgumentsDelta: Sendable, Hashable, Codable {
+    /// The backend's id of the call, as in ``ChappieToolCall/callID``.
+    public var callID: String
+    /// The name of the tool.
+    public var name: String
+    /// The namespace in which the tool was declared; usually `nil`.
+    public var namespace: String?
+    /// The piece, never empty: a part of JSON for a function, free text for a custom tool. Pieces of a call that arrive
+    /// together are joined.
+    public var delta: String
+
+    /// A piece with the given properties.
+    public init(callID: String, name: String, namespace: String? = nil, delta: String) {
+        self.callID = callID
+        self.name = name
+        self.namespace = namespace
+        self.delta = delta
+    }
+}
+
 /// A tool's answer to the model.
 ///
 /// ```swift
@@ -108,6 +129,9 @@ public struct ChappieToolExecutionResult: Sendable, Hashable, Codable {
         public static let denied = Outcome(rawValue: "denied")
         /// The handler did not run: the user answered in its place.
         public static let answered = Outcome(rawValue: "answered")
+        /// The turn was interrupted, or the program ended, before the handler returned: it may have done its work, or a
+        /// part of it, or it did not run.
+        public static let interrupted = Outcome(rawValue: "interrupted")
     }
 
     /// The call, with the arguments that were used; the user may have edited them.
@@ -158,7 +182,7 @@ public enum ChappieApprovalDecision: Sendable, Hashable, Codable {
         case session
     }
 
-    /// Run the call, optionally with arguments that the user has edited.
+    /// Run the call, optionally with arguments that the user has edited: for a custom tool a string, its text.
     case approved(arguments: ChappieJSONValue? = nil, scope: Scope = .once)
     /// Don't run the call; the model gets the reason.
     case denied(reason: String)

@@ -15,6 +15,9 @@ public enum ResponsesEvent: Sendable, Hashable {
     case outputTextDelta(String, itemID: String?)
     /// `response.reasoning_summary_text.delta`; never empty.
     case reasoningSummaryTextDelta(String, itemID: String?, summaryIndex: Int)
+    /// `response.function_call_arguments.delta` or `response.custom_tool_call_input.delta`; never empty. The call is named
+    /// by its item's id, or by its own.
+    case toolArgumentsDelta(String, itemID: String?, callID: String?)
     /// `codex.response.metadata` or `response.metadata`: late values that resemble headers, and notes.
     case metadata(headers: ChappieJSON, metadata: ChappieJSON)
     /// `codex.rate_limits`.
@@ -84,6 +87,10 @@ public enum ResponsesEvent: Sendable, Hashable {
             guard let delta = json["delta"]?.string else { break }
             let index = json["summary_index"]?.int ?? 0
             return delta.isEmpty ? nil : .reasoningSummaryTextDelta(delta, itemID: itemID, summaryIndex: index)
+        case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
+            guard let delta = json["delta"]?.string else { break }
+            return delta.isEmpty
+                ? nil : .toolArgumentsDelta(delta, itemID: itemID, callID: json["call_id"]?.string)
         case "codex.response.metadata", "response.metadata":
             return .metadata(headers: json["headers"] ?? .null, metadata: json["metadata"] ?? .null)
         case "codex.rate_limits": return .rateLimits(ChappieUsageLimitSnapshot(rateLimitsEvent: json))

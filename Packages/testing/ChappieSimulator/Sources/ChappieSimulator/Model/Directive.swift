@@ -8,6 +8,8 @@ enum Directive: Sendable, Hashable {
     case run(command: String)
     case repeatWords(Int)
     case reply(String)
+    /// Refuses in these words, and says nothing else.
+    case refuse(String)
     /// Searches the web first, if the request offers that.
     case search(String)
     /// Said while it works, before anything else.
@@ -19,7 +21,7 @@ enum Directive: Sendable, Hashable {
     var isAnswer: Bool {
         switch self {
         case .comment, .steps, .search: false
-        case .call, .run, .repeatWords, .reply: true
+        case .call, .run, .repeatWords, .reply, .refuse: true
         }
     }
 
@@ -43,6 +45,7 @@ enum Directive: Sendable, Hashable {
 
     private static func parseLine(_ line: Substring, tools: [DeclaredTool]) -> Directive? {
         if let command = line.dropping("run:") { return .run(command: command.trimmed) }
+        if let words = line.dropping("refuse:") { return .refuse(words.trimmed) }
         if let query = line.dropping("search:") { return .search(query.trimmed) }
         if let comment = line.dropping("comment:") { return .comment(comment.trimmed) }
         if let rest = line.dropping("take ") {

@@ -18,6 +18,8 @@ enum ReplyOutput: Sendable, Hashable {
     ///
     /// - Parameter cites: whether its Markdown links are annotated as citations.
     case message(pieces: [String], phase: Phase = .finalAnswer, cites: Bool = false)
+    /// A message that refuses, in these words.
+    case refusal(String)
     case call(Call)
     case webSearch(query: String)
     case compaction(encryptedContent: String)
@@ -38,6 +40,7 @@ enum EchoModel {
         var answer = reasoning(for: prompt) + commentary(for: all, prompt: prompt, effect: effect)
         if let step = step(for: all, prompt: prompt) { return answer + [step, .unfinishedTurn] }
         let directives = all.filter(\.isAnswer)
+        if case .refuse(let words)? = directives.first { return answer + [.refusal(words)] }
         let queries = all.compactMap { if case .search(let query) = $0 { query } else { nil } }
         let searches = prompt.offersWebSearch && prompt.toolOutputs.isEmpty ? queries : []
         answer += searches.map(ReplyOutput.webSearch)
@@ -152,7 +155,7 @@ enum EchoModel {
             case .reply(let text): text
             case .call(let name, _, _, _): apology(for: "`\(name)`", prompt: prompt)
             case .run: apology(for: "a shell", prompt: prompt)
-            case .repeatWords, .comment, .steps, .search, nil: echo(of: prompt)
+            case .repeatWords, .comment, .steps, .search, .refuse, nil: echo(of: prompt)
             }
         return TextPieces.split(text)
     }

@@ -46,6 +46,7 @@ struct ReplyWriter {
             case .reasoning(let summary): writer.writeReasoning(summary, id: identifier("rs_"))
             case .message(let pieces, let phase, let cites):
                 writer.writeMessage(pieces, phase, cites: cites, id: identifier("msg_"))
+            case .refusal(let words): writer.writeRefusal(words, id: identifier("msg_"))
             case .webSearch(let query): writer.writeSearch(query, id: identifier("ws_"))
             case .unfinishedTurn: writer.endsTurn = false
             case .call(let call):
@@ -101,6 +102,18 @@ struct ReplyWriter {
         emit("response.content_part.done", at: place, ["part": part(text)])
         outputSize += text.utf8.count
         finish(["status": "completed", "content": [part(text)]])
+    }
+
+    private mutating func writeRefusal(_ words: String, id: String) {
+        func part(_ text: String) -> ChappieJSON { ["type": "refusal", "refusal": .string(text)] }
+        let place = place(id, "content_index")
+        start(["id": .string(id), "type": "message", "status": "in_progress", "role": "assistant", "content": []])
+        emit("response.content_part.added", at: place, ["part": part("")])
+        emitDeltas("response.refusal.delta", at: place, TextPieces.split(words))
+        emit("response.refusal.done", at: place, ["refusal": .string(words)])
+        emit("response.content_part.done", at: place, ["part": part(words)])
+        outputSize += words.utf8.count
+        finish(["status": "completed", "content": [part(words)]])
     }
 
     private mutating func writeSearch(_ query: String, id: String) {
