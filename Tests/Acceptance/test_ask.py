@@ -54,6 +54,31 @@ def test_an_answer_goes_into_a_file_in_one_step(ask, tmp_path):
     assert os.listdir(tmp_path).count("answer.txt") == 1 and not [name for name in os.listdir(tmp_path) if name.startswith("answer.txt.")]
 
 
+def test_a_refusal_is_said_and_is_no_answer(ask, tmp_path):
+    target = tmp_path / "answer.txt"
+    write(target, "old\n")
+    for options in ([], ["-o", str(target)]):
+        refused = ask(*options, "refuse: I can't help with that.", status=UNAVAILABLE)
+        assert "the model refused: I can't help with that." in refused.errors and "The model refused to answer." in refused.errors
+        assert refused.output == ""
+    assert target.read_text() == "old\n"
+    events = ask("--json", "refuse: No.", status=UNAVAILABLE).events
+    assert events[-2]["response"]["refusals"] == ["No."] and events[-1]["error"]["code"] == "answer_refused"
+
+
+def test_the_arguments_of_a_tool_come_while_they_are_written(ask, tmp_path):
+    tools = {"tools": [{"name": "up", "command": "cat", "policy": "automatic"},
+                       {"name": "free", "command": "cat", "policy": "automatic", "format": {"type": "grammar", "syntax": "regex", "definition": "[a-z ]+"}}]}
+    path = write(tmp_path / "tools.json", json.dumps(tools))
+    for call, name, arguments in (('call up {"a": "b c"}', "up", '{"a": "b c"}'), ("call free some text", "free", "some text")):
+        events = ask("--json", "--tools", path, call).events
+        deltas = [event for event in events if event["type"] == "tool_arguments_delta"]
+        assert "".join(event["delta"] for event in deltas) == arguments and {event["name"] for event in deltas} == {name}
+        result = next(event for event in events if event["type"] == "tool_result")
+        assert result["call_id"] == deltas[0]["call_id"] and result["outcome"] == "succeeded"
+        assert result["output"].strip().replace(" ", "") == arguments.replace(" ", ""), result
+
+
 def test_an_answer_that_ended_early_replaces_no_file(simulate, user, tmp_path):
     rule = {"match": TURN, "effect": {"events": {"ending": "incomplete"}}}
     someone, target = user(simulate(approves=True, pollInterval=0, rules=[rule])).sign_in(), tmp_path / "answer.txt"

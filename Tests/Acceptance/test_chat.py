@@ -172,8 +172,8 @@ def test_ctrl_c_stops_an_answer_and_clears_a_line_and_the_conversation_goes_on(c
     terminal.shows("Ctrl-D or /quit")
     terminal.prompts(4)
     terminal.type("and now?", "Enter")
-    # The simulator counts the turns that it sees: the stopped one is not among them.
-    terminal.shows("Turn: 2")
+    # The simulator counts the answers that it sees: what was said of the stopped one is among them.
+    terminal.shows("Turn: 3")
     terminal.prompts(5)
     terminal.type("/quit", "Enter")
     terminal.ends(0)

@@ -268,7 +268,7 @@ def test_turns_are_taken_back_asked_again_copied_and_edited(chat, tmp_path):
     assert [thread["is_archived"] for thread in threads].count(False) == 1 and len(threads) > 1
 
 
-def test_an_answer_that_was_stopped_is_not_what_is_taken_back(chat):
+def test_what_was_said_before_ctrl_c_stays_and_can_be_taken_back(chat):
     terminal = chat(columns=100, deltasPerSecond=200)
     for line, shown in (("first question", "Turn: 1"), ("second question", "Turn: 2")):
         terminal.type(line, "Enter")
@@ -280,11 +280,30 @@ def test_an_answer_that_was_stopped_is_not_what_is_taken_back(chat):
     terminal.shows("Stopped")
     terminal.prompts(4)
     terminal.type("/undo", "Enter")
-    assert "Taken back: second question" in terminal.prompts(5)
+    assert "Taken back: repeat 5000 words" in terminal.prompts(5)
     terminal.type("another", "Enter")
-    assert terminal.prompts(6).count("Turn: 2") == 2
+    terminal.shows("Turn: 3")
+    terminal.prompts(6)
     terminal.type("", "C-d")
     terminal.ends(0)
+
+
+def test_a_thread_keeps_an_interrupted_answer_as_that(chat):
+    terminal = chat(columns=100, deltasPerSecond=200)
+    terminal.type("repeat 5000 words", "Enter")
+    terminal.shows("word after word")
+    terminal.type("", "C-c")
+    terminal.shows("What was said stays.")
+    terminal.prompts(2)
+    terminal.type("", "C-d")
+    terminal.ends(0)
+    person = terminal.user
+    thread = person.run("threads", "list", "--json").events[0]["threads"][0]["id"]
+    shown = person.run("threads", "show", thread).output
+    assert "word after word" in shown and "The answer was interrupted." in shown, shown
+    assert '"interrupted"' in person.run("threads", "export", thread).output
+    # Nothing waits to be resumed; the next question goes on from there.
+    assert "Turn: 2" in person.run("ask", "-c", "and now?").output
 
 
 def test_an_opened_conversation_keeps_its_model(chat):

@@ -113,6 +113,39 @@ import Testing
         #expect(errors.contains("transport sse, 0 reconnects, after falling back"))
     }
 
+    @Test func longArgumentsSayHowFarTheyAreAndShortOnesNothing() async throws {
+        let piece = { (id: String, count: Int) in
+            ChappieStreamEvent.toolArgumentsDelta(
+                ChappieToolArgumentsDelta(
+                    callID: id, name: "write\u{1B}[2J", delta: String(repeating: "a", count: count)))
+        }
+        let short = try await printed([piece("a", 500), piece("b", 600), .completed(Self.response)], drawing: true)
+        #expect(!short.errors.contains("Writing"))
+        let pieces = (0..<40).map { _ in piece("a", 100) }
+        let long = try await printed(pieces + [.completed(Self.response)], drawing: true)
+        #expect(long.errors.contains(" (3 KiB)…") && long.output.isEmpty && !long.errors.contains("\u{1B}[2J"))
+        #expect(long.errors.ranges(of: "Writing a call of ").count <= 3)
+        let lines = try await printed([piece("a", 2), .completed(Self.response)], "--json").output.split(separator: "\n")
+        let line = try ChappieJSON(parsing: String(lines[0]))
+        #expect(line["type"] == "tool_arguments_delta" && line["call_id"] == "a" && line["delta"] == "aa")
+    }
+
+    @Test func anInterruptedAnswerIsNotSaidToHaveEndedEarly() async throws {
+        let response = ChappieResponse(id: "r", status: .incomplete, incompleteReason: "interrupted")
+        #expect(try await printed([.textDelta("a"), .completed(response)]).errors.isEmpty)
+    }
+
+    @Test func aRefusalIsSaidAndIsAMemberOfTheResponse() async throws {
+        let item = ChappieOutputItem([
+            "type": "message", "content": [["type": "refusal", "refusal": "I can't help with that."]],
+        ])
+        let response = ChappieResponse(id: "r", items: [item])
+        #expect(try await printed([.completed(response)]).errors.contains("the model refused: I can't help with that."))
+        #expect(response.json["refusals"] == ["I can't help with that."] && Self.response.json["refusals"] == nil)
+        let error = #expect(throws: CommandLineError.self) { try Ask.checkWhole(response, mayBeEmpty: true) }
+        #expect(error?.code == "answer_refused" && error?.status == .unavailable)
+    }
+
     @Test func textThatIsKeptBackIsInTheResponse() async throws {
         let recorder = Recorder()
         let console = recorder.console(.init(draws: true, error: true))

@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieProcess
 import FoundationEssentials
@@ -42,6 +43,18 @@ struct ProgramToolTests {
     func theOutputIsTheResultAndAFailureSaysWhy(script: String, output: String, isError: Bool) async throws {
         let result = try await Self.tool(script).run(["a": "b"])
         #expect(result == ChappieToolResult(output: output, isError: isError))
+    }
+
+    @Test func freeTextIsGivenAsItIs() async throws {
+        var tool = Self.tool("cat")
+        tool.textFormat = .text
+        let call = ChappieToolCall(name: "t", callID: "c", arguments: "SELECT \"a\"\nFROM b", isCustom: true)
+        var handler: ChappieHostTool.Handler?
+        _ = tool.hostTool.handled { own in
+            handler = own
+            return own
+        }
+        #expect(try await handler?(call).output == "SELECT \"a\"\nFROM b")
     }
 
     @Test func whatIsNoProgramIsAFailure() async throws {

@@ -38,6 +38,17 @@ struct ToolManifestTests {
         #expect(tool.hostTool.inputSchema == ["type": "object", "required": ["a"]] && tool.hostTool.runsAlone)
     }
 
+    @Test func aToolMayTakeFreeText() throws {
+        let manifest = try Self.read(
+            #"""
+            {"tools":[{"name":"a","command":"sh","format":{"type":"text"}},
+              {"name":"b","command":"sh","format":{"type":"grammar","syntax":"regex","definition":"a+"}},
+              {"name":"c","command":"sh"}]}
+            """#)
+        #expect(manifest.tools.map(\.textFormat) == [.text, .regex("a+"), nil])
+        #expect(manifest.tools.map(\.hostTool.textFormat) == [.text, .regex("a+"), nil])
+    }
+
     @Test func aSchemaKeepsTheOrderOfItsMembers() throws {
         let schema = #"{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"string"},"m":{}}}"#
         let manifest = try Self.read(#"{"tools":[{"name":"t","command":"sh","inputSchema":\#(schema)}]}"#)
@@ -116,6 +127,22 @@ struct ToolManifestTests {
             (
                 #"{"tools":[{"name":"a","command":"sh","inputSchema":{"type":"array"}}]}"#,
                 "tools[0].inputSchema must be a JSON Schema of an object."
+            ),
+            (
+                #"{"tools":[{"name":"a","command":"sh","format":{"type":"text"},"inputSchema":{"type":"object"}}]}"#,
+                "tools[0].format is for a tool that takes free text, and this one has an inputSchema."
+            ),
+            (
+                #"{"tools":[{"name":"a","command":"sh","format":{"type":"xml"}}]}"#,
+                #"tools[0].format must be {"type": "text"}, or have the type "grammar", the syntax "lark" or "regex", and a definition."#
+            ),
+            (
+                #"{"tools":[{"name":"a","command":"sh","format":{"type":"grammar","syntax":"lark","definition":""}}]}"#,
+                "tools[0].format.definition must not be empty."
+            ),
+            (
+                #"{"tools":[{"name":"a","command":"sh","format":{"type":"text","more":1}}]}"#,
+                "tools[0].format.more is not known; known are definition, syntax, type."
             ),
             (#"{"mcpServers":[]}"#, "mcpServers must be an object."),
             (#"{"mcpServers":{"a":{"command":"sh"},"a":{"command":"sh"}}}"#, "mcpServers has a twice."),

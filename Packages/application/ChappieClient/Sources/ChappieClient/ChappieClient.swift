@@ -127,7 +127,7 @@ public actor ChappieClient: ChappieConversation {
 
     /// Ends the newest turn, and keeps what was said. See ``ChappieConversation/interrupt()``. The answer's connection is
     /// closed.
-    public nonisolated func interrupt() { queue.interruptNewest() }
+    public nonisolated func interrupt() async { queue.interruptNewest() }
 
     /// Uses another model from the next turn on. The slug is not checked against the list: if the service refuses the
     /// model, the turn throws ``ChappieClientError/modelUnavailable(_:)``.

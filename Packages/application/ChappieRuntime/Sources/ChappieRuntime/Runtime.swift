@@ -100,7 +100,7 @@ public actor ChappieRuntime: ChappieConversation {
 
     /// Ends the newest turn, and keeps what was said: the turn is finished, with `interrupted` for the reason why its
     /// answer ended early. If the model had said nothing, the turn is kept as an interrupted one, which can be resumed.
-    public nonisolated func interrupt() { queue.interruptNewest() }
+    public nonisolated func interrupt() async { queue.interruptNewest() }
 
     /// Waits until all earlier requests are kept, also cancelled turns: for programs that end.
     public func settle() async {

@@ -21,6 +21,8 @@ final class Model: Sendable {
         /// The same, when the gate opens.
         case waitingCompaction(ScriptedGate)
         case failure(Int)
+        /// The beginning of an answer; nothing comes after it until the gate opens.
+        case half(String, ScriptedGate)
         /// Comes when the gate opens.
         case waiting(ScriptedGate, String)
     }
@@ -56,6 +58,11 @@ final class Model: Sendable {
             case .waiting(let gate, let text):
                 try await gate.pass()
                 return .answer(text, id: "resp_\(number)")
+            case .half(let text, let gate):
+                let delta: ChappieJSON = ["type": "response.output_text.delta", "delta": .string(text)]
+                return ScriptedHTTPAnswer(
+                    headerFields: [.contentType: "text/event-stream"],
+                    body: [.chunk(Array("data: \(delta.serialized())\n\n".utf8)), .wait(until: gate)])
             case .failure(let status): return .response(status: .init(code: status), body: #"{"detail":"no"}"#)
             case .calls(let calls):
                 return Self.answer(

@@ -130,7 +130,7 @@ extension ChappieTurn {
     /// A remark on how the turn ended, beside the answer.
     var remark: String? {
         switch status {
-        case .finished where response.isInterrupted: "The user interrupted the answer."
+        case .finished where response.isInterrupted: "The answer was interrupted."
         case .finished: incompleteReason.map { "The answer ended early: \($0)." }
         case .failed: error ?? "It failed."
         case .interrupted: "It was interrupted."

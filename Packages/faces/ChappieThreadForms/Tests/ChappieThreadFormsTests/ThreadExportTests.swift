@@ -215,6 +215,10 @@ enum SampleThread {
                 .turnFinished, ["turn": id, "from": 0, "items": [], "incompleteReason": "max_output_tokens"],
                 "**The answer ended early: max\\_output\\_tokens.**"
             ),
+            (
+                .turnFinished, ["turn": id, "from": 0, "items": [], "incompleteReason": "interrupted"],
+                "**The answer was interrupted.**"
+            ),
         ]
         for (kind, body, sentence) in ends {
             let thread = try SampleThread.thread([(.turnStarted, started), (kind, body)])
