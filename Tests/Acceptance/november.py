@@ -73,6 +73,7 @@ REFUSALS = {
     "unknown": (404, lambda slug: {"error": {"message": f"Model not found {slug}", "type": "invalid_request_error",
                                             "param": "model", "code": None}}),
 }
+HOLD = "and then"  # An answer waits behind these words.
 PAGE = b"<!DOCTYPE html><html><head><title>Just a moment...</title></head><body>Attention Required! | Cloudflare: you have been blocked.</body></html>"
 
 
@@ -187,6 +188,7 @@ class November(contextlib.AbstractContextManager):
         self.accounts, self.refresh_tokens, self.used, self.revoked, self.codes = {}, {}, set(), [], {}
         self.conversations, self.issued, self.counter = {}, {}, itertools.count(1)
         self.connections = 0
+        self.released = threading.Event()
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"service": self}))
         self.server.daemon_threads = True
         self.issuer = f"http://127.0.0.1:{self.server.server_port}"
@@ -198,6 +200,7 @@ class November(contextlib.AbstractContextManager):
         return self
 
     def __exit__(self, *_):
+        self.released.set()
         self.server.shutdown()
         self.server.server_close()
 
@@ -478,6 +481,11 @@ class November(contextlib.AbstractContextManager):
                 demand(tool.get("type") in ("function", "custom") and tool.get("name"), f"{tool.get('type')} in a namespace", where)
                 if tool["type"] == "function":
                     demand(set(tool) == {"type", "name", "description", "strict", "parameters"}, f"the function has {sorted(tool)}", where)
+                    continue
+                demand({"type", "name", "description"} <= set(tool) <= {"type", "name", "description", "format"}, f"the custom tool has {sorted(tool)}", where)
+                form = tool.get("format", {"type": "text"})
+                demand(form == {"type": "text"} or set(form) == {"type", "syntax", "definition"} and form["type"] == "grammar"
+                       and form["syntax"] in ("lark", "regex") and form["definition"], f"the format of {tool['name']} is {form}", where)
 
     def check_is_new(self, items, written, before):
         demand(not any(item.get("type") == "additional_tools" for item in items), "additional_tools is sent again on a chain", "input")
@@ -501,9 +509,10 @@ class November(contextlib.AbstractContextManager):
                 self.check_content(item.get("content"), where)
             elif kind in ("reasoning", "compaction"):
                 self.check_sealed(item.get("encrypted_content"), account, comp_hash, where)
-            elif kind == "function_call":
+            elif kind in ("function_call", "custom_tool_call"):
                 demand(not is_lite or item.get("namespace") == issued.get("namespace", "functions"), f"{where} has lost its namespace", where)
-                demand(isinstance(item.get("arguments"), str), f"{where}.arguments is no string", where)
+                text = "arguments" if kind == "function_call" else "input"
+                demand(isinstance(item.get(text), str), f"{where}.{text} is no string", where)
             elif kind.endswith("_output"):
                 output = item.get("output")
                 demand(isinstance(output, str) or isinstance(output, list), f"{where}.output is missing", where)
@@ -609,6 +618,8 @@ class November(contextlib.AbstractContextManager):
             yield say("response.in_progress", response=response)
             yield say("response.new_kind.delta", delta="not for you", item_id="new_1")
             for index, item in enumerate(output):
+                # It counts as given out, whatever becomes of the answer.
+                self.issued[item["id"]] = item
                 yield from self.item_events(say, index, item)
                 if item.get("phase") == "commentary":
                     yield say("codex.something_new", progress=0.5)
@@ -640,19 +651,27 @@ class November(contextlib.AbstractContextManager):
 
     def item_events(self, say, index, item):
         kind = item["type"]
-        if kind == "message":
+        if kind == "message" and item["content"][0]["type"] == "refusal":
+            yield say("response.output_item.added", output_index=index, item={**item, "status": "in_progress", "content": []})
+            yield say("response.refusal.delta", item_id=item["id"], output_index=index, content_index=0, delta=item["content"][0]["refusal"])
+        elif kind == "message":
             text, place = item["content"][0]["text"], {"item_id": item["id"], "output_index": index, "content_index": 0}
             yield say("response.output_item.added", output_index=index, item={**item, "status": "in_progress", "content": []})
             yield say("response.content_part.added", **place, part={"type": "output_text", "text": "", "annotations": []})
             for start in range(0, len(text), 7):
+                if HOLD in text[:start]:
+                    self.released.wait(60)
                 yield say("response.output_text.delta", **place, delta=text[start : start + 7], obfuscation="x" * 7)
             yield say("response.output_text.done", **place, text=text)
             yield say("response.content_part.done", **place, part={"type": "output_text", "text": text, "annotations": []})
-        elif kind == "function_call":
-            place = {"item_id": item["id"], "output_index": index}
-            yield say("response.output_item.added", output_index=index, item={**item, "status": "in_progress", "arguments": ""})
-            yield say("response.function_call_arguments.delta", **place, delta=item["arguments"])
-            yield say("response.function_call_arguments.done", **place, arguments=item["arguments"])
+        elif kind in ("function_call", "custom_tool_call"):
+            # The service names a custom call by its own id, where a function's is named by its item's.
+            member, name = ("arguments", "item_id") if kind == "function_call" else ("input", "call_id")
+            place = {name: item["id" if name == "item_id" else "call_id"], "output_index": index}
+            yield say("response.output_item.added", output_index=index, item={**item, "status": "in_progress", member: ""})
+            for start in range(0, len(item[member]), 5):
+                yield say(f"response.{kind}_{member}.delta", **place, delta=item[member][start : start + 5])
+            yield say(f"response.{kind}_{member}.done", **place, **{member: item[member]})
         elif kind == "reasoning":
             yield say("response.output_item.added", output_index=index, item={**item, "encrypted_content": "gAAAA"})
             for number, part in enumerate(item["summary"]):
@@ -680,6 +699,14 @@ class November(contextlib.AbstractContextManager):
             return item if phase is None else {**item, "phase": phase}
 
         commentary = message(COMMENTARY, "commentary")
+        if "refuse:" in asked:
+            said = {"type": "refusal", "refusal": asked.split("refuse:", 1)[1].strip()}
+            return [reasoning, {**message("", "final_answer"), "content": [said]}], None
+        texts = re.findall(r"^write (\w+) (.*)$", asked, re.MULTILINE)
+        if texts and not outputs:
+            return [reasoning] + [
+                {"type": "custom_tool_call", "id": self.id("ctc_"), "status": "completed", "call_id": self.id("call_"), "name": name,
+                 "namespace": "functions", "input": text} for name, text in texts], True
         calls = re.findall(r"^call (\w+) (\{.*\})$", asked, re.MULTILINE)
         declared = {name: space for space, names in self.names(items[0]) for name in names}
         missing = [name for name, _ in calls if name not in declared]

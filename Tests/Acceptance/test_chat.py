@@ -435,6 +435,8 @@ def test_ctrl_z_during_an_answer_shows_what_is_typed(user, simulate, stack):
     terminal.type("echo is the shell$((40 + 2))", "Enter")
     assert "echo is the shell$" in terminal.shows("is the shell42")
     terminal.type("fg", "Enter")
+    # Ctrl-C throws away what the shell has not read; it names the job once it has.
+    terminal.shows("chappie chat", 3)
     terminal.type("", "C-c")
     terminal.shows("Stopped.")
     terminal.prompts()

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import BAD_DATA, SIGN_IN_NEEDED, UNAVAILABLE, USAGE, USAGE_LIMIT
 from counterparts import PATIENCE
-from november import COMMENTARY, LITE_HEADER, November, Refused
+from november import COMMENTARY, HOLD, LITE_HEADER, November, Refused
 from test_ask import PIXEL, write
 from test_chat import Terminal
 from test_codex import Codex, says
@@ -260,6 +260,51 @@ def test_a_call_that_is_allowed_later(person, service, transport, tmp_path):
 def test_a_tool_that_is_denied(person, service, transport, tmp_path):
     outcome = person.ask(CALL, "--json", "--tools", manifest(tmp_path), transport=transport)
     assert called(outcome)[0][0] == "denied" and outcome.events[-1]["type"] == "completed"
+
+
+def test_a_tool_that_takes_free_text(person, service, transport, tmp_path):
+    grammar = {"type": "grammar", "syntax": "lark", "definition": "start: /[a-z ]+/"}
+    tools = {"tools": [{"name": "free", "command": "cat", "policy": "automatic", "format": grammar}]}
+    path = write(tmp_path / "free.json", json.dumps(tools))
+    events = person.ask("write free some text", "--json", "--tools", path, transport=transport).events
+    deltas = [event["delta"] for event in events if event["type"] == "tool_arguments_delta"]
+    assert "".join(deltas) == "some text" and events[-1]["response"]["text"] == "some text", events
+    assert person.ask("reply: and on", "-c", transport=transport).output == "and on\n"
+    assert [item["type"] for item in last(service)["input"]].count("custom_tool_call_output") == 1
+
+
+def test_a_refusal(person, service, transport):
+    outcome = person.ask("refuse: Not this.", transport=transport, status=UNAVAILABLE, says="the model refused: Not this.")
+    assert outcome.output == ""
+    assert facts(person.ask("something else", "-c", transport=transport).output)["Turn"] == "2"
+
+
+def test_the_fast_tier(person, service, transport):
+    outcome = person.ask("reply: at once", "--fast-tier", transport=transport)
+    assert outcome.output == "at once\n" and "Fast: It is faster." in outcome.errors
+    assert last(service)["service_tier"] == "priority"
+
+
+def test_an_answer_that_is_interrupted(person, service, transport, stack):
+    terminal = stack.enter_context(Terminal(person, "chat", "--transport", transport, columns=100))
+    terminal.prompts()
+    terminal.type("reply: before", "Enter")
+    terminal.prompts(2)
+    terminal.type(f"reply: as far as this {HOLD} never", "Enter")
+    terminal.shows(f"as far as this {HOLD}", 2)
+    terminal.type("", "C-c")
+    terminal.shows("What was said stays.")
+    terminal.prompts(3)
+    terminal.type("and now?", "Enter")
+    terminal.shows("Turn: 3")
+    terminal.prompts(4)
+    said = [(item["role"], item["content"][0]["text"]) for item in last(service)["input"] if item["type"] == "message"]
+    place = next(number for number, (role, text) in enumerate(said) if role == "assistant" and HOLD in text)
+    assert [role for role, _ in said[place:]] == ["assistant", "developer", "user"] and said[-1][1] == "and now?", said
+    terminal.type("", "C-d")
+    terminal.ends(0)
+    exported = person.run("threads", "export").output
+    assert '"interrupted"' in exported and f"as far as this {HOLD}" in exported
 
 
 # What the service says on its way.

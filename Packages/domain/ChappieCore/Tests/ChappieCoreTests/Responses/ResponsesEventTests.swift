@@ -40,6 +40,15 @@ import Testing
         ),
         (#"{"type":"response.reasoning_summary_text.delta","delta":""}"#, nil),
         (
+            #"{"type":"response.function_call_arguments.delta","item_id":"fc_1","delta":"{\"cmd\":"}"#,
+            .toolArgumentsDelta(#"{"cmd":"#, itemID: "fc_1", callID: nil)
+        ),
+        (
+            #"{"type":"response.custom_tool_call_input.delta","call_id":"call_1","delta":"const"}"#,
+            .toolArgumentsDelta("const", itemID: nil, callID: "call_1")
+        ),
+        (#"{"type":"response.function_call_arguments.delta","item_id":"fc_1","delta":""}"#, nil),
+        (
             #"{"type":"response.output_item.done","output_index":1,"item":\#(message),"sequence_number":5}"#,
             .outputItemDone(ChappieOutputItem(json(message)), outputIndex: 1)
         ),
@@ -84,8 +93,8 @@ import Testing
         #"{"type":"response.reasoning_summary_part.added","item_id":"rs_1","summary_index":1}"#,
         #"{"type":"response.reasoning_summary_text.done","item_id":"rs_1","text":"All of it"}"#,
         #"{"type":"response.reasoning_text.delta","item_id":"rs_1","content_index":3,"delta":"hm"}"#,
-        #"{"type":"response.function_call_arguments.delta","item_id":"fc_1","delta":"{\"cmd\":"}"#,
-        #"{"type":"response.custom_tool_call_input.delta","call_id":"call_1","delta":"const"}"#,
+        #"{"type":"response.function_call_arguments.delta","item_id":"fc_1","delta":{"cmd":1}}"#,
+        #"{"type":"response.custom_tool_call_input.done","call_id":"call_1","input":"const"}"#,
         #"{"type":"response.output_item.added","item":null}"#,
         #"{"type":"response.output_item.done","output_index":0}"#,
         #"{"type":"response.output_item.done","item":"text"}"#,
