@@ -125,7 +125,8 @@ import Testing
         let long = try await printed(pieces + [.completed(Self.response)], drawing: true)
         #expect(long.errors.contains(" (3 KiB)…") && long.output.isEmpty && !long.errors.contains("\u{1B}[2J"))
         #expect(long.errors.ranges(of: "Writing a call of ").count <= 3)
-        let lines = try await printed([piece("a", 2), .completed(Self.response)], "--json").output.split(separator: "\n")
+        let lines = try await printed([piece("a", 2), .completed(Self.response)], "--json").output.split(
+            separator: "\n")
         let line = try ChappieJSON(parsing: String(lines[0]))
         #expect(line["type"] == "tool_arguments_delta" && line["call_id"] == "a" && line["delta"] == "aa")
     }

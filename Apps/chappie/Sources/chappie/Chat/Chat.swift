@@ -8,7 +8,7 @@ struct Chat: ProgramCommand {
         commandName: "chat",
         abstract: "Have a conversation: a line is a message, end of file ends it.",
         discussion: """
-            On a terminal lines are edited, answers are drawn as they come, Ctrl-C stops one, and lines that begin with \
+            On a terminal lines are edited, answers are drawn as they come, Ctrl-C stops one (what was said stays), and lines that begin with \
             a slash are commands: /help lists them. From a pipe each line is a message or a command, and the answers \
             are printed as they are.
 

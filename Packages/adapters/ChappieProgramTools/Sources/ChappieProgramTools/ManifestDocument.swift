@@ -212,7 +212,8 @@ struct ManifestTextFormat: Decodable {
         } catch {
             throw ManifestFault(
                 decoder.codingPath,
-                "must be {\"type\": \"text\"}, or have the type \"grammar\", the syntax \"lark\" or \"regex\", and a definition")
+                "must be {\"type\": \"text\"}, or have the type \"grammar\", the syntax \"lark\" or \"regex\", and a definition"
+            )
         }
         let definition = try members.given(ManifestText.self, .definition)?.text
         guard format == .text || definition?.isEmpty == false else {

@@ -131,7 +131,8 @@ import Testing
     @Test(arguments: Wire.allCases) func argumentsAreSaidWhileTheyAreWritten(wire: Wire) async throws {
         let other = Self.written([#"{"b":"#, "2}"], id: "call_2")
         let harness = ClientHarness(
-            wire, [Reply(steps: [.events(Self.written([#"{"a":"#, "1}"]) + other + Self.completed)]), .answer("done")],
+            wire,
+            [Reply(steps: [.events(Self.written([#"{"a":"#, "1}"]) + other + Self.completed)]), .answer("done")],
             tools: [Self.tool])
         let (pieces, calls) = try await read(harness)
         #expect(

@@ -28,7 +28,8 @@ import Testing
     private func remembered(_ harness: ClientHarness) throws -> [String] {
         let input = try #require(try harness.requests.last?["input"]?.array)
         return input.dropFirst().map { item in
-            let text = item["output"]?.string ?? (item["content"]?.array ?? []).compactMap { $0["text"]?.string }.joined()
+            let text =
+                item["output"]?.string ?? (item["content"]?.array ?? []).compactMap { $0["text"]?.string }.joined()
             return "\(item["role"]?.string ?? item["type"]?.string ?? "?"): \(text)"
         }
     }
@@ -42,10 +43,16 @@ import Testing
         ([done(reasoning), delta("Hello")], "Hello", ["assistant: Hello"]),
         ([done(commentary), delta("Hello")], "Hello", ["assistant: I look.", "assistant: Hello"]),
         ([done(commentary), done(reasoning)], "", ["assistant: I look."]),
-        (Array(answering("Hello")[1...2]) + [delta(" again")], "Hello again", ["assistant: Hello", "assistant:  again"]),
+        (
+            Array(answering("Hello")[1...2]) + [delta(" again")], "Hello again",
+            ["assistant: Hello", "assistant:  again"]
+        ),
         (
             [done(reasoning), done(call("weather"))], "",
-            ["reasoning: ", "function_call: ", "function_call_output: The user interrupted the turn before the tool ran."]
+            [
+                "reasoning: ", "function_call: ",
+                "function_call_output: The user interrupted the turn before the tool ran.",
+            ]
         ),
     ]
 

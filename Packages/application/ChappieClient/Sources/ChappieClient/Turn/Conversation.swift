@@ -163,7 +163,8 @@ struct Conversation: Sendable {
 
     /// Says to the model that the items above are not all that it wanted to say.
     static let interruptionItem = ChappieInputMessage.developer(
-        "The user interrupted you here. What stands above is what the user has seen.").inputItem
+        "The user interrupted you here. What stands above is what the user has seen."
+    ).inputItem
 
     // MARK: Requests
 

@@ -125,7 +125,8 @@ struct ToolRound: Sendable {
             // Free text for a function was never checked against its schema.
             return try failed(
                 call,
-                call.isCustom ? "It takes JSON arguments and no free text." : "It takes free text and no JSON arguments.")
+                call.isCustom
+                    ? "It takes JSON arguments and no free text." : "It takes free text and no JSON arguments.")
         }
         if call.isCustom { return nil }
         guard let arguments = call.argumentsJSON else { return try failed(call, "The arguments are not JSON.") }

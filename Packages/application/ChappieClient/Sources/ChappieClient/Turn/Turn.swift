@@ -247,7 +247,8 @@ struct Turn: Sendable {
     private mutating func carryOut(
         _ calls: [ChappieToolCall], _ decisions: [String: ChappieApprovalDecision] = [:]
     ) async throws {
-        let open = OpenRound(calls, over: tools.isResumed ? calls.compactMap { tools.ledger.result(of: $0.callID) } : [])
+        let open = OpenRound(
+            calls, over: tools.isResumed ? calls.compactMap { tools.ledger.result(of: $0.callID) } : [])
         openRound = open
         var noting = tools
         noting.record = { [record = tools.record] step in

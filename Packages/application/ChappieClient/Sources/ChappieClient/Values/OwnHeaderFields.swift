@@ -43,7 +43,8 @@ enum OwnHeaderFields {
 
     private static let names: Set<String> = [
         "accept", "accept-encoding", "authorization", "connection", "cookie", "expect", "host", "http2-settings",
-        "keep-alive", "originator", "origin", "session-id", "te", "thread-id", "trailer", "transfer-encoding", "upgrade",
+        "keep-alive", "originator", "origin", "session-id", "te", "thread-id", "trailer", "transfer-encoding",
+        "upgrade",
         "user-agent", "version", "x-client-request-id", "x-models-etag",
     ]
     private static let beginnings = [
