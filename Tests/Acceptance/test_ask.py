@@ -54,6 +54,14 @@ def test_an_answer_goes_into_a_file_in_one_step(ask, tmp_path):
     assert os.listdir(tmp_path).count("answer.txt") == 1 and not [name for name in os.listdir(tmp_path) if name.startswith("answer.txt.")]
 
 
+def test_an_answer_over_its_time_limit_is_an_error(simulate, user):
+    someone = user(simulate(approves=True, pollInterval=0, deltasPerSecond=5)).sign_in()
+    late = someone.run("ask", "--time-limit", "2", "--json", "repeat 5000 words", status=UNAVAILABLE)
+    assert late.events[-1]["error"]["code"] == "time_limit_exceeded" and "within 2 s" in late.events[-1]["error"]["message"]
+    for seconds in ("0", "-1", "86401", "soon"):
+        someone.run("ask", f"--time-limit={seconds}", "hello", status=USAGE)
+
+
 def test_a_refusal_is_said_and_is_no_answer(ask, tmp_path):
     target = tmp_path / "answer.txt"
     write(target, "old\n")

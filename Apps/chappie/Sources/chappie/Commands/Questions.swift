@@ -65,6 +65,12 @@ struct AnswerOptions: ParsableArguments {
         help: "Ask in the model's fast tier, if it has one; what that costs is said (see --effort for less thinking).")
     var fastTier = false
 
+    @Option(
+        help: ArgumentHelp(
+            "Seconds that an answer may take, its tools included; without it, only silence ends it (see --timeout).",
+            valueName: "seconds"))
+    var timeLimit: Double?
+
     @Flag(help: "Run every tool that the model calls without asking you, except tools whose policy is deny.")
     var approveTools = false
 
@@ -103,7 +109,14 @@ struct AnswerOptions: ParsableArguments {
     ) -> ChappieResponseRequest {
         ChappieResponseRequest(
             messages: messages, model: model, outputSchema: schema, hostedTools: searchesWeb ? [.webSearch()] : [],
-            serviceTier: fastTier ? Self.fastTierID : nil)
+            serviceTier: fastTier ? Self.fastTierID : nil, timeLimit: timeLimit.map { .seconds($0) })
+    }
+
+    /// Refuses a limit that means nothing.
+    func checkTimeLimit() throws {
+        guard timeLimit.map({ $0 > 0 && $0 <= 86_400 }) ?? true else {
+            throw CommandLineError.usage("--time-limit takes seconds, more than 0 and at most 86400.")
+        }
     }
 
     /// The id of the tier that the service calls "Fast".

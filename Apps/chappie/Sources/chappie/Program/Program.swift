@@ -201,6 +201,7 @@ struct Program: Sendable {
     func client(
         _ answer: AnswerOptions? = nil, approval: ToolApproval? = nil
     ) throws -> ChappieClient {
+        try answer?.checkTimeLimit()
         var configuration = settings.configuration
         if let model = answer?.model { configuration.model = model }
         // A tool that the model has invented, or that may not run, ends no turn.

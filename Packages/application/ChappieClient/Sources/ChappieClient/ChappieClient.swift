@@ -13,9 +13,9 @@ public import Logging
 /// ```
 ///
 /// A second call while a turn runs waits for it, in the order of the calls. A turn that fails or is cancelled leaves the
-/// conversation as it was before; one that is interrupted (``interrupt()``) leaves what was said. The conversation belongs to the account that began it: when another one signs in to the
-/// slot, the next turn begins a new conversation, with ids and a connection of its own. A turn that was running is not
-/// continued in the new account's name.
+/// conversation as it was before; one that is interrupted (``interrupt()``) leaves what was said. The conversation belongs
+/// to the account that began it: when another one signs in to the slot, the next turn begins a new conversation, with ids
+/// and a connection of its own. A turn that was running is not continued in the new account's name.
 public actor ChappieClient: ChappieConversation {
     /// As it was given. The runtime places its store by it.
     @_spi(ChappieInternals) public nonisolated let configuration: ChappieConfiguration

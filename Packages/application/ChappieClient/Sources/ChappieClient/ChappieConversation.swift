@@ -38,8 +38,8 @@ public protocol ChappieConversation: Sendable {
     /// conversation, marked as interrupted, and the next message goes on from there.
     ///
     /// The turn then ends with `.completed`: its response has the text that was shown, `isInterrupted` is `true`, and calls
-    /// of tools that were not over have the outcome `.interrupted`. If the model has said nothing yet, the turn ends as if
-    /// it were cancelled. The default calls ``cancel()``.
+    /// of tools that were not over have the outcome `.interrupted`. If there is nothing of the answer yet, the turn
+    /// ends as if it were cancelled. The default calls ``cancel()``.
     func interrupt() async
 
     /// Prepares the next turn, so that it is quick. Call it when the user begins to type. The default does nothing.

@@ -139,6 +139,30 @@ import Testing
             ])
     }
 
+    /// The recorder holds the turn up, as a store does.
+    @Test func callsThatWereNotRecordedYetHaveTheirOutputs() async throws {
+        let isRecording = ScriptedGate()
+        let tool = ChappieHostTool(name: "quick") { _ in
+            Issue.record("It ran.")
+            return "done"
+        }
+        let harness = ClientHarness(
+            .serverSentEvents, [Reply(steps: [.events(items([call("quick")]))]), .answer("next")], tools: [tool])
+        let client = harness.client
+        let handle = client.queue.begin(endsWithItsStream: false) { emit, interruption in
+            let work = ChappieTurnWork.new(ChappieResponseRequest(messages: [.user("one")]))
+            return try await client.carryOut(
+                work, until: interruption,
+                recorder: { step in if case .called = step { try await isRecording.pass() } }, emit: emit)
+        }
+        await isRecording.reached()
+        handle.interrupt()
+        #expect(try await handle.response().isInterrupted)
+        #expect(try await client.send("two") == "next")
+        let items = try #require(try harness.requests.last?["input"]?.array)
+        #expect(items.compactMap { $0["output"]?.string } == ["The user interrupted the turn before the tool ran."])
+    }
+
     @Test func aQuestionToTheUserIsInterrupted() async throws {
         let isAsked = ScriptedGate()
         let tool = ChappieHostTool(name: "rm", policy: .ask) { _ in

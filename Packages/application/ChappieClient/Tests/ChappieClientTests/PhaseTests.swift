@@ -173,9 +173,11 @@ import Testing
         let harness = ClientHarness(wire, [Self.reply([metadata], then: .cut), .answer("a")])
         #expect(await harness.ask().text == "a")
         let field = try #require(HTTPField.Name("x-codex-turn-state"))
+        // The list of models, whose tag is another one, is asked for beside the turn.
+        let posted = harness.http.receivedRequests.filter { $0.url.path().hasSuffix("/responses") }
         let echoed =
             wire == .serverSentEvents
-            ? harness.http.receivedRequests.map { $0.headerFields[field] }
+            ? posted.map { $0.headerFields[field] }
             : try harness.requests.map { $0["client_metadata"]?["x-codex-turn-state"]?.string }
         #expect(echoed == [nil, "sticky"])
     }

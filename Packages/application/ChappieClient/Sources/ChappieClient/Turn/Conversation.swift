@@ -146,8 +146,7 @@ struct Conversation: Sendable {
     }
 
     /// The items of an answer that the user interrupted: those that are complete, then the beginning of the message that
-    /// was being written. Each call gets an output, since the backend refuses one without; reasoning is left out if the
-    /// item that it led to is missing.
+    /// was being written. Reasoning is left out if the item that it led to is missing.
     static func kept(ofInterrupted response: ChappieResponse) -> [ChappieJSON] {
         var answered = response.items.filter { sentBack.contains($0.type) }
         while answered.last?.type == "reasoning" { answered.removeLast() }
@@ -157,8 +156,7 @@ struct Conversation: Sendable {
             let rest = String(decoding: response.outputText.utf8.dropFirst(whole.utf8.count), as: UTF8.self)
             items.append(ChappieInputMessage.assistant(rest).inputItem)
         }
-        let calls = answered.filter(\.isToolCall).compactMap(ChappieToolCall.init)
-        return items + calls.map { ChappieToolExecutionResult.interrupted($0, hasStarted: false).item }
+        return items
     }
 
     /// Says to the model that the items above are not all that it wanted to say.

@@ -66,19 +66,17 @@ struct Turn: Sendable {
     /// - Returns: the answer so far; `nil` if the model has said nothing.
     private mutating func interrupted(after count: Int) async throws -> ChappieResponse? {
         let unfinished = routing.interrupted
-        if let openRound {
-            let results = openRound.results()
-            items += results.all.map(\.item)
-            let tools = tools
-            // This task is cancelled, and the results are facts.
-            try await uncancelled {
-                for result in results.interrupted {
-                    try await tools.record(.ran(result))
-                    tools.emit(.toolCallCompleted(result))
-                }
+        if let unfinished { items += Conversation.kept(ofInterrupted: unfinished) }
+        let results = results(ofCallsIn: items)
+        items += results.map(\.item)
+        let (tools, open) = (tools, openRound)
+        // This task is cancelled, and the results are facts.
+        try await uncancelled {
+            for result in results where open?.awaits(result.call.callID) == true {
+                try await tools.record(.ran(result))
+                tools.emit(.toolCallCompleted(result))
             }
         }
-        if let unfinished { items += Conversation.kept(ofInterrupted: unfinished) }
         guard items.count > count else { return nil }
         items.append(Conversation.interruptionItem)
         var response = unfinished ?? lastAnswer ?? ChappieResponse()
@@ -86,6 +84,17 @@ struct Turn: Sendable {
         response.incompleteReason = ChappieResponse.interruption
         response.outputText = answer + response.outputText
         return finished(response)
+    }
+
+    /// A result for each call that has none among the items: the backend refuses a call without one.
+    private func results(ofCallsIn items: [ChappieJSON]) -> [ChappieToolExecutionResult] {
+        let answered = Set(
+            items.compactMap { $0["type"]?.string?.hasSuffix("_call_output") == true ? $0["call_id"]?.string : nil })
+        let calls = items.compactMap { ChappieToolCall(ChappieOutputItem($0)) }
+        return calls.filter { !answered.contains($0.callID) }.map { call in
+            openRound?.result(of: call.callID)
+                ?? .interrupted(call, hasStarted: openRound?.hasStarted(call.callID) == true)
+        }
     }
 
     /// The response with what belongs to the turn as a whole.
@@ -156,6 +165,7 @@ struct Turn: Sendable {
     mutating func goOn(from earlier: Turn) {
         usage = earlier.usage
         answer = earlier.answer
+        lastAnswer = earlier.lastAnswer
         if earlier.frame.model == frame.model { routing = earlier.routing }
     }
 
@@ -271,12 +281,12 @@ struct Turn: Sendable {
 
 /// How far the calls of a round have come.
 private final class OpenRound: Sendable {
-    private let calls: [ChappieToolCall]
+    private let ids: Set<String>
     private let state: Mutex<(started: Set<String>, over: [String: ChappieToolExecutionResult])>
 
     /// - Parameter over: the results of calls that do not run again.
     init(_ calls: [ChappieToolCall], over: [ChappieToolExecutionResult]) {
-        self.calls = calls
+        ids = Set(calls.map(\.callID))
         state = Mutex(([], Dictionary(over.map { ($0.call.callID, $0) }) { first, _ in first }))
     }
 
@@ -290,14 +300,12 @@ private final class OpenRound: Sendable {
         state.withLock { $0.over[result.call.callID] = result }
     }
 
-    /// A result for each call, in the order of the calls, and those of them that stand for an interrupted call.
-    func results() -> (all: [ChappieToolExecutionResult], interrupted: [ChappieToolExecutionResult]) {
-        let (started, over) = state.withLock { $0 }
-        let all = calls.map { call in
-            over[call.callID] ?? .interrupted(call, hasStarted: started.contains(call.callID))
-        }
-        return (all, all.filter { over[$0.call.callID] == nil })
-    }
+    func hasStarted(_ callID: String) -> Bool { state.withLock { $0.started.contains(callID) } }
+
+    func result(of callID: String) -> ChappieToolExecutionResult? { state.withLock { $0.over[callID] } }
+
+    /// Whether the call belongs to the round and is not over.
+    func awaits(_ callID: String) -> Bool { ids.contains(callID) && result(of: callID) == nil }
 }
 
 extension ChappieTokenUsage {
