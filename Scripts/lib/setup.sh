@@ -79,10 +79,22 @@ install_packages() {
 ensure_python() {
     local there=${XDG_CACHE_HOME:-$HOME/.cache}/chappie-tests/python list=$root/Tests/Acceptance/requirements.txt
     python=$there/bin/python
-    ! cmp -s "$list" "$there/complete" || return 0
+    ! cmp -s "$list" "$there/complete" || { ensure_former_mcp "$there"; return; }
     say "Installing from PyPI into $there: $(grep -o '^[^=#]*' "$list" | paste -sd ' ') litellm"
     make_python "$there" "$list" >"$work/pip.log" 2>&1 || { tail -n 20 "$work/pip.log" >&2; die "pip could not install what $list names" 69; }
     cp "$list" "$there/complete"
+    ensure_former_mcp "$there"
+}
+
+# The generation of the mcp package before the one on the list, in a folder beside it that goes into PYTHONPATH: both have the
+# same name. What else it needs, the environment has.
+ensure_former_mcp() {
+    local there=$1/mcp-1.30
+    [ ! -d "$there" ] || return 0
+    say "Installing from PyPI into $there: mcp==1.30.0"
+    "$python" -m pip install --quiet --disable-pip-version-check --no-deps --target "$there.new" mcp==1.30.0 httpx-sse==0.4.3 \
+        >"$work/pip.log" 2>&1 || { tail -n 20 "$work/pip.log" >&2; die "pip could not install mcp 1.30" 69; }
+    mv "$there.new" "$there"
 }
 
 # litellm pins a certifi that mirrors may not have yet; certificates play no part on loopback. The source of jsonschema carries

@@ -189,3 +189,33 @@ def test_codex_over_web_socket(compresses, codex, user):
     assert (kept["id"], kept["turns"], kept["preview"]) == (thread, 2, "a first evening by the fire"), kept
     assert "a second evening by the sea" in someone.run("threads", "show").output
     codex.signs_out()
+
+
+# What the help of `chappie mcp` prints, with this machine's path and the variables of a user who is signed in.
+SERVER = """
+[mcp_servers.chappie]
+command = {program}
+args = ["mcp"]
+env = {{ {variables} }}
+"""
+
+
+@pytest.mark.parametrize("model, question", [
+    ("gpt-6.1-sol", 'call exec const r = await tools.mcp__chappie__{name}({arguments}); text(r);'),
+    ("gpt-5.5", "call {name} {arguments}"),
+], ids=["code mode", "plain"])
+def test_codex_calls_the_tools_of_this_program(model, question, codex, user, passphrase):
+    codex = codex(webSocket=False, **({"asOf": "2026-09"} if model == "gpt-5.5" else {}))
+    codex.configure("OpenAI", provider="openai")
+    someone = user(codex.simulator, CHAPPIE_CREDENTIAL_STORE="file", **passphrase("open")).sign_in()
+    someone.run("ask", "reply: an elephant in the garden")
+    path = codex.folder / "config.toml"
+    variables = ", ".join(f"{name} = {json.dumps(value)}" for name, value in someone.environment.items())
+    path.write_text(path.read_text() + SERVER.format(program=json.dumps(str(someone.program)), variables=variables))
+    codex.select(model)
+    for name, arguments, expected in [("search_threads", {"words": "elephant"}, "an elephant in the garden"),
+                                      ("ask", {"question": "reply: a second elephant"}, "a second elephant")]:
+        items = codex.turn(question.format(name=name, arguments=json.dumps(arguments)))
+        [call] = [item for item in items if item["type"] == "mcp_tool_call"]
+        assert (call["server"], call["tool"], call["arguments"], call["status"]) == ("chappie", name, arguments, "completed"), call
+        assert expected in json.dumps(call["result"]) and says(items, expected), items

@@ -15,15 +15,15 @@ func hearMCPServer(_ input: UnsafeBufferPointer<UInt8>) -> CInt {
 private func hear(_ parts: [[UInt8]], pieces: ([UInt8]) -> [[UInt8]]) -> [MCPSession.Action] {
     // Small enough for a fuzzer to reach.
     var limits = MCPSession.Limits()
-    (limits.line, limits.garbage, limits.unasked, limits.pages, limits.tools) = (512, 3, 1400, 3, 4)
+    (limits.line, limits.garbage, limits.unasked, limits.pages, limits.entries) = (512, 3, 1400, 3, 4)
     var session = MCPSession(server: "s", limits: limits)
     let enough = ChappieMCPError(.closed, server: "s", reason: "enough")
     var (lastID, actions) = session.start()
     for (index, part) in parts.enumerated() {
         if index > 0 {
-            switch (part.first ?? 0) % 4 {
-            case 0:
-                let (id, more) = session.list()
+            switch (part.first ?? 0) % 5 {
+            case 0, 4:
+                let (id, more) = session.list((part.first ?? 0) % 5 == 0 ? .tools : .resources)
                 (lastID, actions) = (max(lastID, id), actions + more)
             case 1, 2:
                 let (id, more) = session.call("a", ["x": 1])
@@ -58,6 +58,12 @@ private func check(_ actions: [MCPSession.Action]) {
             case .success(let value):
                 _ = MCPTool.read(value.array ?? [])
                 _ = MCPResult.convert(value)
+                for entry in value.array ?? [] {
+                    _ = ChappieMCPResource(entry, isTemplate: false)
+                    _ = ChappieMCPPrompt(entry)
+                }
+                for entry in value["contents"]?.array ?? [] { _ = ChappieMCPContent(entry) }
+                for message in value["messages"]?.array ?? [] { _ = ChappieInputMessage(message) }
             case .failure(let error): check(error)
             }
         case .abandon(let error):

@@ -16,7 +16,7 @@ struct Chat: ProgramCommand {
             arrow keys go through the lines that you typed here and your messages in the kept threads; chappie threads \
             delete removes them from there, too. --ephemeral keeps nothing, and remembers lines until the chat ends.
 
-            The first message takes -s, -f and -i; every message takes the template and the schema.
+            The first message takes -s, -f, -i and --prompt; every message takes the template and the schema.
 
             With --json: the lines of chappie ask, turn after turn; every line is a message.
             """)
@@ -38,9 +38,9 @@ struct Chat: ProgramCommand {
         guard !messageOptions.image.contains("-") else {
             throw CommandLineError.usage("-i - reads standard input, where the messages of a chat come from.")
         }
-        let frame = try await messageOptions.read(goesOn: threadOptions.isContinuing, in: program)
         var answerOptions = answerOptions
-        answerOptions.fill(from: frame.template, program.settings, goesOn: threadOptions.isContinuing)
+        let frame = try await messageOptions.read(
+            goesOn: threadOptions.isContinuing, filling: &answerOptions, in: program)
         let client = try program.client(answerOptions, approval: approval)
         try await answerOptions.explainTier(of: client, console)
         let kept = try await threadOptions.kept(by: client, in: program, early: true)

@@ -4,6 +4,7 @@
 enum ChatCommand: Equatable {
     case model(String?), system(String?), template(String?)
     case file(String?), image(String?), paste
+    case resource(String?), prompt(String?)
     case edit(String?)
     case retry, undo, copy
     case threads(String?), open(String?)
@@ -22,6 +23,8 @@ enum ChatCommand: Equatable {
         ("/template [NAME]", "put messages into a template; without a name, stop that"),
         ("/file [PATH]", "attach a file, a folder or an address to the next message"),
         ("/image [PATH]", "attach an image"),
+        ("/resource [SERVER:ADDRESS]", "list what tool servers give to be read, or attach one"),
+        ("/prompt [SERVER:NAME]", "list the prompts of tool servers, or ask with one: … ARGUMENT=VALUE"),
         ("/paste", "attach the image or text on the clipboard"),
         ("/edit [TEXT]", "write the message in your editor ($VISUAL, $EDITOR)"),
         ("/retry", "ask the last message again"),
@@ -66,6 +69,8 @@ enum ChatCommand: Equatable {
         case "/template": self = .template(argument)
         case "/file": self = .file(argument)
         case "/image": self = .image(argument)
+        case "/resource", "/resources": self = .resource(argument)
+        case "/prompt", "/prompts": self = .prompt(argument)
         case "/edit": self = .edit(argument)
         case "/threads": self = .threads(argument)
         case "/open": self = .open(argument)

@@ -136,7 +136,9 @@ struct ChatSession: Sendable {
         }
         last?.isAnswered = true
         transport = printed.transport
-        transcript.add(question: text, answer: printed.response?.outputText ?? "", by: printed.response?.model ?? "")
+        let question = text.isEmpty ? asked.prompt.last?.text ?? "" : text
+        transcript.add(
+            question: question, answer: printed.response?.outputText ?? "", by: printed.response?.model ?? "")
         threadModel = nil
         if printed.response?.isInterrupted == true { return console.note("Stopped. What was said stays.") }
         if let response = printed.response, let schema = asked.schema {
@@ -193,6 +195,14 @@ struct ChatSession: Sendable {
         case .file(let path?): try await attach(path, as: .file)
         case .image(let path?): try await attach(path, as: .image)
         case .file(nil), .image(nil): console.line(attached)
+        case .resource(nil), .prompt(nil): try await listOffers(command)
+        case .resource(let name?): try await attachResource(name)
+        case .prompt(let line?):
+            let offers = program.startedTools.offers
+            var asked = frame
+            asked.prompt = try await stoppable { try await offers.prompt(inLine: line) }
+            console.line(UntrustedText.forTerminal(asked.prompt.map(\.text).joined(separator: "\n\n")) + "\n")
+            try await ask("", asked)
         case .web(let isOn):
             searchesWeb = isOn ?? !searchesWeb
             console.note(searchesWeb ? "The model may search the web." : "The model does not search the web.")
@@ -246,6 +256,25 @@ struct ChatSession: Sendable {
         case .unknown(let name): console.note(ChatCommand.correction(of: name))
         case .quit: break
         }
+    }
+
+    // MARK: Tool servers
+
+    private func listOffers(_ command: ChatCommand) async throws {
+        let offers = program.startedTools.offers
+        let lines = try await stoppable {
+            try await command == .resource(nil) ? offers.resourceLines() : offers.promptLines()
+        }
+        lines.forEach(console.line)
+    }
+
+    private mutating func attachResource(_ name: String) async throws {
+        let offers = program.startedTools.offers
+        guard let parts = try await stoppable({ try await offers.attachments(name) }) else {
+            return console.note("No tool server here is named so. /resource lists what there is.")
+        }
+        frame.attachments += parts
+        console.note(attached)
     }
 
     // MARK: Attachments

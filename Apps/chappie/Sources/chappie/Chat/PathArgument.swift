@@ -20,7 +20,7 @@ enum PathArgument {
     }
 
     /// Splits at blanks as a shell does: quotes and backslashes keep them.
-    private static func words(of text: String) -> [String] {
+    static func words(of text: String) -> [String] {
         var (words, word, quote, isEscaped) = ([String](), String?.none, Character?.none, false)
         for character in text {
             if isEscaped {

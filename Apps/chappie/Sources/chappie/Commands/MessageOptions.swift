@@ -27,7 +27,7 @@ struct MessageOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "A file, a folder or an address to ask about (repeatable). Text becomes part of the question, anything else is attached.",
+            "A file, a folder, an address or a tool server's resource, SERVER:ADDRESS, to ask about (repeatable). Text becomes part of the question, anything else is attached.",
             valueName: "file"),
         completion: .file())
     var file: [String] = []
@@ -37,29 +37,53 @@ struct MessageOptions: ParsableArguments {
         completion: .custom { _, _, _ in Template.names(.process) })
     var template: String?
 
+    @Option(help: ArgumentHelp("Ask with a prompt of a tool server.", valueName: "server:name"))
+    var prompt: String?
+
     @Option(
         name: .shortAndLong,
-        help: ArgumentHelp("A template's variable: -p NAME VALUE (repeatable).", valueName: "name=value"))
+        help: ArgumentHelp(
+            "A template's variable, or a prompt's argument: -p NAME VALUE (repeatable).", valueName: "name=value"))
     var param: [String] = []
 
     /// Reads the files, and reports what is wrong with the options, before anything is asked.
     ///
-    /// - Parameter goesOn: Whether an earlier conversation continues: then the settings' template does not begin it anew.
-    func read(goesOn: Bool, in program: Program) async throws -> MessageFrame {
-        let named = template ?? (goesOn ? nil : program.settings[.template]?.string)
+    /// - Parameters:
+    ///   - goesOn: Whether an earlier conversation continues: then the settings' template does not begin it anew.
+    ///   - answer: Takes what it leaves open from the template and the settings.
+    func read(goesOn: Bool, filling answer: inout AnswerOptions, in program: Program) async throws -> MessageFrame {
+        guard template == nil || prompt == nil else {
+            throw CommandLineError.usage(
+                "A template and a prompt both say what is asked.", suggestion: "Leave one out.")
+        }
+        let named = template ?? (goesOn || prompt != nil ? nil : program.settings[.template]?.string)
         let template = try named.flatMap { $0.isEmpty ? nil : try Template(named: $0, program.environment) }
         let parameters = try Template.parameters(param)
-        guard template != nil || parameters.isEmpty else {
+        guard template != nil || prompt != nil || parameters.isEmpty else {
             throw CommandLineError.usage(
                 "-p sets a variable of a template, and there is no template.",
                 suggestion: "Name the template: --template NAME.")
         }
+        answer.fill(from: template, program.settings, goesOn: goesOn)
+        _ = try program.tools(of: answer)
+        let offers = program.startedTools.offers
         let schema = try schema.map(Self.schema)
         var attachments: [ChappieInputMessage.Part] = []
         for name in image { attachments.append(try await Attachment.image(name)) }
-        for name in file { attachments += try await Attachment.file(name, program.outside, program.console) }
-        return MessageFrame(
-            system: system, schema: schema, attachments: attachments, template: template, parameters: parameters)
+        for name in file {
+            if let resource = try await offers.attachments(name) {
+                attachments += resource
+            } else {
+                attachments += try await Attachment.file(name, program.outside, program.console)
+            }
+        }
+        var frame = MessageFrame(system: system, schema: schema, attachments: attachments, template: template)
+        if let prompt {
+            frame.prompt = try await offers.prompt(prompt, parameters)
+        } else {
+            frame.parameters = parameters
+        }
+        return frame
     }
 
     /// Reads the schema: a file's name, the schema itself, which then begins with a brace, or its short form.
@@ -86,6 +110,8 @@ struct MessageFrame: Sendable {
     var attachments: [ChappieInputMessage.Part] = []
     var template: Template?
     var parameters: [String: String] = [:]
+    /// A tool server's prompt, in place of the template for one message.
+    var prompt: [ChappieInputMessage] = []
     /// Whether the template's instructions are still to be given.
     var givesInstructions = true
 
@@ -93,7 +119,7 @@ struct MessageFrame: Sendable {
     var next: MessageFrame {
         MessageFrame(
             schema: schema, template: template, parameters: parameters,
-            givesInstructions: givesInstructions && template == nil)
+            givesInstructions: givesInstructions && (template == nil || !prompt.isEmpty))
     }
 
     /// The messages that ask `question`, and those before it.
@@ -101,15 +127,22 @@ struct MessageFrame: Sendable {
     /// - Throws: ``CommandLineError`` about a template's variables.
     func messages(asking question: String, _ options: ChappieMessageOptions) throws -> [ChappieInputMessage] {
         var (system, text) = (system, question)
-        if let template {
+        if prompt.isEmpty, let template {
             let filled = try template.filled(with: question, parameters)
             system = system ?? (givesInstructions ? filled.system : nil)
             text = filled.prompt
         }
-        let parts = attachments + (text.isEmpty ? [] : [.text(text)])
+        var (earlier, parts) = (prompt, attachments)
+        if let last = earlier.last, last.role == .user {
+            earlier.removeLast()
+            parts += last.parts + (text.isEmpty ? [] : [.text("\n\n")])
+        }
+        if !text.isEmpty { parts.append(.text(text)) }
         // The service takes no system messages; a developer's say the same.
-        return (system.map { [.developer($0)] } ?? [])
-            + [ChappieInputMessage(role: .user, parts: parts, options: options)]
+        let messages = (system.map { [.developer($0)] } ?? []) + earlier
+        // A prompt may end with words of the model, which it goes on with.
+        guard !parts.isEmpty || earlier.isEmpty else { return messages }
+        return messages + [ChappieInputMessage(role: .user, parts: parts, options: options)]
     }
 }
 

@@ -58,6 +58,13 @@ struct AnswerOptions: ParsableArguments {
         completion: .file())
     var tools: [String] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "Log each tool server into a file NAME.log in this folder, 10 MiB at most: its standard error, and messages without their contents.",
+            valueName: "folder"),
+        completion: .directory)
+    var toolLog: String?
+
     @Flag(help: "Let the model search the web; the pages that the answer cites are listed below it.")
     var web = false
 
@@ -188,8 +195,14 @@ struct Ask: ProgramCommand {
             then it gets the text that the model wrote, as it is. Every entry may also have env, \
             passEnv (names of variables to pass on), cwd, policy (ask, automatic or deny) and timeout in seconds. A \
             server elsewhere has, instead of a command, a url, headers and bearerTokenEnv (the variable with its token). \
+            A server may have startTimeout (seconds for its start, default 30), allowTools (the names of its only tools) \
+            and denyTools. \
             chappie asks you before a tool runs. If there is no terminal, it denies every tool whose policy is not \
             automatic.
+
+            A server's resources are attached with -f SERVER:ADDRESS, and its prompts ask with --prompt SERVER:NAME -p \
+            ARGUMENT VALUE; /resource and /prompt in a chat list them. The model reads resources with tools of the \
+            server's policy.
 
             With --json: one object a line: connected, created, reasoning_summary_delta, commentary_delta, text_delta, \
             tool_arguments_delta, item, usage_limits, waiting, reconnecting, fell_back, notice, and at the end completed or error.
@@ -222,14 +235,14 @@ struct Ask: ProgramCommand {
 
     func run(in program: Program) async throws {
         // The user hears of wrong arguments and files before the program waits for standard input.
-        let frame = try await messageOptions.read(goesOn: threadOptions.isContinuing, in: program)
+        var answerOptions = answerOptions
+        let frame = try await messageOptions.read(
+            goesOn: threadOptions.isContinuing, filling: &answerOptions, in: program)
         let target = try output.flatMap { $0 == "-" ? nil : try OutputFile($0) }
         let isRead = messageOptions.image.contains("-")
         let question = try await Self.question(
             words, isRead ? nil : StandardInput(), program.console,
-            mayBeEmpty: frame.template != nil || !frame.attachments.isEmpty)
-        var answerOptions = answerOptions
-        answerOptions.fill(from: frame.template, program.settings, goesOn: threadOptions.isContinuing)
+            mayBeEmpty: frame.template != nil || !frame.attachments.isEmpty || !frame.prompt.isEmpty)
         let request = answerOptions.request(
             try frame.messages(asking: question, answerOptions.messageOptions), model: answerOptions.model,
             schema: frame.schema, searchesWeb: answerOptions.web)

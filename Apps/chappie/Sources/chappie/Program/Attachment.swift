@@ -51,7 +51,7 @@ enum Attachment {
         return try part(bytes, name: "clipboard")
     }
 
-    private static func part(_ bytes: [UInt8], name: String) throws -> ChappieInputMessage.Part {
+    static func part(_ bytes: [UInt8], name: String) throws -> ChappieInputMessage.Part {
         guard let text = text(of: bytes) else { return .file(try ChappieFile(bytes: bytes, name: name)) }
         return .text(document(text, name: name))
     }
@@ -60,7 +60,7 @@ enum Attachment {
         String(validating: bytes, as: UTF8.self).flatMap { $0.contains("\0") ? nil : $0 }
     }
 
-    private static func document(_ text: String, name: String) -> String {
+    static func document(_ text: String, name: String) -> String {
         "<document name=\"\(name)\">\n\(text)\(text.hasSuffix("\n") ? "" : "\n")</document>\n\n"
     }
 }

@@ -192,6 +192,15 @@ struct Program: Sendable {
         if options.json { console.json(json) } else { lines.forEach(console.line) }
     }
 
+    /// The tools that the answers are given with, the same for all clients of a command: no server is started twice.
+    ///
+    /// - Throws: ``CommandLineError`` for a manifest of tools that can't be used.
+    func tools(of answer: AnswerOptions) throws -> CommandLineTools {
+        try startedTools.tools {
+            try CommandLineTools(manifests: answer.tools, logs: answer.toolLog, environment, console, outside)
+        }
+    }
+
     /// A client for one conversation.
     ///
     /// - Parameters:
@@ -207,12 +216,10 @@ struct Program: Sendable {
         // A tool that the model has invented, or that may not run, ends no turn.
         configuration.toolFailureBehavior = .tellModel
         if let answer { configuration.streamingTransportPolicy = (answer.transport ?? .auto).policy }
-        let tools = try CommandLineTools(
-            manifests: answer?.tools ?? [], environment, console, outside)
-        startedTools.add(tools.servers)
+        let tools = try answer.map(tools)
         return ChappieClient(
             configuration: configuration, transport: transport, webSocket: webSocket, credentials: credentials,
-            tools: tools.tools.map(startedTools.awaiting), toolProviders: tools.providers,
+            tools: (tools?.tools ?? []).map(startedTools.awaiting), toolProviders: tools?.providers ?? [],
             toolApprovalHandler: approval.map { approval in approval.decide },
             modelCache: options.simulate ? nil : ChappieFileModelCache { environment[$0] })
     }

@@ -12,11 +12,14 @@ struct CommandLineTools: Sendable {
     let servers: [ChappieMCPServer]
     let providers: [any ChappieToolProvider]
 
-    /// - Throws: ``CommandLineError`` for a manifest that can't be used, and for a name that two of them have.
-    ///
-    /// - Parameter transport: reaches servers that are elsewhere.
+    /// - Parameters:
+    ///   - logs: the folder for the servers' logs; `nil` for none.
+    ///   - transport: reaches servers that are elsewhere.
+    /// - Throws: ``CommandLineError`` for a manifest that can't be used, for a name that two of them have, and for a log
+    ///   that can't be written.
     init(
-        manifests: [String], _ environment: ProgramEnvironment, _ console: Console, _ transport: any HTTPTransport
+        manifests: [String], logs: String?, _ environment: ProgramEnvironment, _ console: Console,
+        _ transport: any HTTPTransport
     ) throws {
         var (tools, servers): ([ChappieHostTool], [ChappieMCPServer]) = ([], [])
         for path in manifests {
@@ -31,6 +34,10 @@ struct CommandLineTools: Sendable {
                 guard !servers.contains(where: { $0.name == server.name }) else {
                     throw CommandLineError.usage("\(path): an earlier manifest has the server \(server.name) as well.")
                 }
+                let log = try logs.map { try ToolLog(of: server.name, in: $0) }.map { log in
+                    { @Sendable (line: String) in log.write(line) }
+                }
+                let allowed = server.allowedTools.map(Set.init)
                 if let url = server.url {
                     var fields = HTTPFields()
                     for (name, value) in server.headers.sorted(by: { $0.key < $1.key }) {
@@ -43,14 +50,16 @@ struct CommandLineTools: Sendable {
                     servers.append(
                         ChappieMCPServer(
                             url: url, headerFields: fields, transport: transport, name: server.name,
-                            policy: server.policy, callTimeout: server.timeout))
+                            policy: server.policy, startTimeout: server.startTimeout, callTimeout: server.timeout,
+                            allowedTools: allowed, deniedTools: Set(server.deniedTools), log: log))
                     continue
                 }
                 servers.append(
                     ChappieMCPServer(
                         command: server.command, environment: server.environment,
                         workingDirectory: server.workingDirectory, name: server.name, policy: server.policy,
-                        callTimeout: server.timeout))
+                        startTimeout: server.startTimeout, callTimeout: server.timeout, allowedTools: allowed,
+                        deniedTools: Set(server.deniedTools), log: log))
             }
         }
         self.tools = tools
@@ -88,7 +97,7 @@ private final class NotedServer: ChappieToolProvider {
 /// The servers and the programs that a command has started.
 final class StartedTools: Sendable {
     private struct State {
-        var servers: [ChappieMCPServer] = []
+        var tools: CommandLineTools?
         var calls: [Int: Promise<Void>] = [:]
         var lastCall = 0
     }
@@ -96,7 +105,17 @@ final class StartedTools: Sendable {
     private static let patience = Duration.seconds(2)
     private let state = Mutex(State())
 
-    func add(_ more: [ChappieMCPServer]) { state.withLock { $0.servers += more } }
+    /// The tools of the manifests, which `read` reads at the first call.
+    func tools(_ read: () throws -> CommandLineTools) throws -> CommandLineTools {
+        try state.withLock { state in
+            let tools = try state.tools ?? read()
+            state.tools = tools
+            return tools
+        }
+    }
+
+    /// The servers that there are, for what they give to the user.
+    var offers: ServerOffers { ServerOffers(servers: state.withLock { $0.tools?.servers ?? [] }) }
 
     /// The tool, whose program is waited for at the command's end: a turn that is cancelled does not wait for it.
     func awaiting(_ tool: ChappieHostTool) -> ChappieHostTool {
@@ -122,7 +141,7 @@ final class StartedTools: Sendable {
     /// Ends the servers, all at once, and waits for them and for programs that were cancelled. In a task of its own: Ctrl-C
     /// may have cancelled this one.
     func end() async {
-        let (servers, calls) = state.withLock { ($0.servers, $0.calls.values) }
+        let (servers, calls) = state.withLock { ($0.tools?.servers ?? [], $0.calls.values) }
         for server in servers { server.close() }
         await uncancelled {
             for call in calls {

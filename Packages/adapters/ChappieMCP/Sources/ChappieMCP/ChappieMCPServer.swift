@@ -4,7 +4,7 @@ public import ChappieClient
 public import HTTPTypes
 import Synchronization
 
-/// The tools of a Model Context Protocol server. The server is a separate program, which speaks over its standard input
+/// The tools of a Model Context Protocol server, its resources and its prompts. The server is a separate program, which speaks over its standard input
 /// and output, or one elsewhere, which is asked over HTTP.
 ///
 /// ```swift
@@ -15,10 +15,20 @@ import Synchronization
 ///
 /// The first call of ``tools()`` starts the program: without a shell, in its own session, with the variables `PATH`,
 /// `HOME` and `LANG` and the ones of
-/// ``init(command:environment:workingDirectory:name:policy:startTimeout:callTimeout:)`` adds. If the program has ended,
+/// ``init(command:environment:workingDirectory:name:policy:startTimeout:callTimeout:allowedTools:deniedTools:log:)``
+/// adds. If the program has ended,
 /// the next turn starts it again. A call that was under way then fails with a sentence and is not repeated, because the
 /// server may have carried it out. The program ends with ``close()``, or with the last reference to this value: its
 /// input ends, the program and its process group get SIGTERM after 2 seconds, and SIGKILL after 2 more.
+///
+/// A server with resources gets two more tools, with which the model reads them: `list_resources` and `read_resource`.
+/// Its prompts are the user's: the program asks for one, and sends it.
+///
+/// ```swift
+/// let notes = try await files.read("file:///srv/notes/today.md")
+/// let review = try await files.prompt("review", arguments: ["language": "Swift"])
+/// for try await event in client.streamResponse(ChappieResponseRequest(messages: review)) { … }
+/// ```
 ///
 /// The client refuses every request of the server (for its models or its folders), and does not rely on the server's
 /// hints about the dangers of its tools.
@@ -45,6 +55,9 @@ public final class ChappieMCPServer: ChappieToolProvider {
     private let policy: ChappieToolPolicy
     private let startTimeout: Duration
     private let callTimeout: Duration
+    private let allowedTools: Set<String>?
+    private let deniedTools: Set<String>
+    private let log: MCPLog?
     private let limits: MCPSession.Limits
     /// The time for which a server that did not start in time is left alone: each turn would wait for it.
     private static let pauseAfterLateStart = Duration.seconds(300)
@@ -60,15 +73,23 @@ public final class ChappieMCPServer: ChappieToolProvider {
     ///   - workingDirectory: the folder that the program starts in. Default `nil`: this process's folder.
     ///   - name: see ``name``.
     ///   - policy: whether the user is asked before each call. Default `.ask`.
-    ///   - startTimeout: the limit for the start with the handshake, and for a list of the tools. Default 30 seconds.
-    ///   - callTimeout: the `timeout` of the server's tools. Default 5 minutes.
+    ///   - startTimeout: the limit for the start with the handshake, and for each list. Default 30 seconds.
+    ///   - callTimeout: the `timeout` of the server's tools, and of reading and prompts. Default 5 minutes.
+    ///   - allowedTools: the names of the only tools that are offered. Default `nil`: all of them. A name that the server
+    ///     does not have is in ``skippedTools``.
+    ///   - deniedTools: the names of tools that are not offered, although they may be allowed. Default: none.
+    ///   - log: takes a log, line by line, without line feeds: the standard error of the program, and messages in outline,
+    ///     with methods, sizes, times and failures, and without contents, arguments, header fields and what looks like a
+    ///     secret. It is called on several threads, and holds the server up. Default `nil`: none.
     public convenience init(
         command: [String], environment: [String: String] = [:], workingDirectory: String? = nil, name: String,
-        policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300)
+        policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300),
+        allowedTools: Set<String>? = nil, deniedTools: Set<String> = [], log: (@Sendable (String) -> Void)? = nil
     ) {
         self.init(
             command: command, environment: environment, workingDirectory: workingDirectory, name: name, policy: policy,
-            startTimeout: startTimeout, callTimeout: callTimeout, limits: MCPSession.Limits())
+            startTimeout: startTimeout, callTimeout: callTimeout, allowedTools: allowedTools, deniedTools: deniedTools,
+            log: log, limits: MCPSession.Limits())
     }
 
     /// A server elsewhere, which is asked over HTTP ("Streamable HTTP"); a session with it begins at the first call of
@@ -80,17 +101,24 @@ public final class ChappieMCPServer: ChappieToolProvider {
     ///   - transport: how it is reached: its proxy, its trust and its deadlines for connecting hold.
     ///   - name: see ``name``.
     ///   - policy: whether the user is asked before each call. Default `.ask`.
-    ///   - startTimeout: the limit for the handshake, and for a list of the tools. Default 30 seconds.
-    ///   - callTimeout: the `timeout` of the server's tools. Default 5 minutes.
+    ///   - startTimeout: the limit for the handshake, and for each list. Default 30 seconds.
+    ///   - callTimeout: the `timeout` of the server's tools, and of reading and prompts. Default 5 minutes.
+    ///   - allowedTools: the names of the only tools that are offered. Default `nil`: all of them. A name that the server
+    ///     does not have is in ``skippedTools``.
+    ///   - deniedTools: the names of tools that are not offered, although they may be allowed. Default: none.
+    ///   - log: takes a log, line by line, without line feeds: the standard error of the program, and messages in outline,
+    ///     with methods, sizes, times and failures, and without contents, arguments, header fields and what looks like a
+    ///     secret. It is called on several threads, and holds the server up. Default `nil`: none.
     public convenience init(
         url: URL, headerFields: HTTPFields = [:], transport: any HTTPTransport, name: String,
-        policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300)
+        policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300),
+        allowedTools: Set<String>? = nil, deniedTools: Set<String> = [], log: (@Sendable (String) -> Void)? = nil
     ) {
         self.init(
             endpoint: MCPEndpoint(
                 url: url, headerFields: headerFields, transport: transport, callTimeout: callTimeout),
             command: [], name: name, policy: policy, startTimeout: startTimeout, callTimeout: callTimeout,
-            limits: MCPSession.Limits())
+            allowedTools: allowedTools, deniedTools: deniedTools, log: log, limits: MCPSession.Limits())
     }
 
     /// A server with other limits, which tests reach sooner.
@@ -98,6 +126,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
         endpoint: MCPEndpoint? = nil, command: [String], environment: [String: String] = [:],
         workingDirectory: String? = nil, name: String,
         policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300),
+        allowedTools: Set<String>? = nil, deniedTools: Set<String> = [], log: (@Sendable (String) -> Void)? = nil,
         limits: MCPSession.Limits
     ) {
         self.endpoint = endpoint
@@ -108,6 +137,9 @@ public final class ChappieMCPServer: ChappieToolProvider {
         self.policy = policy
         self.startTimeout = startTimeout
         self.callTimeout = callTimeout
+        self.allowedTools = allowedTools
+        self.deniedTools = deniedTools
+        self.log = log.map(MCPLog.init)
         self.limits = limits
     }
 
@@ -120,21 +152,93 @@ public final class ChappieMCPServer: ChappieToolProvider {
     ///   server that took too long is not tried again for 5 minutes, in which this method throws that error at once.
     public func tools() async throws -> [ChappieHostTool] {
         let listing = try await listing().value()
-        let connection = listing.connection
         return listing.tools.map { tool in
-            ChappieHostTool(
-                name: tool.name, description: tool.description, inputSchema: tool.inputSchema, policy: policy,
-                timeout: callTimeout, namespace: name
-            ) { [self] call in
-                guard let arguments = call.argumentsJSON, arguments.object != nil else {
-                    throw error(.refused, "the arguments of \(tool.name) are not a JSON object")
-                }
-                // The server may have been started again since the tools were listed.
-                let current = state.withLock(\.connection) ?? connection
-                return MCPResult.convert(try await current.call(tool.name, arguments))
+            hostTool(tool.name, tool.description, tool.inputSchema) { [self] arguments in
+                MCPResult.convert(try await current(listing).call(tool.name, arguments))
             }
         }
+            + listing.readers.map { reader in
+                hostTool(reader.rawValue, reader.description, reader.inputSchema) { [self] arguments in
+                    let connection = current(listing)
+                    switch reader {
+                    case .list:
+                        let all = try await connection.resources(within: startTimeout)
+                        return ChappieToolResult(output: ChappieJSON.array(all.map(\.json)).serialized())
+                    case .read:
+                        let contents = try await contents(of: arguments["uri"]?.string ?? "", connection)
+                        let blocks = contents.map { ChappieJSON.object(["type": "resource", "resource": $0]) }
+                        return MCPResult.convert(["content": .array(blocks)])
+                    }
+                }
+            }
     }
+
+    private func hostTool(
+        _ name: String, _ description: String, _ schema: ChappieJSON,
+        _ work: @escaping @Sendable (ChappieJSON) async throws -> ChappieToolResult
+    ) -> ChappieHostTool {
+        ChappieHostTool(
+            name: name, description: description, inputSchema: schema, policy: policy, timeout: callTimeout,
+            namespace: self.name
+        ) { [self] call in
+            guard let arguments = call.argumentsJSON, arguments.object != nil else {
+                throw error(.refused, "the arguments of \(name) are not a JSON object")
+            }
+            return try await work(arguments)
+        }
+    }
+
+    /// The server may have been started again since the tools were listed.
+    private func current(_ listing: Listing) -> MCPConnection { state.withLock(\.connection) ?? listing.connection }
+
+    // MARK: Resources and prompts
+
+    /// The server's present resources, and templates of addresses; at most 1000 of each. Entries without an address are
+    /// left out.
+    ///
+    /// - Throws: as ``tools()``.
+    public func resources() async throws -> [ChappieMCPResource] {
+        try await listing().value().connection.resources(within: startTimeout)
+    }
+
+    /// What the resource at `uri` holds; the address may be of a template, and need not be listed.
+    ///
+    /// - Throws: as ``tools()``; with the code `refused` if the server has no such resource.
+    public func read(_ uri: String) async throws -> [ChappieMCPContent] {
+        try await contents(of: uri, listing().value().connection).map { entry in
+            guard let content = ChappieMCPContent(entry) else {
+                throw error(.protocolViolation, "a content of its resource is neither text nor Base64")
+            }
+            return content
+        }
+    }
+
+    /// The server's present prompts, at most 1000. Entries without a name are left out.
+    ///
+    /// - Throws: as ``tools()``.
+    public func prompts() async throws -> [ChappieMCPPrompt] {
+        try await listing().value().connection.list(.prompts, within: startTimeout).compactMap(ChappieMCPPrompt.init)
+    }
+
+    /// The messages of a prompt with its blanks filled in: at least one, each the user's or the model's.
+    ///
+    /// - Throws: as ``tools()``; with the code `refused` if the server has no such prompt, or lacks an argument.
+    public func prompt(_ name: String, arguments: [String: String] = [:]) async throws -> [ChappieInputMessage] {
+        let given = ChappieJSONObject(arguments.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) })
+        let answer = try await listing().value().connection.ask(
+            "prompts/get", ["name": .string(name), "arguments": .object(given)], for: "the prompt", within: callTimeout)
+        let messages = (answer["messages"]?.array ?? []).map { ChappieInputMessage($0) }.filter { !$0.parts.isEmpty }
+        guard !messages.isEmpty else { throw error(.protocolViolation, "its prompt is empty") }
+        return messages
+    }
+
+    private func contents(of uri: String, _ connection: MCPConnection) async throws -> [ChappieJSON] {
+        let answer = try await connection.ask(
+            "resources/read", ["uri": .string(uri)], for: "the resource", within: callTimeout)
+        return answer["contents"]?.array ?? []
+    }
+
+    // MARK: Starting and ending
 
     /// One start, or one list, at a time, in a task of its own: a turn that is cancelled, or a prewarm that ends, stops
     /// waiting, and the server goes on starting for the next turn. ``close()`` ends it.
@@ -155,12 +259,14 @@ public final class ChappieMCPServer: ChappieToolProvider {
             do {
                 guard let self else { throw CancellationError() }
                 let connection = try await self.connection()
-                let (tools, skipped) = try await connection.tools(within: startTimeout)
+                let list = try await connection.tools(within: startTimeout)
+                let hasResources = try await connection.hasResources(within: startTimeout)
+                let listing = offered(connection, list, hasResources)
                 state.withLock { state in
-                    state.skipped = skipped
+                    state.skipped = listing.skipped
                     state.lateStart = nil
                 }
-                result = .success(Listing(connection: connection, tools: tools))
+                result = .success(listing)
             } catch {
                 if let late = error as? ChappieMCPError, late.code == .timedOut {
                     self?.state.withLock { $0.lateStart = (late, .now + Self.pauseAfterLateStart) }
@@ -176,9 +282,32 @@ public final class ChappieMCPServer: ChappieToolProvider {
     private struct Listing: Sendable {
         let connection: MCPConnection
         let tools: [MCPTool]
+        let readers: [MCPReader]
+        let skipped: [ChappieMCPSkippedTool]
     }
 
-    /// Tools of the latest list that can't be used, and why.
+    /// What the lists of names leave of the server's tools, and of those that read its resources.
+    private func offered(_ connection: MCPConnection, _ list: MCPConnection.ToolList, _ hasResources: Bool) -> Listing {
+        func isOffered(_ name: String) -> Bool {
+            allowedTools?.contains(name) != false && !deniedTools.contains(name)
+        }
+        let names = Set(list.tools.map(\.name))
+        let readers = hasResources ? MCPReader.allCases.filter { !names.contains($0.rawValue) } : []
+        let known = names.union(readers.map(\.rawValue)).union(list.skipped.map(\.name))
+        func missing(_ names: Set<String>, _ list: String) -> [ChappieMCPSkippedTool] {
+            names.subtracting(known).sorted().map { name in
+                ChappieMCPSkippedTool(
+                    name: name, reason: "The list of \(list) tools names it, and the server has no such tool.")
+            }
+        }
+        return Listing(
+            connection: connection, tools: list.tools.filter { isOffered($0.name) },
+            readers: readers.filter { isOffered($0.rawValue) },
+            skipped: list.skipped.filter { isOffered($0.name) } + missing(allowedTools ?? [], "allowed")
+                + missing(deniedTools, "denied"))
+    }
+
+    /// Tools of the latest list that can't be used, and names of allowed or denied tools that it lacks, and why.
     public var skippedTools: [ChappieMCPSkippedTool] { state.withLock(\.skipped) }
 
     /// Ends the program, and refuses every later call. It returns at once; ``closed()`` waits.
@@ -206,7 +335,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
             )
         }
         if let endpoint {
-            let new = MCPConnection(server: name, limits: limits, hearsOfChanges: false)
+            let new = MCPConnection(server: name, limits: limits, log: log, hearsOfChanges: false)
             try use(new)
             try await new.start(endpoint, within: startTimeout)
             return new
@@ -219,7 +348,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
         } catch {
             throw self.error(.notStarted, "it does not start: \(error.reason)")
         }
-        let new = MCPConnection(server: name, limits: limits)
+        let new = MCPConnection(server: name, limits: limits, log: log)
         try use(new)
         try await new.start(invocation, within: startTimeout)
         return new

@@ -18,13 +18,17 @@ extension PipedProgram: MCPLink {
 final class MCPConnection: Sendable {
     private struct State {
         var session: MCPSession
-        var answers: [Int: Promise<ChappieJSON>] = [:]
+        var answers: [Int: (promise: Promise<ChappieJSON>, since: ContinuousClock.Instant)] = [:]
         /// The last bytes of the server's standard error.
         var words: [UInt8] = []
         var outputHasEnded = false
-        /// The latest list, until the server says that it has changed.
-        var list: (tools: [MCPTool], skipped: [ChappieMCPSkippedTool])?
+        /// The latest tools, as of so many changes.
+        var tools: (changes: Int, list: ToolList)?
+        /// Whether there was anything to read, as of so many changes.
+        var hasResources: (changes: Int, is: Bool)?
     }
+
+    typealias ToolList = (tools: [MCPTool], skipped: [ChappieMCPSkippedTool])
 
     /// The time that a server has to end by itself, and again after SIGTERM.
     static let grace = Duration.seconds(2)
@@ -32,6 +36,7 @@ final class MCPConnection: Sendable {
 
     private let server: String
     private let limits: MCPSession.Limits
+    private let log: MCPLog?
     private let state: Mutex<State>
     private let link = Mutex<(any MCPLink)?>(nil)
     /// Whether the server announces changes of its list; otherwise it is asked for in every turn.
@@ -39,7 +44,8 @@ final class MCPConnection: Sendable {
     /// Fulfilled when the program has ended.
     let hasEnded = Promise<Void>()
 
-    init(server: String, limits: MCPSession.Limits, hearsOfChanges: Bool = true) {
+    init(server: String, limits: MCPSession.Limits, log: MCPLog?, hearsOfChanges: Bool = true) {
+        self.log = log
         self.hearsOfChanges = hearsOfChanges
         self.server = server
         self.limits = limits
@@ -50,6 +56,7 @@ final class MCPConnection: Sendable {
     ///
     /// - Throws: ``ChappieMCPError``; `CancellationError`. This method then also ends the program.
     func start(_ invocation: ProgramInvocation, within limit: Duration) async throws {
+        log?.note("its program starts")
         do throws(StartFailure) {
             let program = try PipedProgram(invocation, inputLimit: limits.unread, endsGroup: true) { [self] in
                 received($0)
@@ -68,6 +75,7 @@ final class MCPConnection: Sendable {
     ///
     /// - Throws: as ``start(_:within:)``.
     func start(_ endpoint: MCPEndpoint, within limit: Duration) async throws {
+        log?.note("it is asked at \(endpoint.url.host() ?? "no host")")
         link.withLock { $0 = MCPHTTPLink(endpoint, limit: limits.line) { [self] in received($0) } }
         _ = try await endingOnFailure { try await request("the handshake", within: limit) { $0.start() } }
     }
@@ -75,12 +83,48 @@ final class MCPConnection: Sendable {
     /// The present tools. It asks the server again if the server has said that the list has changed.
     ///
     /// - Throws: as ``start(_:within:)``; a server that can't list its tools is ended too.
-    func tools(within limit: Duration) async throws -> (tools: [MCPTool], skipped: [ChappieMCPSkippedTool]) {
-        if hearsOfChanges, let list = state.withLock({ $0.session.listHasChanged ? nil : $0.list }) { return list }
-        let answer = try await endingOnFailure { try await request("the list of tools", within: limit) { $0.list() } }
-        let list = MCPTool.read(answer.array ?? [])
-        state.withLock { $0.list = list }
+    func tools(within limit: Duration) async throws -> ToolList {
+        let (changes, known) = state.withLock { ($0.session.changes[.tools] ?? 0, $0.tools) }
+        if hearsOfChanges, let known, known.changes == changes { return known.list }
+        let list = MCPTool.read(try await endingOnFailure { try await self.list(.tools, within: limit) })
+        state.withLock { $0.tools = (changes, list) }
         return list
+    }
+
+    /// The present entries of a list, unchecked.
+    ///
+    /// - Throws: ``ChappieMCPError``; `CancellationError`.
+    func list(_ list: MCPList, within limit: Duration) async throws -> [ChappieJSON] {
+        try await request("the list of \(list.words)", within: limit) { $0.list(list) }.array ?? []
+    }
+
+    /// The present resources, and templates of some. A server may have no templates, and not know the word.
+    ///
+    /// - Throws: as ``list(_:within:)``.
+    func resources(within limit: Duration) async throws -> [ChappieMCPResource] {
+        let plain = try await list(.resources, within: limit)
+        var templates: [ChappieJSON] = []
+        do {
+            templates = try await list(.resourceTemplates, within: limit)
+        } catch let error as ChappieMCPError where error.code == .refused {}
+        return plain.compactMap { ChappieMCPResource($0, isTemplate: false) }
+            + templates.compactMap { ChappieMCPResource($0, isTemplate: true) }
+    }
+
+    /// Whether the server has something to read. It is asked once, and again when it says that its list has changed; a
+    /// server that fails to answer has nothing.
+    func hasResources(within limit: Duration) async throws -> Bool {
+        let (changes, known, isOffered) = state.withLock { state in
+            (state.session.changes[.resources] ?? 0, state.hasResources, state.session.offers(.resources))
+        }
+        guard isOffered else { return false }
+        if let known, known.changes == changes { return known.is }
+        var answer = false
+        do {
+            answer = try await !resources(within: limit).isEmpty
+        } catch is ChappieMCPError {}
+        state.withLock { [answer] in $0.hasResources = (changes, answer) }
+        return answer
     }
 
     /// Calls a tool once. If the caller is cancelled, the server gets a notification.
@@ -88,6 +132,16 @@ final class MCPConnection: Sendable {
     /// - Throws: ``ChappieMCPError``; `CancellationError`.
     func call(_ tool: String, _ arguments: ChappieJSON) async throws -> ChappieJSON {
         try await request(tool, within: nil) { $0.call(tool, arguments) }
+    }
+
+    /// Asks for one thing.
+    ///
+    /// - Parameter what: the thing in words, for a message.
+    /// - Throws: as ``call(_:_:)``.
+    func ask(
+        _ method: String, _ parameters: ChappieJSONObject, for what: String, within limit: Duration
+    ) async throws -> ChappieJSON {
+        try await request(what, within: limit) { $0.ask(method, parameters) }
     }
 
     /// Ends the program: its input ends, then it gets SIGTERM, then SIGKILL.
@@ -107,7 +161,7 @@ final class MCPConnection: Sendable {
         let answer = Promise<ChappieJSON>()
         let id = perform { state in
             let (id, actions) = begin(&state.session)
-            state.answers[id] = answer
+            state.answers[id] = (answer, .now)
             return (actions, id)
         }
         let timer = limit.map { limit in
@@ -144,6 +198,7 @@ final class MCPConnection: Sendable {
         switch event {
         case .output(let bytes): perform { ($0.session.receivedBytes(bytes), ()) }
         case .errors(let bytes):
+            log?.errors(bytes)
             state.withLock { $0.words = Array(($0.words + bytes).suffix(Self.wordsLimit)) }
         case .outputEnded:
             state.withLock { $0.outputHasEnded = true }
@@ -151,6 +206,8 @@ final class MCPConnection: Sendable {
             link.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace)
         case .ended(let code):
             let cause = code > 128 ? "by the signal \(code - 128)" : "with the exit code \(code)"
+            log?.errorsEnded()
+            log?.note("it has ended, \(cause)")
             perform { ($0.session.end(because: error(.ended, "it has ended, \(cause)")), ()) }
             link.withLock { $0 = nil }
             hasEnded.fulfil(.success(()))
@@ -163,6 +220,7 @@ final class MCPConnection: Sendable {
         case .lost(let id, let code, let reason):
             perform { ($0.session.lose(id, because: error(code, reason)), ()) }
         case .ended(let reason):
+            log?.note(reason)
             perform { ($0.session.end(because: error(.ended, reason)), ()) }
             link.withLock { $0 = nil }
             hasEnded.fulfil(.success(()))
@@ -172,7 +230,10 @@ final class MCPConnection: Sendable {
     /// Changes the state, and carries out the actions of the session.
     @discardableResult
     private func perform<Value>(_ change: (inout State) -> ([MCPSession.Action], Value)) -> Value {
-        typealias Finished = (answer: Promise<ChappieJSON>, result: Result<ChappieJSON, any Error>)
+        typealias Finished = (
+            id: Int, answer: Promise<ChappieJSON>, since: ContinuousClock.Instant,
+            result: Result<ChappieJSON, ChappieMCPError>
+        )
         let (finished, isOver, value) = state.withLock { state -> ([Finished], Bool, Value) in
             var finished: [Finished] = []
             var isOver = false
@@ -181,6 +242,7 @@ final class MCPConnection: Sendable {
             while next < actions.count {
                 switch actions[next] {
                 case .send(let message):
+                    log?.sent(message)
                     // The lock is held, so that messages keep their order. Sending does not wait.
                     if link.withLock(\.self)?.send(message) == false {
                         let reason = "it does not read what is sent to it"
@@ -188,15 +250,18 @@ final class MCPConnection: Sendable {
                     }
                 case .finish(let id, let result):
                     let words = Self.lastWords(state.words)
-                    guard let answer = state.answers.removeValue(forKey: id) else { break }
-                    finished.append((answer, result.mapError { $0.adding(lastWords: words) }))
+                    guard let (answer, since) = state.answers.removeValue(forKey: id) else { break }
+                    finished.append((id, answer, since, result.mapError { $0.adding(lastWords: words) }))
                 case .abandon: isOver = true
                 }
                 next += 1
             }
             return (finished, isOver, value)
         }
-        for (answer, result) in finished { answer.fulfil(result) }
+        for (id, answer, since, result) in finished {
+            log?.finished(id, result, after: .now - since)
+            answer.fulfil(result.mapError { $0 as any Error })
+        }
         if isOver { link.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace) }
         return value
     }

@@ -1,5 +1,6 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
+import FoundationEssentials
 import HTTPTypes
 import Synchronization
 
@@ -103,8 +104,10 @@ final class MCPHTTPLink: MCPLink {
 
     /// - Parameter id: of a request, which is to be answered.
     private func exchange(_ message: ChappieJSON, _ id: Int?) async {
+        var hasBegun = false
         do {
             let response = try await endpoint.transport.send(request(message))
+            hasBegun = true
             defer { response.body.cancel() }
             let isAnswered = try await read(response, id, isHandshake: message["method"]?.string == "initialize")
             if let id, !isAnswered { receive(.lost(id, .ended, "its answer broke off")) }
@@ -115,7 +118,8 @@ final class MCPHTTPLink: MCPLink {
             return
         } catch {
             let reason = (error as? ChappieTransportError)?.reason ?? "the connection failed"
-            if let id { receive(.lost(id, .ended, "it can't be reached: \(reason)")) }
+            let words = hasBegun ? "its answer broke off" : "it can't be reached"
+            if let id { receive(.lost(id, .ended, "\(words): \(reason)")) }
         }
     }
 
@@ -153,7 +157,8 @@ final class MCPHTTPLink: MCPLink {
         fields[.mcpVersion] = stated ?? version
         if stated != nil {
             fields[.mcpMethod] = message?["method"]?.string
-            fields[.mcpName] = message?["params"]?["name"]?.string
+            let parameters = message?["params"]
+            fields[.mcpName] = (parameters?["name"] ?? parameters?["uri"])?.string.map(MCPHeader.value)
         }
         return HTTPExchangeRequest(
             method: .post, url: endpoint.url, headerFields: fields,
@@ -239,4 +244,14 @@ extension HTTPField.Name {
     fileprivate static let mcpVersion = Self("MCP-Protocol-Version")!
     fileprivate static let mcpMethod = Self("Mcp-Method")!
     fileprivate static let mcpName = Self("Mcp-Name")!
+}
+
+/// The header fields that repeat parts of a message (revision 2026-07-28, "Streamable HTTP").
+enum MCPHeader {
+    /// `text` as a field's value. What a field can't carry as it is, travels as Base64 between two marks.
+    static func value(_ text: String) -> String {
+        let isPlain = text.utf8.allSatisfy { (0x20...0x7E).contains($0) } && text.first != " " && text.last != " "
+        guard !isPlain || (text.hasPrefix("=?base64?") && text.hasSuffix("?=")) else { return text }
+        return "=?base64?\(Data(Array(text.utf8)).base64EncodedString())?="
+    }
 }

@@ -12,7 +12,7 @@ struct MCPSession {
     enum Action: Sendable, Hashable {
         /// Write this as one line.
         case send(ChappieJSON)
-        /// The request with this number has ended. The value of a list request is all of the tools.
+        /// The request with this number has ended. The value of a list request is all of its entries.
         case finish(Int, Result<ChappieJSON, ChappieMCPError>)
         /// The server can't be used any more. Every request has ended before; this is the last action.
         case abandon(ChappieMCPError)
@@ -28,8 +28,8 @@ struct MCPSession {
         var unasked = 64 << 20
         /// Pages of a list: a server whose cursor leads in a circle.
         var pages = 100
-        /// Tools: a server with more than a model can choose from.
-        var tools = 1000
+        /// Entries of a list: a server with more tools than a model can choose from.
+        var entries = 1000
         /// Bytes that the server has not read yet: a server that is called, or sends pings, and never reads.
         var unread = 32 << 20
     }
@@ -39,16 +39,16 @@ struct MCPSession {
         /// Asks a server without a handshake for its versions, in the place of the request `first`.
         case discover(first: Int)
         /// A page of the list that began with the request `first`.
-        case list(first: Int, tools: [ChappieJSON], pages: Int)
-        /// An attempt at the call that began with the request `first`.
-        case call(first: Int, parameters: ChappieJSONObject, attempts: Int)
-        /// Stays open for news about the list.
+        case list(MCPList, first: Int, entries: [ChappieJSON], pages: Int)
+        /// An attempt at the request for one thing that began with the request `first`.
+        case ask(String, first: Int, parameters: ChappieJSONObject, attempts: Int)
+        /// Stays open for news about the lists.
         case listen
 
         /// The number by which the caller knows it.
         func number(_ own: Int) -> Int {
             switch self {
-            case .discover(let first), .list(let first, _, _), .call(let first, _, _): first
+            case .discover(let first), .list(_, let first, _, _), .ask(_, let first, _, _): first
             case .initialize, .listen: own
             }
         }
@@ -58,7 +58,7 @@ struct MCPSession {
         /// The handshake is under way. `.open` or `.over` follows.
         case opening
         /// `.over` may follow.
-        case open(hasTools: Bool)
+        case open(offers: Set<MCPOffer>)
         case over(ChappieMCPError)
     }
 
@@ -71,8 +71,8 @@ struct MCPSession {
     /// How often a server may ask for a call again.
     private static let attemptLimit = 10
 
-    /// Whether the list has changed since the client last asked for it.
-    private(set) var listHasChanged = false
+    /// How often the server has said that its lists have changed.
+    private(set) var changes: [MCPOffer: Int] = [:]
     private let server: String
     private let limits: Limits
     private var phase = Phase.opening
@@ -102,23 +102,31 @@ struct MCPSession {
         return (lastID, [.send(message)])
     }
 
-    /// Asks for all tools, page by page.
-    mutating func list() -> (id: Int, actions: [Action]) {
-        listHasChanged = false
-        guard case .open(let hasTools) = phase else { return refuse() }
-        guard hasTools else {
+    /// Whether the server, which is open, has this kind of thing.
+    func offers(_ offer: MCPOffer) -> Bool {
+        if case .open(let offers) = phase { offers.contains(offer) } else { false }
+    }
+
+    /// Asks for all entries of a list, page by page; a server that does not offer it is not asked.
+    mutating func list(_ list: MCPList) -> (id: Int, actions: [Action]) {
+        guard case .open(let offers) = phase else { return refuse() }
+        guard offers.contains(list.offer) else {
             lastID += 1
             return (lastID, [.finish(lastID, .success([]))])
         }
-        let page = request("tools/list", nil, .list(first: lastID + 1, tools: [], pages: 1))
+        let page = request(list.method, nil, .list(list, first: lastID + 1, entries: [], pages: 1))
         return (lastID, [.send(page)])
     }
 
     mutating func call(_ tool: String, _ arguments: ChappieJSON) -> (id: Int, actions: [Action]) {
+        ask("tools/call", ["name": .string(tool), "arguments": arguments])
+    }
+
+    /// Asks for one thing: the result of a call, a resource's contents, a prompt.
+    mutating func ask(_ method: String, _ parameters: ChappieJSONObject) -> (id: Int, actions: [Action]) {
         guard case .open = phase else { return refuse() }
-        let parameters: ChappieJSONObject = ["name": .string(tool), "arguments": arguments]
-        let call = Request.call(first: lastID + 1, parameters: parameters, attempts: 1)
-        let message = request("tools/call", .object(parameters), call)
+        let ask = Request.ask(method, first: lastID + 1, parameters: parameters, attempts: 1)
+        let message = request(method, .object(parameters), ask)
         return (lastID, [.send(message)])
     }
 
@@ -131,7 +139,7 @@ struct MCPSession {
         // The specification does not allow a client to cancel the handshake.
         switch request {
         case .initialize, .discover: return [finish]
-        case .list, .call, .listen: break
+        case .list, .ask, .listen: break
         }
         let parameters: ChappieJSON = ["requestId": .integer(current), "reason": .string(error.reason)]
         return [.send(Self.notification("notifications/cancelled", parameters)), finish]
@@ -143,7 +151,7 @@ struct MCPSession {
         let finish = Action.finish(request.number(id), .failure(error))
         switch request {
         case .initialize, .discover: return [finish] + end(because: error)
-        case .list, .call, .listen: return [finish]
+        case .list, .ask, .listen: return [finish]
         }
     }
 
@@ -249,7 +257,7 @@ struct MCPSession {
     private mutating func received(_ message: ChappieJSON) -> [Action] {
         guard let method = message["method"]?.string else { return receivedAnswer(message) }
         guard let id = message["id"] else {
-            if method == "notifications/tools/list_changed" { listHasChanged = true }
+            if let offer = MCPOffer(changedBy: method) { changes[offer, default: 0] += 1 }
             return []
         }
         if method == "ping" { return [.send(["jsonrpc": "2.0", "id": id, "result": [:]])] }
@@ -272,8 +280,8 @@ struct MCPSession {
             result = .failure(error(.protocolViolation, "its answer has neither a result nor an error"))
         }
         switch request {
-        case .call(let first, let parameters, let attempts):
-            return receivedResult(result, first, parameters, attempts)
+        case .ask(let method, let first, let parameters, let attempts):
+            return receivedResult(result, method, first, parameters, attempts)
         case .initialize:
             if let code = message["error"]?["code"]?.int, Self.refusesHandshake.contains(code) {
                 isStateless = true
@@ -282,10 +290,10 @@ struct MCPSession {
             return receivedHandshake(id, result)
         case .discover(let first): return receivedDiscovery(first, result)
         case .listen: return []
-        case .list(let first, let tools, let pages):
+        case .list(let list, let first, let entries, let pages):
             switch result {
             case .failure: return [.finish(first, result)]
-            case .success(let page): return receivedPage(page, first, tools, pages)
+            case .success(let page): return receivedPage(page, of: list, first, entries, pages)
             }
         }
     }
@@ -301,7 +309,7 @@ struct MCPSession {
                 let reason = "it speaks version \(name) of the protocol, which is not supported"
                 return fail(id, error(.handshakeFailed, reason))
             }
-            phase = .open(hasTools: answer["capabilities"]?["tools"]?.object != nil)
+            phase = .open(offers: Self.offers(answer))
             return [.send(Self.notification("notifications/initialized")), .finish(id, .success(answer))]
         }
     }
@@ -320,18 +328,26 @@ struct MCPSession {
                 let reason = "it speaks version \(name) of the protocol, which is not supported"
                 return fail(id, error(.handshakeFailed, reason))
             }
-            let tools = answer["capabilities"]?["tools"]
-            phase = .open(hasTools: tools?.object != nil)
+            phase = .open(offers: Self.offers(answer))
             let finish = Action.finish(id, .success(answer))
-            guard tools?["listChanged"]?.bool == true else { return [finish] }
-            let wanted: ChappieJSON = ["notifications": ["toolsListChanged": true]]
-            return [.send(request("subscriptions/listen", wanted, .listen)), finish]
+            var wanted = ChappieJSONObject()
+            for offer in MCPOffer.allCases where answer["capabilities"]?[offer.rawValue]?["listChanged"]?.bool == true {
+                wanted[offer.subscription] = true
+            }
+            guard !wanted.isEmpty else { return [finish] }
+            let listen = request("subscriptions/listen", ["notifications": .object(wanted)], .listen)
+            return [.send(listen), finish]
         }
     }
 
-    /// Without a handshake a result may say that the call is to be made again, with what the server has noted of it.
+    private static func offers(_ answer: ChappieJSON) -> Set<MCPOffer> {
+        Set(MCPOffer.allCases.filter { answer["capabilities"]?[$0.rawValue]?.object != nil })
+    }
+
+    /// Without a handshake a result may say that the request is to be made again, with what the server has noted of it.
     private mutating func receivedResult(
-        _ result: Result<ChappieJSON, ChappieMCPError>, _ first: Int, _ parameters: ChappieJSONObject, _ attempts: Int
+        _ result: Result<ChappieJSON, ChappieMCPError>, _ method: String, _ first: Int, _ parameters: ChappieJSONObject,
+        _ attempts: Int
     ) -> [Action] {
         guard isStateless, case .success(let value) = result, value["resultType"]?.string == "input_required" else {
             return [.finish(first, result)]
@@ -342,30 +358,33 @@ struct MCPSession {
             return [.finish(first, .failure(refusal))]
         }
         guard attempts < Self.attemptLimit else {
-            let failure = error(.protocolViolation, "it asked for one call more than \(Self.attemptLimit) times")
+            let failure = error(.protocolViolation, "it asked for one request more than \(Self.attemptLimit) times")
             return [.finish(first, .failure(failure))]
         }
         var next = parameters
         next["requestState"] = .string(state)
-        let again = Request.call(first: first, parameters: parameters, attempts: attempts + 1)
-        return [.send(request("tools/call", .object(next), again))]
+        let again = Request.ask(method, first: first, parameters: parameters, attempts: attempts + 1)
+        return [.send(request(method, .object(next), again))]
     }
 
     private mutating func receivedPage(
-        _ page: ChappieJSON, _ first: Int, _ earlier: [ChappieJSON], _ pages: Int
+        _ page: ChappieJSON, of list: MCPList, _ first: Int, _ earlier: [ChappieJSON], _ pages: Int
     ) -> [Action] {
-        let tools = earlier + (page["tools"]?.array ?? [])
-        guard tools.count <= limits.tools else {
-            let failure = error(.protocolViolation, "it lists more than \(limits.tools) tools")
+        let entries = earlier + (page[list.member]?.array ?? [])
+        guard entries.count <= limits.entries else {
+            let failure = error(.protocolViolation, "it lists more than \(limits.entries) \(list.words)")
             return [.finish(first, .failure(failure))]
         }
-        guard let cursor = page["nextCursor"], !cursor.isNull else { return [.finish(first, .success(.array(tools)))] }
+        guard let cursor = page["nextCursor"], !cursor.isNull else {
+            return [.finish(first, .success(.array(entries)))]
+        }
         guard pages < limits.pages else {
-            let failure = error(.protocolViolation, "its list of tools has more than \(limits.pages) pages")
+            let failure = error(
+                .protocolViolation, "its list of \(list.words) has more than \(limits.pages) pages")
             return [.finish(first, .failure(failure))]
         }
-        let next = Request.list(first: first, tools: tools, pages: pages + 1)
-        return [.send(request("tools/list", ["cursor": cursor], next))]
+        let next = Request.list(list, first: first, entries: entries, pages: pages + 1)
+        return [.send(request(list.method, ["cursor": cursor], next))]
     }
 
     private mutating func fail(_ id: Int, _ error: ChappieMCPError) -> [Action] {

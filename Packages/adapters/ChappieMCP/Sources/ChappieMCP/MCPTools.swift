@@ -46,15 +46,18 @@ struct MCPTool: Sendable, Hashable {
             if let reason {
                 skipped.append(ChappieMCPSkippedTool(name: String(name.prefix(200)), reason: reason))
             } else {
-                var description = entry["description"]?.string ?? entry["title"]?.string ?? ""
-                if description.utf8.count > limits.description {
-                    description = String(decoding: description.utf8.prefix(limits.description), as: UTF8.self) + "…"
-                }
+                let description = bounded(entry["description"]?.string ?? entry["title"]?.string ?? "")
                 names.insert(name)
                 tools.append(MCPTool(name: name, description: description, inputSchema: schema))
             }
         }
         return (tools, skipped)
+    }
+
+    /// A server's text about one of its things, cut to 8 KiB.
+    static func bounded(_ text: String) -> String {
+        guard text.utf8.count > limits.description else { return text }
+        return String(decoding: text.utf8.prefix(limits.description), as: UTF8.self) + "…"
     }
 
     private static func fault(of schema: ChappieJSON) -> String? {
@@ -66,6 +69,30 @@ struct MCPTool: Sendable, Hashable {
             return nil
         } catch {
             return "Its inputSchema can't be used, at \"\(error.path)\": \(error.reason)"
+        }
+    }
+}
+
+/// The tools with which a model reads a server's resources.
+enum MCPReader: String, Sendable, CaseIterable {
+    case list = "list_resources"
+    case read = "read_resource"
+
+    var description: String {
+        switch self {
+        case .list: "Lists what this server gives to be read: addresses, and templates of addresses (RFC 6570)."
+        case .read: "Reads one of this server's resources."
+        }
+    }
+
+    var inputSchema: ChappieJSON {
+        switch self {
+        case .list: ["type": "object", "properties": [:], "additionalProperties": false]
+        case .read:
+            [
+                "type": "object", "properties": ["uri": ["type": "string", "description": "The resource's address."]],
+                "required": ["uri"], "additionalProperties": false,
+            ]
         }
     }
 }

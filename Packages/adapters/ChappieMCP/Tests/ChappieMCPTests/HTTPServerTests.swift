@@ -31,30 +31,25 @@ struct PythonHTTPServerTests {
 
     init() throws { folder = try TemporaryDirectory() }
 
-    /// A server that is started, and ends with the process that this gives.
-    private func started() async throws -> (process: RunningProgram, url: URL) {
-        let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .appendingPathComponent("Fakes/server.py").path
-        let process = try SystemProgram.pythonWithMCP.start(
-            [script, folder.path, "http"], output: .file("/dev/null"), errors: .file(folder.path("log")))
-        let isListening = try await eventually { FileManager.default.fileExists(atPath: folder.path("port")) }
-        try #require(isListening)
-        return (process, try #require(URL(string: "http://127.0.0.1:\(try folder.read("port"))/mcp")))
-    }
-
-    private func server(_ url: URL, _ era: PythonServerTests.Era) -> ChappieMCPServer {
+    private func server(
+        _ url: URL, _ counterpart: PackagedServer, _ fields: HTTPFields = [:], within limit: Duration = Patience.limit
+    ) -> ChappieMCPServer {
         let curl = CurlHTTPTransport(network: CurlNetwork(policy: .default))
+        var limits = MCPSession.Limits()
+        limits.unasked = 4 << 20
         return ChappieMCPServer(
-            url: url, transport: era == .stateless ? Stateless(transport: curl) : curl, name: "fixture",
-            startTimeout: Patience.limit)
+            endpoint: MCPEndpoint(
+                url: url, headerFields: fields,
+                transport: counterpart == .stateless ? Stateless(transport: curl) : curl, callTimeout: .seconds(300)),
+            command: [], name: "fixture", startTimeout: limit, limits: limits)
     }
 
-    @Test(arguments: PythonServerTests.Era.allCases)
-    func toolsAreListedCalledChangedAndCancelled(era: PythonServerTests.Era) async throws {
-        let (process, url) = try await started()
-        let server = server(url, era)
+    @Test(arguments: PackagedServer.allCases)
+    func toolsAreListedCalledChangedAndCancelled(of counterpart: PackagedServer) async throws {
+        let (process, url) = try await counterpart.start(folder)
+        let server = server(url, counterpart)
         let before = try await server.tools().map(\.name)
-        #expect(before == ["add", "fail", "picture", "wait", "grow", "question", "die", "flood"])
+        #expect(before == PackagedServer.tools + ["list_resources", "read_resource"])
         #expect(try await server.call("add", ["first": 2, "second": 40]) == "42")
         let failed = try await server.call("fail", ["words": "no luck"])
         #expect(failed.isError && failed.output.contains("no luck"), "\(failed)")
@@ -62,7 +57,7 @@ struct PythonHTTPServerTests {
         async let second = server.call("add", ["first": 2, "second": 2])
         #expect(try await [first.output, second.output] == ["2", "4"])
         #expect(try await server.call("grow", ["name": "sprout"]) == "done")
-        #expect(try await server.tools().map(\.name) == before + ["sprout"])
+        #expect(Set(try await server.tools().map(\.name)) == Set(before + ["sprout"]))
 
         let task = Task { try await server.call("wait", ["name": "w"]) }
         #expect(try await eventually { FileManager.default.fileExists(atPath: folder.path("w.began")) })
@@ -74,14 +69,88 @@ struct PythonHTTPServerTests {
         withExtendedLifetime(process) {}
     }
 
-    @Test(arguments: PythonServerTests.Era.allCases)
-    func aServerThatDiesInACallIsASentence(era: PythonServerTests.Era) async throws {
-        let (process, url) = try await started()
-        let server = server(url, era)
+    @Test(arguments: PackagedServer.allCases)
+    func aServerThatDiesInACallIsASentence(of counterpart: PackagedServer) async throws {
+        let (process, url) = try await counterpart.start(folder)
+        let server = server(url, counterpart)
         let error = await #expect(throws: ChappieMCPError.self) { try await server.call("die") }
         #expect(error?.code == .ended, "\(error.debugDescription)")
         let gone = await #expect(throws: ChappieMCPError.self) { try await server.tools() }
         #expect(gone?.reason.hasPrefix("it can't be reached") == true, "\(gone.debugDescription)")
+        await server.closed()
+        withExtendedLifetime(process) {}
+    }
+}
+
+/// The package behind a proxy that spoils some of its answers, and the package that asks for a token.
+extension PythonHTTPServerTests {
+    @Test(arguments: PackagedServer.allCases)
+    func resourcesAndPromptsAreListedAndRead(of counterpart: PackagedServer) async throws {
+        let (process, url) = try await counterpart.start(folder)
+        let server = server(url, counterpart)
+        try await expectResourcesAndPrompts(of: server)
+        await server.closed()
+        withExtendedLifetime(process) {}
+    }
+
+    @Test(arguments: PackagedServer.allCases)
+    func aTokenThatTheServerWantsIsSaidAndTaken(of counterpart: PackagedServer) async throws {
+        let (process, url) = try await counterpart.start(folder, fault: "401")
+        let refused = server(url, counterpart)
+        let error = await #expect(throws: ChappieMCPError.self) { try await refused.tools() }
+        #expect(error?.reason == "it wants a sign-in (status 401)", "\(error.debugDescription)")
+        await refused.closed()
+        let server = server(url, counterpart, [.authorization: "Bearer good"])
+        #expect(try await server.call("add", ["first": 2, "second": 40]) == "42")
+        await server.closed()
+        withExtendedLifetime(process) {}
+    }
+
+    @Test(
+        arguments: PackagedServer.allCases,
+        [
+            ("mistyped", ChappieMCPError.Code.protocolViolation, "its answer is not the protocol, but text/html"),
+            ("cut", .ended, "its answer broke off"),
+        ])
+    func anAnswerThatIsSpoiledIsASentence(
+        of counterpart: PackagedServer, fault: (name: String, code: ChappieMCPError.Code, words: String)
+    ) async throws {
+        let (process, url) = try await counterpart.start(folder, fault: fault.name)
+        let server = server(url, counterpart)
+        let error = await #expect(throws: ChappieMCPError.self) { try await server.tools() }
+        #expect(error?.code == fault.code && error?.reason.hasPrefix(fault.words) == true, "\(error.debugDescription)")
+        await server.closed()
+        withExtendedLifetime(process) {}
+    }
+
+    @Test(arguments: PackagedServer.allCases)
+    func aSlowStartOutlivesATurnThatIsCancelled(of counterpart: PackagedServer) async throws {
+        let (process, url) = try await counterpart.start(folder, fault: "slow")
+        let late = server(url, counterpart, within: .milliseconds(200))
+        let error = await #expect(throws: ChappieMCPError.self) { try await late.tools() }
+        #expect(error?.code == .timedOut, "\(error.debugDescription)")
+        await late.closed()
+        let slow = server(url, counterpart)
+        let first = Task { try await slow.tools() }
+        #expect(try await eventually { FileManager.default.fileExists(atPath: folder.path("asked")) })
+        first.cancel()
+        await #expect(throws: CancellationError.self) { try await first.value }
+        async let second = slow.tools()
+        try folder.write("", to: "gate")
+        #expect(try await second.isEmpty == false)
+        await slow.closed()
+        withExtendedLifetime(process) {}
+    }
+
+    // Without a handshake the package sends nothing that was not asked for; BadHTTPServerTests has a script that does.
+    @Test(arguments: PackagedServer.withHandshake)
+    func aFloodEndsTheServer(of counterpart: PackagedServer) async throws {
+        let (process, url) = try await counterpart.start(folder)
+        let server = server(url, counterpart)
+        let error = await #expect(throws: ChappieMCPError.self) { try await server.call("flood") }
+        #expect(
+            error?.code == .protocolViolation && error?.reason.contains("4 MiB without a request") == true,
+            "\(error.debugDescription)")
         await server.closed()
         withExtendedLifetime(process) {}
     }
@@ -118,12 +187,20 @@ struct BadHTTPServerTests {
 
     private static let welcome =
         #"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}"#
+    private static let refusal = #"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no"}}"#
+    private static let found =
+        #"{"jsonrpc":"2.0","id":2,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}"#
+    private static let flood = String(
+        repeating: #"data: {"jsonrpc":"2.0","method":"x","params":"\#(String(repeating: "x", count: 50_000))"}"#
+            + "\n\n",
+        count: 30)
     private static let accepted = HTTPExchangeResponse(status: .accepted)
     private static let session = HTTPField.Name("Mcp-Session-Id").map { [$0: "s-1"] as HTTPFields } ?? [:]
 
     private func server(_ script: ScriptedServer) throws -> ChappieMCPServer {
         var limits = MCPSession.Limits()
         limits.line = 100_000
+        limits.unasked = 1 << 20
         let url = try #require(URL(string: "https://tools.example/mcp"))
         return ChappieMCPServer(
             endpoint: MCPEndpoint(
@@ -157,6 +234,19 @@ struct BadHTTPServerTests {
                 "its session has ended"
             ),
             ([json(welcome), accepted, stream(": nothing\n\n")], .ended, "its answer broke off"),
+            (
+                [json(refusal, .badRequest), json(found), stream(flood)], .protocolViolation,
+                "it sent 1 MiB without a request"
+            ),
+            (
+                [json(refusal, .badRequest), json(found), json(String(repeating: " ", count: 100_001))],
+                .protocolViolation,
+                "of more than 100000 bytes"
+            ),
+            (
+                [json(refusal, .badRequest), HTTPExchangeResponse(status: .unauthorized)], .refused,
+                "it wants a sign-in (status 401)"
+            ),
         ] as [([HTTPExchangeResponse], ChappieMCPError.Code, String)])
     func saysWhyItCantBeUsed(
         answers: [HTTPExchangeResponse], code: ChappieMCPError.Code, words: String
@@ -185,11 +275,8 @@ struct BadHTTPServerTests {
     }
 
     @Test func withoutAHandshakeEachRequestNamesItsMethod() async throws {
-        let found =
-            #"{"jsonrpc":"2.0","id":2,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}"#
         let script = ScriptedServer([
-            Self.json(#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no"}}"#, .badRequest),
-            Self.json(found),
+            Self.json(Self.refusal, .badRequest), Self.json(Self.found),
             Self.json(#"{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}}"#),
             Self.json(#"{"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"x"}]}}"#),
         ])

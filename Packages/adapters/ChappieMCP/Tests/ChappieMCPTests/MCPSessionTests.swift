@@ -7,6 +7,8 @@ import Testing
 private enum Input {
     case start, list
     case call(String)
+    case lists(MCPList)
+    case reads(String)
     case giveUp(Int)
     /// Lines of the server.
     case says(String)
@@ -134,7 +136,40 @@ struct MCPSessionTests {
                 },
             stateless + [#"⇒ tools/call 3 {"name":"a","arguments":{"x":1}}"#]
                 + (4...12).map { #"⇒ tools/call \#($0) {"name":"a","arguments":{"x":1},"requestState":"s"}"# }
-                + ["3 ✗ protocolViolation it asked for one call more than 10 times"]),
+                + ["3 ✗ protocolViolation it asked for one request more than 10 times"]),
+        Case(
+            "a resource whose reading is to be tried again",
+            [
+                .start, .says(refusal),
+                .says(
+                    #"{"jsonrpc":"2.0","id":2,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"resources":{"listChanged":true},"prompts":{"listChanged":true}}}}"#
+                ),
+                .reads("a:b"),
+                .says(#"{"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","requestState":"s"}}"#),
+                .says(#"{"jsonrpc":"2.0","id":5,"result":{"contents":[]}}"#),
+            ],
+            discovering + [
+                #"⇒ subscriptions/listen 3 {"notifications":{"resourcesListChanged":true,"promptsListChanged":true}}"#,
+                #"1 ✓ {"supportedVersions":["2026-07-28"],"capabilities":{"resources":{"listChanged":true},"prompts":{"listChanged":true}}}"#,
+                #"⇒ resources/read 4 {"uri":"a:b"}"#, #"⇒ resources/read 5 {"uri":"a:b","requestState":"s"}"#,
+                #"4 ✓ {"contents":[]}"#,
+            ]),
+        Case(
+            "lists of other things than tools",
+            [
+                .start,
+                .says(
+                    #"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"resources":{}}}}"#
+                ),
+                .lists(.resources), .says(#"{"jsonrpc":"2.0","id":2,"result":{"resources":[1],"nextCursor":"x"}}"#),
+                .says(#"{"jsonrpc":"2.0","id":3,"result":{"resources":[2]}}"#), .lists(.resourceTemplates),
+                .says(#"{"jsonrpc":"2.0","id":4,"result":{"resourceTemplates":[3,4,5,6,7]}}"#), .lists(.prompts), .list,
+            ],
+            opened + [
+                "→ resources/list 2", #"→ resources/list 3 {"cursor":"x"}"#, "2 ✓ [1,2]",
+                "→ resources/templates/list 4",
+                "4 ✗ protocolViolation it lists more than 4 templates of resources", "5 ✓ []", "6 ✓ []",
+            ]),
         Case("a handshake", [.start, .says(welcome)], opened),
         Case(
             "an older version is as good",
@@ -303,21 +338,19 @@ struct MCPSessionTests {
         }
     }
 
-    @Test func aChangedListIsKnownUntilItIsAskedForAgain() {
+    @Test func eachChangeOfAListCounts() {
         var session = MCPSession(server: "s", limits: MCPSession.Limits())
         _ = session.start()
         _ = session.receivedBytes(Array((Self.welcome + "\n").utf8))
-        #expect(!session.listHasChanged)
-        let change = Array(#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.utf8) + [0x0A]
-        _ = session.receivedBytes(change)
-        #expect(session.listHasChanged)
-        let (id, _) = session.list()
-        #expect(!session.listHasChanged)
-        // It changes while it is being read.
-        _ = session.receivedBytes(change)
-        let page = Array(#"{"jsonrpc":"2.0","id":\#(id),"result":{"tools":[]}}"#.utf8) + [0x0A]
-        #expect(session.receivedBytes(page) == [.finish(id, .success([]))])
-        #expect(session.listHasChanged)
+        #expect(session.changes.isEmpty && session.offers(.tools) && !session.offers(.prompts))
+        for method in [
+            "notifications/tools/list_changed", "notifications/prompts/list_changed",
+            "notifications/tools/list_changed",
+            "notifications/roots/list_changed", "notifications/tools/list_changed/", "tools/list_changed",
+        ] {
+            _ = session.receivedBytes(Array(#"{"jsonrpc":"2.0","method":"\#(method)"}"#.utf8) + [0x0A])
+        }
+        #expect(session.changes == [.tools: 2, .prompts: 1])
     }
 
     @Test func callsBeforeTheHandshakeAndAfterTheEndAreRefused() {
@@ -329,7 +362,7 @@ struct MCPSessionTests {
             session.end(because: cause).map(Self.describe) == ["2 ✗ ended it has ended", "over: ended it has ended"])
         #expect(session.end(because: cause).isEmpty)
         #expect(session.start().actions.map(Self.describe) == ["3 ✗ ended it has ended"])
-        #expect(session.list().actions.map(Self.describe) == ["4 ✗ ended it has ended"])
+        #expect(session.list(.tools).actions.map(Self.describe) == ["4 ✗ ended it has ended"])
         #expect(session.call("a", [:]).actions.map(Self.describe) == ["5 ✗ ended it has ended"])
     }
 
@@ -340,13 +373,15 @@ struct MCPSessionTests {
         limits.garbage = 3
         limits.unasked = 1400
         limits.pages = 3
-        limits.tools = 4
+        limits.entries = 4
         var session = MCPSession(server: "s", limits: limits)
         var actions: [MCPSession.Action] = []
         for input in inputs {
             switch input {
             case .start: actions += session.start().actions
-            case .list: actions += session.list().actions
+            case .list: actions += session.list(.tools).actions
+            case .lists(let list): actions += session.list(list).actions
+            case .reads(let uri): actions += session.ask("resources/read", ["uri": .string(uri)]).actions
             case .call(let tool): actions += session.call(tool, ["x": 1]).actions
             case .giveUp(let id):
                 actions += session.giveUp(id, because: ChappieMCPError(.timedOut, server: "s", reason: "enough"))

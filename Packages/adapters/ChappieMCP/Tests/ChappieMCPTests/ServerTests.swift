@@ -1,23 +1,12 @@
 import ChappieCore
 import FoundationEssentials
 import Glibc
+import Synchronization
 import TestFixtures
 import Testing
 
 @testable import ChappieClient
 @testable import ChappieMCP
-
-extension SystemProgram {
-    /// Of the environment that Scripts/test makes from Tests/Acceptance/requirements.txt.
-    static let pythonWithMCP: SystemProgram = {
-        let variables = ProcessInfo.processInfo.environment
-        let python =
-            variables["CHAPPIE_TEST_PYTHON"] ?? (variables["HOME"] ?? "") + "/.cache/chappie-tests/python/bin/python"
-        return SystemProgram(
-            python, packages: "python3-venv (Scripts/test installs the rest)",
-            companion: python.replacing("/bin/python", with: "/bin/mcp"))
-    }()
-}
 
 extension ChappieMCPServer {
     func tool(_ name: String) async throws -> ChappieHostTool {
@@ -50,28 +39,25 @@ struct PythonServerTests {
         limits.unasked = 4 << 20
         return limits
     }()
-    /// The package serves both eras of the protocol, the one that a client begins with.
-    enum Era: CaseIterable, Sendable { case handshake, stateless }
-
     private let folder: TemporaryDirectory
 
     init() throws { folder = try TemporaryDirectory() }
 
-    private func server(_ era: Era = .handshake) throws -> ChappieMCPServer {
-        let fakes = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .appendingPathComponent("Fakes").path
-        let python = try SystemProgram.pythonWithMCP.path()
-        // Before the stateless one stands a program that refuses the handshake.
-        let before = era == .stateless ? [python, fakes + "/stateless.py"] : []
-        return ChappieMCPServer(
-            command: before + [python, fakes + "/server.py", folder.path], name: "fixture",
-            startTimeout: Patience.limit, limits: Self.limits)
+    private func server(
+        _ counterpart: PackagedServer = .second, allowing allowed: Set<String>? = nil, denying denied: Set<String> = [],
+        log: (@Sendable (String) -> Void)? = nil
+    ) throws -> ChappieMCPServer {
+        ChappieMCPServer(
+            command: try counterpart.command(folder), environment: try counterpart.environment(), name: "fixture",
+            startTimeout: Patience.limit, allowedTools: allowed, deniedTools: denied, log: log, limits: Self.limits)
     }
 
-    @Test(arguments: Era.allCases) func toolsAreListedCalledAndTheirFailuresTold(era: Era) async throws {
-        let server = try server(era)
+    @Test(arguments: PackagedServer.allCases) func toolsAreListedCalledAndTheirFailuresTold(
+        of counterpart: PackagedServer
+    ) async throws {
+        let server = try server(counterpart)
         let tools = try await server.tools()
-        #expect(tools.map(\.name) == ["add", "fail", "picture", "wait", "grow", "question", "die", "flood"])
+        #expect(tools.map(\.name) == PackagedServer.tools + ["list_resources", "read_resource"])
         #expect(server.skippedTools.isEmpty)
         let add = try #require(tools.first)
         #expect(add.policy == .ask && add.namespace == "fixture" && add.description == "Adds two numbers.")
@@ -94,15 +80,19 @@ struct PythonServerTests {
         #expect(await failure { _ = try await server.tools() }.code == .closed)
     }
 
-    @Test func theServersOwnQuestionsAreAnswered() async throws {
-        let server = try server()
+    // The package asks nothing of a client that has not shaken hands.
+    @Test(arguments: PackagedServer.withHandshake)
+    func theServersOwnQuestionsAreAnswered(by counterpart: PackagedServer) async throws {
+        let server = try server(counterpart)
         let result = try await server.call("question")
         #expect(result.output.hasPrefix("pinged; ") && result.output != "pinged; answered", "\(result)")
         await server.closed()
     }
 
-    @Test(arguments: Era.allCases) func aCallThatIsCancelledEndsAtTheServerToo(era: Era) async throws {
-        let server = try server(era)
+    @Test(arguments: PackagedServer.allCases) func aCallThatIsCancelledEndsAtTheServerToo(
+        of counterpart: PackagedServer
+    ) async throws {
+        let server = try server(counterpart)
         let task = Task { try await server.call("wait", ["name": "w"]) }
         #expect(try await eventually { FileManager.default.fileExists(atPath: folder.path("w.began")) })
         task.cancel()
@@ -112,18 +102,22 @@ struct PythonServerTests {
         await server.closed()
     }
 
-    @Test(arguments: Era.allCases) func aListThatHasChangedIsReadAgain(era: Era) async throws {
-        let server = try server(era)
+    @Test(arguments: PackagedServer.allCases) func aListThatHasChangedIsReadAgain(of counterpart: PackagedServer)
+        async throws
+    {
+        let server = try server(counterpart)
         let before = try await server.tools().map(\.name)
         #expect(try await server.call("grow", ["name": "sprout"]) == "done")
         // The notification may come after the answer.
-        #expect(try await eventually { try await server.tools().map(\.name) == before + ["sprout"] })
+        #expect(try await eventually { Set(try await server.tools().map(\.name)) == Set(before + ["sprout"]) })
         #expect(try await server.call("sprout") == "grown")
         await server.closed()
     }
 
-    @Test(arguments: Era.allCases) func aServerThatDiesInACallIsStartedAgainAndTheCallIsNot(era: Era) async throws {
-        let server = try server(era)
+    @Test(arguments: PackagedServer.allCases) func aServerThatDiesInACallIsStartedAgainAndTheCallIsNot(
+        of counterpart: PackagedServer
+    ) async throws {
+        let server = try server(counterpart)
         let (code, words) = await failure { _ = try await server.call("die") }
         #expect(code == .ended)
         #expect(
@@ -134,15 +128,13 @@ struct PythonServerTests {
         await server.closed()
     }
 
-    @Test func aTurnThatIsCancelledDoesNotStartTheServerAnew() async throws {
-        let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .appendingPathComponent("Fakes/server.py").path
+    @Test(arguments: PackagedServer.allCases)
+    func aSlowStartOutlivesATurnThatIsCancelled(of counterpart: PackagedServer) async throws {
         try #require(mkfifo(folder.path("gate"), 0o600) == 0)
+        let waits = #"echo one >> "$0/starts"; read line < "$0/gate"; exec "$@""#
         let slow = ChappieMCPServer(
-            command: [
-                "/bin/sh", "-c", #"echo one >> "$0/starts"; read line < "$0/gate"; exec "$1" "$2" "$0""#, folder.path,
-                try SystemProgram.pythonWithMCP.path(), script,
-            ], name: "slow", startTimeout: Patience.limit)
+            command: ["/bin/sh", "-c", waits, folder.path] + (try counterpart.command(folder)),
+            environment: try counterpart.environment(), name: "slow", startTimeout: Patience.limit)
         let first = Task { try await slow.tools() }
         #expect(try await eventually { FileManager.default.fileExists(atPath: folder.path("starts")) })
         first.cancel()
@@ -154,9 +146,47 @@ struct PythonServerTests {
         await slow.closed()
     }
 
-    // Without a handshake the package sends nothing that was not asked for.
-    @Test func aFloodEndsTheServer() async throws {
-        let server = try server()
+    @Test(arguments: PackagedServer.allCases)
+    func resourcesAndPromptsAreListedAndRead(of counterpart: PackagedServer) async throws {
+        let server = try server(counterpart)
+        try await expectResourcesAndPrompts(of: server)
+        await server.closed()
+    }
+
+    @Test(arguments: PackagedServer.allCases)
+    func onlyToolsThatAreAllowedAndNotDeniedAreOffered(of counterpart: PackagedServer) async throws {
+        let server = try server(
+            counterpart, allowing: ["add", "wait", "read_resource", "nonsense"], denying: ["wait", "wiat"])
+        #expect(try await server.tools().map(\.name) == ["add", "read_resource"])
+        #expect(
+            server.skippedTools == [
+                ChappieMCPSkippedTool(
+                    name: "nonsense", reason: "The list of allowed tools names it, and the server has no such tool."),
+                ChappieMCPSkippedTool(
+                    name: "wiat", reason: "The list of denied tools names it, and the server has no such tool."),
+            ])
+        await server.closed()
+    }
+
+    @Test(arguments: PackagedServer.allCases)
+    func theLogHasMessagesInOutlineAndTheServersLastWords(of counterpart: PackagedServer) async throws {
+        let lines = Mutex<[String]>([])
+        let server = try server(counterpart) { line in lines.withLock { $0.append(line) } }
+        #expect(try await server.call("add", ["first": 271_828, "second": 1]) == "271829")
+        _ = await failure { _ = try await server.call("die") }
+        await server.closed()
+        let log = lines.withLock(\.self)
+        #expect(log.first == "its program starts" && log.contains("it has ended, with the exit code 3"), "\(log)")
+        #expect(log.contains { $0.hasPrefix("→ tools/call ") && $0.contains(" add, ") }, "\(log)")
+        #expect(log.contains { $0.hasPrefix("← ") && $0.hasSuffix(" ms") }, "\(log)")
+        #expect(log.contains("! the disk is on fire"), "\(log)")
+        #expect(!log.contains { $0.contains("271828") || $0.contains("271829") }, "\(log)")
+    }
+
+    // Without a handshake the package sends nothing that was not asked for; BadServerTests has a script that does.
+    @Test(arguments: PackagedServer.withHandshake)
+    func aFloodEndsTheServer(of counterpart: PackagedServer) async throws {
+        let server = try server(counterpart)
         let (code, words) = await failure { _ = try await server.call("flood") }
         #expect(code == .protocolViolation && words.contains("4 MiB without a request"), "\(words)")
         await server.closed()
@@ -170,12 +200,17 @@ struct BadServerTests {
     private static let list =
         #"read -r line; echo '{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"}},{"name":"b/c"}]}}'; "#
 
+    private static let statelessWelcome =
+        #"read -r line; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}'; read -r line; "#
+        + #"echo '{"jsonrpc":"2.0","id":2,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}'; "#
+
     private static func server(_ script: String, name: String = "bad", limit: Duration = Patience.limit)
         -> ChappieMCPServer
     {
         var limits = MCPSession.Limits()
         limits.line = 1 << 20
         limits.unread = 150_000
+        limits.unasked = 2 << 20
         return ChappieMCPServer(
             command: ["/bin/sh", "-c", script], environment: ["ONLY": "1"], name: name, startTimeout: limit,
             limits: limits)
@@ -188,6 +223,15 @@ struct BadServerTests {
             ("yes", .protocolViolation, "its standard output is not the protocol, but: y."),
             ("tr '\\0' x < /dev/zero", .protocolViolation, "it sent a line of more than 1048576 bytes."),
             (welcome + "exit 0", .ended, "it has ended, with the exit code 0."),
+            // What a server of the official package does not do.
+            (
+                statelessWelcome + #"yes '{"jsonrpc":"2.0","method":"x"}'"#, .protocolViolation,
+                "it sent 2 MiB without a request."
+            ),
+            (
+                welcome + #"read -r line; printf '{"jsonrpc":"2.0","id":2,"resu'"#, .ended,
+                "it has ended, with the exit code 0."
+            ),
             // It closes its output and stays.
             ("exec >&-; exec sleep 1000", .ended, "it has ended, by the signal 15."),
         ] as [(String, ChappieMCPError.Code, String)])
@@ -253,6 +297,35 @@ struct BadServerTests {
         #expect(try await server.tools().map(\.name) == ["a"])
         #expect(server.skippedTools.map(\.name) == ["b/c"])
         await server.closed()
+    }
+
+    /// It has nothing to read at first, and no templates at all; later it has.
+    @Test func resourcesMayComeLater() async throws {
+        let offer = Self.welcome.replacing(#""tools":{}"#, with: #""resources":{}"#)
+        let none = #"{"jsonrpc":"2.0","id":3,"result":{"resources":[]}}"#
+        let refusal = #"{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"no"}}"#
+        let change = #"{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}"#
+        let one = #"{"jsonrpc":"2.0","id":5,"result":{"resources":[{"uri":"a:b"},{"uri":""}]}}"#
+        let lines = [none, refusal.replacing("ID", with: "4") + "\n" + change, one, refusal.replacing("ID", with: "6")]
+        let server = Self.server(offer + lines.map { "read -r line; echo '\($0)'; " }.joined() + "cat >/dev/null")
+        #expect(try await eventually { try await !server.tools().isEmpty })
+        #expect(try await server.tools().map(\.name) == ["list_resources", "read_resource"])
+        await server.closed()
+    }
+
+    @Test func whatAServerSaysOnItsStandardErrorIsLoggedInPartsAndWithoutTokens() async throws {
+        let lines = Mutex<[String]>([])
+        let token = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.x1"
+        let server = ChappieMCPServer(
+            command: [
+                "/bin/sh", "-c", "head -c 9000 /dev/zero | tr '\\0' x >&2; printf '\\nkey \(token)\\033[2J\\nlast' >&2",
+            ],
+            name: "bad", log: { line in lines.withLock { $0.append(line) } })
+        _ = await failure { _ = try await server.tools() }
+        await server.closed()
+        let words = lines.withLock { $0.filter { $0.hasPrefix("! ") } }
+        #expect(words.count == 3 && words.allSatisfy { $0.count <= 1002 && !$0.contains(token) }, "\(words)")
+        #expect(words.last == "! last" && words.dropFirst().first?.hasPrefix("! key ‹redacted›") == true, "\(words)")
     }
 
     @Test func aServerThatReadsNothingFailsItsCalls() async throws {

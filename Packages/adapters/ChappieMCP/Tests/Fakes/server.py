@@ -1,4 +1,5 @@
-"""A server made with the official Python package: what ServerTests meet. Its argument is a folder for its notes."""
+"""A server made with the official Python package, version 2 or 1: what ServerTests meet. Its arguments are a folder for its notes;
+then, to be reached over HTTP, "http", and what it is to do wrong there."""
 
 import base64
 import os
@@ -6,12 +7,35 @@ import pathlib
 import sys
 
 import anyio
-import mcp_types as types
-from mcp.server.mcpserver import Context, Image, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+
+try:
+    import mcp_types as types
+    from mcp.server.mcpserver import Context, Image, MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+except ModuleNotFoundError:
+    # Version 1 has other names for the same.
+    from mcp import types
+    from mcp.server.fastmcp import Context, FastMCP as MCPServer, Image
+    from mcp.server.fastmcp.exceptions import ToolError
 
 NOTES = pathlib.Path(sys.argv[1])
-server = MCPServer("fixture", instructions="For tests.")
+IS_HTTP, FAULT = sys.argv[2:3] == ["http"], "".join(sys.argv[3:4])
+
+
+def protection():
+    """What makes the package ask for a token; the one that it accepts is "good"."""
+    from mcp.server.auth.provider import AccessToken
+    from mcp.server.auth.settings import AuthSettings
+
+    class Verifier:
+        async def verify_token(self, token):
+            return AccessToken(token=token, client_id="c", scopes=[]) if token == "good" else None
+
+    address = "http://127.0.0.1:1"
+    return {"auth": AuthSettings(issuer_url=address, resource_server_url=address), "token_verifier": Verifier()}
+
+
+server = MCPServer("fixture", instructions="For tests.", **(protection() if FAULT == "401" else {}))
 
 
 @server.tool()
@@ -47,7 +71,8 @@ async def grow(name: str, context: Context) -> str:
     """Adds a tool of that name, and tells the client."""
     server.add_tool(lambda: "grown", name=name, description="Grown.")
     await context.session.send_tool_list_changed()  # To a client that has shaken hands,
-    await context.notify_tools_changed()  # and to one that listens.
+    if hasattr(context, "notify_tools_changed"):
+        await context.notify_tools_changed()  # and to one that listens.
     return "done"
 
 
@@ -56,7 +81,9 @@ async def question(context: Context) -> str:
     """Pings the client, and asks for its folders."""
     await context.session.send_ping()
     try:
-        await context.session.send_request(types.ListRootsRequest(), types.ListRootsResult)
+        request = types.ListRootsRequest()
+        await context.session.send_request(
+            types.ServerRequest(request) if hasattr(types.ServerRequest, "model_fields") else request, types.ListRootsResult)
     except Exception as error:
         return f"pinged; {error}"
     return "pinged; answered"
@@ -75,11 +102,69 @@ def die() -> str:
 async def flood(context: Context) -> str:
     """Sends messages that nothing asked for, without an end."""
     while True:
-        await context.session.send_progress_notification("none", 1.0, message="x" * (1 << 20))
+        # Over HTTP with the answer to the call: the client opens no other stream.
+        await context.session.send_progress_notification(
+            "none", 1.0, message="x" * (1 << 20), related_request_id=context.request_id)
 
 
-if len(sys.argv) > 2:
-    # Over HTTP, on a port that is free, which it writes into the file of its second argument.
+@server.resource("note://today", name="today", description="What is on today.", mime_type="text/plain")
+def today() -> str:
+    return "Water the plants."
+
+
+@server.resource("note://dot", name="dot", mime_type="image/png")
+def dot() -> bytes:
+    return base64.b64decode("iVBORw0KGgo=")
+
+
+@server.resource("note://day/{day}", name="day", description="What was on that day.")
+def day(day: str) -> str:
+    return f"Nothing on {day}."
+
+
+@server.prompt()
+def review(language: str, tone: str = "kind") -> str:
+    """Asks for a review."""
+    return f"Review this {language}, and be {tone}."
+
+
+def spoiled(app):
+    """The package's answers as a proxy spoils them: which one, the fault says. Every other passes as it is."""
+    async def answer(scope, receive, send):
+        if scope["type"] != "http" or not FAULT:
+            return await app(scope, receive, send)
+        message, more = b"", True
+        while more:
+            event = await receive()
+            message, more = message + event.get("body", b""), event.get("more_body", False)
+        is_list, given = b'"tools/list"' in message, False
+
+        async def again():
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": message, "more_body": False}
+
+        async def spoil(event):
+            if is_list and FAULT == "mistyped" and event["type"] == "http.response.start":
+                others = [(name, value) for name, value in event["headers"] if name.lower() != b"content-type"]
+                event = {**event, "headers": [*others, (b"content-type", b"text/html")]}
+            if is_list and FAULT == "cut" and event["type"] == "http.response.body" and event.get("body"):
+                await send({**event, "body": event["body"][:len(event["body"]) // 2], "more_body": True})
+                raise ConnectionError("The wire is cut.")
+            await send(event)
+
+        if FAULT == "slow" and message:
+            (NOTES / "asked").touch()
+            while not (NOTES / "gate").exists():
+                await anyio.sleep(0.01)
+        await app(scope, again, spoil)
+    return answer
+
+
+if IS_HTTP:
+    # On a port that is free, which it writes into a file.
     import socket
 
     import uvicorn
@@ -87,6 +172,6 @@ if len(sys.argv) > 2:
     listener = socket.create_server(("127.0.0.1", 0))
     (NOTES / "port.new").write_text(str(listener.getsockname()[1]))
     (NOTES / "port.new").rename(NOTES / "port")
-    uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="error")).run(sockets=[listener])
+    uvicorn.Server(uvicorn.Config(spoiled(server.streamable_http_app()), log_level="error")).run(sockets=[listener])
 else:
     server.run("stdio")

@@ -12,7 +12,8 @@ import FoundationEssentials
 ///       "policy": "automatic", "timeout": 20 }
 ///   ],
 ///   "mcpServers": {
-///     "files": { "command": "mcp-server-filesystem", "args": ["/srv/notes"], "passEnv": ["NOTES_KEY"] },
+///     "files": { "command": "mcp-server-filesystem", "args": ["/srv/notes"], "passEnv": ["NOTES_KEY"],
+///                "allowTools": ["read_file", "search_files"], "startTimeout": 60 },
 ///     "docs": { "url": "https://docs.example/mcp", "bearerTokenEnv": "DOCS_TOKEN" }
 ///   }
 /// }
@@ -25,7 +26,9 @@ import FoundationEssentials
 /// default, `automatic` or `deny`) and `timeout` (seconds for a call; default: 60 for a program, 300 for a server). A
 /// `command` without a slash is looked up in `PATH`, another command from the manifest's folder. A server with a `url`
 /// is asked over HTTP; beside `policy` and `timeout` it may have `headers` and `bearerTokenEnv`, the name of the variable
-/// that holds its token. An unknown member is an error.
+/// that holds its token. Every server may have `startTimeout` (seconds for its start, and for each of its lists; default:
+/// 30), `allowTools` (the names of the only tools that are offered) and `denyTools` (names of tools that are not). Times are
+/// more than 0 seconds, and at most a day. An unknown member is an error.
 public struct ChappieToolManifest: Sendable, Hashable {
     /// A Model Context Protocol server, as the manifest describes it: the values for a `ChappieMCPServer` of
     /// ChappieMCP.
@@ -46,12 +49,19 @@ public struct ChappieToolManifest: Sendable, Hashable {
         public var policy: ChappieToolPolicy
         /// For a call.
         public var timeout: Duration
+        /// For its start, and for each of its lists.
+        public var startTimeout: Duration
+        /// The names of the only tools that are offered; `nil` for all.
+        public var allowedTools: [String]?
+        /// The names of tools that are not offered.
+        public var deniedTools: [String]
 
         /// A server with the given properties.
         public init(
             name: String, command: [String] = [], environment: [String: String] = [:], workingDirectory: String? = nil,
             url: URL? = nil, headers: [String: String] = [:], policy: ChappieToolPolicy = .ask,
-            timeout: Duration = .seconds(300)
+            timeout: Duration = .seconds(300), startTimeout: Duration = .seconds(30), allowedTools: [String]? = nil,
+            deniedTools: [String] = []
         ) {
             self.url = url
             self.headers = headers
@@ -61,6 +71,9 @@ public struct ChappieToolManifest: Sendable, Hashable {
             self.workingDirectory = workingDirectory
             self.policy = policy
             self.timeout = timeout
+            self.startTimeout = startTimeout
+            self.allowedTools = allowedTools
+            self.deniedTools = deniedTools
         }
     }
 
@@ -135,26 +148,26 @@ public struct ChappieToolManifest: Sendable, Hashable {
                 throw ManifestFault(
                     path: "mcpServers.\(name)", what: "must have another name: tools without a server have it")
             }
-            let timeout = entry.program.timeout ?? .seconds(300)
-            if let url = entry.url {
-                var headers = entry.headerFields
+            var server = Server(
+                name: name, url: entry.url, policy: entry.program.policy,
+                timeout: entry.program.timeout ?? .seconds(300), startTimeout: entry.startTimeout ?? .seconds(30),
+                allowedTools: entry.allowedTools, deniedTools: entry.deniedTools)
+            if entry.url == nil {
+                let program = try Self.invocation(entry.program, "mcpServers.\(name)", place)
+                server.command = [program.path] + program.arguments
+                server.environment = program.environment
+                server.workingDirectory = program.workingDirectory
+            } else {
+                server.headers = entry.headerFields
                 if let variable = entry.tokenVariable {
                     guard let token = place.variable(variable), !token.isEmpty else {
                         throw ManifestFault(
                             path: "mcpServers.\(name).bearerTokenEnv", what: "names \(variable), which is not set")
                     }
-                    headers["Authorization"] = "Bearer \(token)"
+                    server.headers["Authorization"] = "Bearer \(token)"
                 }
-                servers.append(
-                    Server(name: name, url: url, headers: headers, policy: entry.program.policy, timeout: timeout))
-                continue
             }
-            let program = try Self.invocation(entry.program, "mcpServers.\(name)", place)
-            servers.append(
-                Server(
-                    name: name, command: [program.path] + program.arguments, environment: program.environment,
-                    workingDirectory: program.workingDirectory, policy: entry.program.policy,
-                    timeout: timeout))
+            servers.append(server)
         }
     }
 

@@ -115,9 +115,12 @@ struct ManifestServer: Decodable {
     var headerFields: [String: String]
     /// The variable with the token of an `Authorization: Bearer` field.
     var tokenVariable: String?
+    var startTimeout: Duration?
+    var allowedTools: [String]?
+    var deniedTools: [String]
 
     private enum Key: String, CodingKey, CaseIterable {
-        case type, url, headers, bearerTokenEnv
+        case type, url, headers, bearerTokenEnv, startTimeout, allowTools, denyTools
         case command, args, env, passEnv, cwd, policy, timeout
     }
 
@@ -135,6 +138,9 @@ struct ManifestServer: Decodable {
         program = try ManifestProgram(from: decoder, needsCommand: address == nil)
         headerFields = try members.given([String: ManifestText].self, .headers)?.mapValues(\.text) ?? [:]
         tokenVariable = try members.given(ManifestText.self, .bearerTokenEnv)?.text
+        startTimeout = try members.givenSeconds(.startTimeout)
+        allowedTools = try members.givenToolNames(.allowTools)
+        deniedTools = try members.givenToolNames(.denyTools) ?? []
         guard let address else {
             for key in [Key.headers, .bearerTokenEnv] where members.contains(key) {
                 throw members.fault(key, "is for a server with a url")
@@ -181,11 +187,7 @@ struct ManifestProgram: Decodable {
         guard [.ask, .automatic, .deny].contains(policy) else {
             throw members.fault(.policy, "must be \"ask\", \"automatic\" or \"deny\"")
         }
-        let seconds = try members.given(Double.self, .timeout)
-        guard seconds.map({ $0 > 0 && $0 <= 86_400 }) ?? true else {
-            throw members.fault(.timeout, "must be \(Self.timeoutWords)")
-        }
-        timeout = seconds.map { .seconds($0) }
+        timeout = try members.givenSeconds(.timeout)
     }
 }
 
@@ -277,6 +279,23 @@ extension KeyedDecodingContainer {
     /// The member's value; `nil` if it is missing. No member here accepts null.
     fileprivate func given<Value: Decodable>(_ type: Value.Type, _ key: Key) throws -> Value? {
         contains(key) ? try decode(type, forKey: key) : nil
+    }
+
+    /// A time limit, if there is one.
+    fileprivate func givenSeconds(_ key: Key) throws -> Duration? {
+        guard let seconds = try given(Double.self, key) else { return nil }
+        guard seconds > 0, seconds <= 86_400 else { throw fault(key, "must be \(ManifestProgram.timeoutWords)") }
+        return .seconds(seconds)
+    }
+
+    /// Names that tools may have, if there is a list of them.
+    fileprivate func givenToolNames(_ key: Key) throws -> [String]? {
+        let names = try given([ManifestText].self, key)?.map(\.text)
+        for (index, name) in (names ?? []).enumerated() where !ToolName.isValid(name) {
+            throw ManifestFault(
+                codingPath + [key, AnyKey(index)], "must be the name of a tool: 1 to 64 letters, digits, _ and -")
+        }
+        return names
     }
 
     fileprivate func fault(_ key: Key, _ what: String) -> ManifestFault { ManifestFault(codingPath + [key], what) }

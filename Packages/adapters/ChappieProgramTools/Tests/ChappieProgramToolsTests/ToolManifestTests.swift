@@ -79,8 +79,31 @@ struct ToolManifestTests {
             ])
     }
 
+    @Test func aServersToolsAndItsStartAreLimited() throws {
+        let manifest = try Self.read(
+            #"""
+            {"mcpServers":{"a":{"command":"sh","startTimeout":0.5,"allowTools":["x","y"],"denyTools":["y"]},
+              "b":{"url":"https://b.example","startTimeout":90,"allowTools":[]}}}
+            """#)
+        #expect(manifest.servers.map(\.startTimeout) == [.seconds(0.5), .seconds(90)])
+        #expect(manifest.servers.map(\.allowedTools) == [["x", "y"], []])
+        #expect(manifest.servers.map(\.deniedTools) == [["y"], []])
+    }
+
     @Test(
         arguments: [
+            (
+                #"{"mcpServers":{"a":{"command":"sh","startTimeout":86401}}}"#,
+                "mcpServers.a.startTimeout must be seconds, more than 0 and at most 86400."
+            ),
+            (
+                #"{"mcpServers":{"a":{"command":"sh","denyTools":["x","y z"]}}}"#,
+                "mcpServers.a.denyTools[1] must be the name of a tool: 1 to 64 letters, digits, _ and -."
+            ),
+            (
+                #"{"mcpServers":{"a":{"url":"https://a","allowTools":"x"}}}"#,
+                "mcpServers.a.allowTools must be an array."
+            ),
             ("[]", "the manifest must be an object."),
             (#"{"tool":[]}"#, "tool is not known; known are mcpServers, tools."),
             (#"{"tools":{}}"#, "tools must be an array."), (#"{"tools":["x"]}"#, "tools[0] must be an object."),

@@ -1,0 +1,58 @@
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
+import ChappieSDK
+import FoundationEssentials
+import Glibc
+import Synchronization
+
+/// `--tool-log`: the log of one tool server, in a file of its own that only this user can open.
+final class ToolLog: Sendable {
+    /// In bytes. A log that is longer begins anew; one that becomes longer ends with a line that says so.
+    static let limit = 10 << 20
+
+    private struct State {
+        let descriptor: CInt
+        var size: Int
+    }
+
+    private let state: Mutex<State>
+
+    /// Opens the log of `server` in `folder`, which is made if it is missing.
+    ///
+    /// - Throws: ``CommandLineError`` for a file that can't be written, or that other users can open.
+    init(of server: String, in folder: String) throws {
+        let path = "\(folder)/\(server).log"
+        PrivateFile.makeFolder(of: path)
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+        guard descriptor >= 0 else {
+            throw CommandLineError.usage(
+                "The log \(path) can't be written: \(String(cString: strerror(errno))).",
+                suggestion: "Name another folder: --tool-log FOLDER.")
+        }
+        var facts = stat()
+        guard fstat(descriptor, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG, facts.st_uid == geteuid(),
+            facts.st_mode & 0o077 == 0
+        else {
+            close(descriptor)
+            throw CommandLineError.usage(
+                "The log \(path) is not a regular file that only you can open.", suggestion: "chmod 600 \(path)")
+        }
+        var size = Int(facts.st_size)
+        if size >= Self.limit, ftruncate(descriptor, 0) == 0 { size = 0 }
+        state = Mutex(State(descriptor: descriptor, size: size))
+    }
+
+    deinit { close(state.withLock(\.descriptor)) }
+
+    /// Adds a line, with the time before it. A disk that is full costs the line and nothing else.
+    func write(_ line: String) {
+        let text = "\(Date().formatted(.iso8601.year().month().day().time(includingFractionalSeconds: true))) \(line)\n"
+        state.withLock { state in
+            guard state.size < Self.limit else { return }
+            state.size += text.utf8.count
+            let isFull = state.size >= Self.limit
+            let bytes = Array((isFull ? text + "The log ends here: it has \(Self.limit >> 20) MiB.\n" : text).utf8)
+            _ = bytes.withUnsafeBytes { writeAll($0, to: state.descriptor) }
+        }
+    }
+}
