@@ -9,7 +9,9 @@ import tempfile
 
 import pytest
 
+from conftest import ROOT
 from counterparts import CLIENT_ID, PATIENCE
+from printed import blocks
 
 pytestmark = [pytest.mark.conformance, pytest.mark.slow]
 
@@ -191,15 +193,6 @@ def test_codex_over_web_socket(compresses, codex, user):
     codex.signs_out()
 
 
-# What the help of `chappie mcp` prints, with this machine's path and the variables of a user who is signed in.
-SERVER = """
-[mcp_servers.chappie]
-command = {program}
-args = ["mcp"]
-env = {{ {variables} }}
-"""
-
-
 @pytest.mark.parametrize("model, question", [
     ("gpt-6.1-sol", 'call exec const r = await tools.mcp__chappie__{name}({arguments}); text(r);'),
     ("gpt-5.5", "call {name} {arguments}"),
@@ -209,9 +202,14 @@ def test_codex_calls_the_tools_of_this_program(model, question, codex, user, pas
     codex.configure("OpenAI", provider="openai")
     someone = user(codex.simulator, CHAPPIE_CREDENTIAL_STORE="file", **passphrase("open")).sign_in()
     someone.run("ask", "reply: an elephant in the garden")
+    # As docs/ToolServers.md prints it, with this machine's path, and the variables of a user with an encrypted file.
+    [printed] = [lines for info, _, lines in blocks(ROOT / "docs/ToolServers.md") if info == "toml"]
+    assert printed[1] == 'command = "chappie"', printed
+    variables = {name: value for name, value in someone.environment.items() if name not in codex.environment}
+    codex.environment |= variables
     path = codex.folder / "config.toml"
-    variables = ", ".join(f"{name} = {json.dumps(value)}" for name, value in someone.environment.items())
-    path.write_text(path.read_text() + SERVER.format(program=json.dumps(str(someone.program)), variables=variables))
+    path.write_text("\n".join([path.read_text(), printed[0], f"command = {json.dumps(str(someone.program))}", *printed[2:],
+                               f"env_vars = {json.dumps(list(variables))}\n"]))
     codex.select(model)
     for name, arguments, expected in [("search_threads", {"words": "elephant"}, "an elephant in the garden"),
                                       ("ask", {"question": "reply: a second elephant"}, "a second elephant")]:

@@ -2,7 +2,10 @@
 
 import json
 import os
+import pathlib
 import signal
+import subprocess
+import sys
 
 import anyio
 import pytest
@@ -71,6 +74,30 @@ def test_what_is_not_offered_is_not_there(era, person):
     someone.run("config", "set", "keep_threads", "false")
     assert served(someone, era, work, "--no-threads") == (["ask"], ("gone", False))
     assert someone.run("threads", "--json").events[0]["threads"] == []
+
+
+FORMER_CLIENT = """
+import sys, anyio
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+async def main():
+    async with stdio_client(StdioServerParameters(command=sys.argv[1], args=["mcp"])) as streams, ClientSession(*streams) as session:
+        print((await session.initialize()).protocolVersion, *(tool.name for tool in (await session.list_tools()).tools))
+        print((await session.call_tool("ask", {"question": "reply: an elephant"})).content[0].text)
+
+anyio.run(main)
+"""
+
+
+def test_a_client_of_the_former_generation_is_served(person):
+    someone = person()
+    # Its client passes a few variables on, and this program is found by the others.
+    script = FORMER_CLIENT.replace('args=["mcp"]', f'args=["mcp"], env={someone.environment!r}')
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(sys.prefix, "mcp-1.30"))}
+    printed = subprocess.run([sys.executable, "-c", script, someone.program], env=environment, capture_output=True, text=True,
+                             timeout=60 * PATIENCE)
+    assert printed.stdout == "2025-11-25 ask search_threads read_thread\nan elephant\n", printed
 
 
 def test_calls_run_side_by_side_and_one_is_cancelled_alone(person):

@@ -22,6 +22,8 @@ import Testing
             ("/clear the table", .unknown("/clear")), ("hello", nil), (" /help", nil), ("/etc/hosts is what?", nil),
             ("/system", .system(nil)), ("/system Be brief.", .system("Be brief.")), ("/template t", .template("t")),
             ("/file a b.txt", .file("a b.txt")), ("/image x.png", .image("x.png")), ("/paste", .paste),
+            ("/resource", .resource(nil)), ("/resources", .resource(nil)), ("/resource a:b c", .resource("a:b c")),
+            ("/prompt a:b x=1", .prompt("a:b x=1")), ("/prompts", .prompt(nil)),
             ("/paste x", .unknown("/paste")), ("/edit", .edit(nil)), ("/edit a draft", .edit("a draft")),
             ("/retry", .retry), ("/undo", .undo), ("/copy", .copy), ("/threads", .threads(nil)),
             ("/threads two words", .threads("two words")), ("/open 1a2b3c4d", .open("1a2b3c4d")), ("/open", .open(nil)),
@@ -50,11 +52,13 @@ import Testing
     @Test(
         arguments: [
             ("/model g", ["/model gpt-6-sol", "/model gpt-6"]), ("/template ", ["/template t"]),
-            ("/open 1", ["/open 1a2b3c4d"]), ("hello", []), ("/mo", nil),
+            ("/open 1", ["/open 1a2b3c4d"]), ("/resource f", ["/resource files:a"]), ("/prompt ", ["/prompt files:p"]),
+            ("hello", []), ("/mo", nil),
         ] as [(String, [String]?)])
     func tabKnowsCommandsAndModels(_ text: String, _ expected: [String]?) {
         let known = ChatCommand.Known(
-            models: { ["gpt-6-sol", "gpt-6"] }, templates: { ["t"] }, threads: { ["1a2b3c4d"] })
+            models: { ["gpt-6-sol", "gpt-6"] }, templates: { ["t"] }, threads: { ["1a2b3c4d"] },
+            resources: { ["files:a"] }, prompts: { ["files:p"] })
         let completions = ChatCommand.completions(of: text, known)
         #expect(
             completions == expected

@@ -49,6 +49,20 @@ import Testing
         #expect(try MessageOptions.schema(folder.path + "/a schema.json").json == ["type": "string"])
     }
 
+    @Test func aPromptComesBeforeTheQuestionAndGoesWithOneMessageAlone() throws {
+        let template = try Template(parsing: "Template: $input", name: "t")
+        var frame = MessageFrame(attachments: [.text("a file")], template: template)
+        frame.prompt = [.user("Hello."), .assistant("Hello?"), .user("Review this.")]
+        let messages = try frame.messages(asking: "Briefly.", ChappieMessageOptions())
+        #expect(messages.map(\.role) == [.user, .assistant, .user])
+        #expect(messages.last?.text == "a fileReview this.\n\nBriefly.")
+        #expect(try frame.messages(asking: "", ChappieMessageOptions()).last?.text == "a fileReview this.")
+        #expect(try frame.next.messages(asking: "two", ChappieMessageOptions()).map(\.text) == ["Template: two"])
+        // It may end with the model's words.
+        let open = MessageFrame(prompt: [.user("Go on:"), .assistant("Once upon")])
+        #expect(try open.messages(asking: "", ChappieMessageOptions()).map(\.role) == [.user, .assistant])
+    }
+
     @Test func aFoldersTextIsTakenInOrderAndTheRestIsCounted() throws {
         try write("b.txt", Array("two".utf8))
         try write("a/z.md", Array("one".utf8))

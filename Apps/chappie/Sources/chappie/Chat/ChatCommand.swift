@@ -106,13 +106,17 @@ enum ChatCommand: Equatable {
         var models: @Sendable () -> [String] = { [] }
         var templates: @Sendable () -> [String] = { [] }
         var threads: @Sendable () -> [String] = { [] }
+        var resources: @Sendable () -> [String] = { [] }
+        var prompts: @Sendable () -> [String] = { [] }
     }
 
     /// Whole lines that Tab may make of what was typed.
     static func completions(of text: String, _ known: Known) -> [String] {
         guard text.first == "/" else { return [] }
-        for (name, words) in [("/model ", known.models), ("/template ", known.templates), ("/open ", known.threads)]
-        where text.hasPrefix(name) {
+        for (name, words) in [
+            ("/model ", known.models), ("/template ", known.templates), ("/open ", known.threads),
+            ("/resource ", known.resources), ("/prompt ", known.prompts),
+        ] where text.hasPrefix(name) {
             return words().map { name + $0 }
         }
         for name in ["/file ", "/image "] where text.hasPrefix(name) {

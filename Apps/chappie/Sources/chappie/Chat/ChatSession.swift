@@ -195,13 +195,17 @@ struct ChatSession: Sendable {
         case .file(let path?): try await attach(path, as: .file)
         case .image(let path?): try await attach(path, as: .image)
         case .file(nil), .image(nil): console.line(attached)
-        case .resource(nil), .prompt(nil): try await listOffers(command)
+        case .resource(nil): try await listOffers(.resources)
+        case .prompt(nil): try await listOffers(.prompts)
         case .resource(let name?): try await attachResource(name)
         case .prompt(let line?):
             let offers = program.startedTools.offers
             var asked = frame
             asked.prompt = try await stoppable { try await offers.prompt(inLine: line) }
-            console.line(UntrustedText.forTerminal(asked.prompt.map(\.text).joined(separator: "\n\n")) + "\n")
+            // The server wrote it: it stands in a quotation.
+            let words = UntrustedText.forTerminal(asked.prompt.map(\.text).joined(separator: "\n\n"))
+            for line in words.split(separator: "\n", omittingEmptySubsequences: false) { console.line("> \(line)") }
+            console.line()
             try await ask("", asked)
         case .web(let isOn):
             searchesWeb = isOn ?? !searchesWeb
@@ -260,11 +264,9 @@ struct ChatSession: Sendable {
 
     // MARK: Tool servers
 
-    private func listOffers(_ command: ChatCommand) async throws {
+    private func listOffers(_ kind: ServerOffers.Kind) async throws {
         let offers = program.startedTools.offers
-        let lines = try await stoppable {
-            try await command == .resource(nil) ? offers.resourceLines() : offers.promptLines()
-        }
+        let lines = try await stoppable { try await offers.lines(kind) }
         lines.forEach(console.line)
     }
 
@@ -455,6 +457,8 @@ struct ChatSession: Sendable {
     func completions() -> ChatCommand.Known {
         let (client, program) = (client, program)
         let (models, threads) = (BlockingValue<[String]>(), BlockingValue<[String]>())
+        let (resources, prompts) = (BlockingValue<[String]>(), BlockingValue<[String]>())
+        let offers = program.startedTools.offers
         return ChatCommand.Known(
             models: { models.value(within: 2) { try await client.models().map(\.slug) } ?? [] },
             templates: { Template.names(program.environment) },
@@ -463,6 +467,7 @@ struct ChatSession: Sendable {
                     let all = try await Threads.store(program).readableThreads().threads
                     return all.latestFirst(includeArchived: false).map(\.shortID)
                 } ?? []
-            })
+            }, resources: { resources.value(within: 2) { await offers.names(.resources) } ?? [] },
+            prompts: { prompts.value(within: 2) { await offers.names(.prompts) } ?? [] })
     }
 }

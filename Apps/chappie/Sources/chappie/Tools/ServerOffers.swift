@@ -67,53 +67,63 @@ struct ServerOffers: Sendable {
 
     // MARK: Lists
 
+    /// What servers give to the user.
+    enum Kind: String { case resources, prompts }
+
     /// How many of a server's things a list shows.
     private static let limit = 100
 
-    /// A line for each resource; a server that fails has a line for that.
-    func resourceLines() async throws -> [String] {
-        try await lines("resources") { server in
-            try await server.resources().map { resource in
-                let name = resource.name == resource.uri ? "" : resource.name
-                return (resource.uri, [name, resource.description, resource.isTemplate ? "a pattern" : ""])
-            }
-        }
-    }
-
-    /// A line for each prompt, with its arguments.
-    func promptLines() async throws -> [String] {
-        try await lines("prompts") { server in
-            try await server.prompts().map { prompt in
-                let arguments = prompt.arguments.map { $0.isRequired ? " \($0.name)=…" : " [\($0.name)=…]" }
-                return (prompt.name + arguments.joined(), [prompt.description])
-            }
-        }
-    }
-
-    private func lines(
-        _ what: String, _ list: (ChappieMCPServer) async throws -> [(name: String, words: [String])]
-    ) async throws -> [String] {
+    /// A line for each resource or prompt; a server that fails has a line for that.
+    ///
+    /// - Throws: `CancellationError`.
+    func lines(_ kind: Kind) async throws -> [String] {
         var lines: [String] = []
         for server in servers {
             do {
-                let all = try await list(server)
-                for (name, words) in all.prefix(Self.limit) {
-                    let text = ([name] + words).filter { !$0.isEmpty }.joined(separator: " · ")
-                    // The server wrote all of it.
-                    if let line = UntrustedText.line("\(server.name):\(text)", limit: 500) ?? cut(text, server) {
-                        lines.append(line)
-                    }
+                let all = try await entries(kind, of: server)
+                lines += all.prefix(Self.limit).compactMap { entry in
+                    let text = ([entry.name] + entry.words).filter { !$0.isEmpty }.joined(separator: " · ")
+                    // The server wrote all of it. What has tokens in it, or is too long for a line, is cut.
+                    return (UntrustedText.line(text, limit: 500) ?? UntrustedText.message(text, limit: 400))
+                        .map { "\(server.name):\($0)" }
                 }
                 if all.count > Self.limit { lines.append("… and \(all.count - Self.limit) more of \(server.name)") }
             } catch let error as ChappieMCPError {
                 lines.append(error.errorDescription ?? "The tool server \(server.name) fails.")
             }
         }
-        return lines.isEmpty ? ["No tool server has \(what) here."] : lines
+        return lines.isEmpty ? ["No tool server has \(kind.rawValue) here."] : lines
     }
 
-    /// A text that is too long for a line, or has what a terminal would obey.
-    private func cut(_ text: String, _ server: ChappieMCPServer) -> String? {
-        UntrustedText.message(text, limit: 400).map { "\(server.name):\($0)" }
+    /// The names for Tab; a server that fails has none.
+    func names(_ kind: Kind) async -> [String] {
+        var names: [String] = []
+        for server in servers {
+            let all = (try? await entries(kind, of: server)) ?? []
+            names += all.prefix(Self.limit).compactMap { entry in
+                UntrustedText.line(entry.key, limit: 500).map { "\(server.name):\($0)" }
+            }
+        }
+        return names
+    }
+
+    /// - Returns: for each its key, which asks for it, its name in a list, and what is said of it there.
+    private func entries(
+        _ kind: Kind, of server: ChappieMCPServer
+    ) async throws -> [(key: String, name: String, words: [String])] {
+        switch kind {
+        case .resources:
+            try await server.resources().map { resource in
+                let name = resource.name == resource.uri ? "" : resource.name
+                return (
+                    resource.uri, resource.uri, [name, resource.description, resource.isTemplate ? "a pattern" : ""]
+                )
+            }
+        case .prompts:
+            try await server.prompts().map { prompt in
+                let arguments = prompt.arguments.map { $0.isRequired ? " \($0.name)=…" : " [\($0.name)=…]" }
+                return (prompt.name, prompt.name + arguments.joined(), [prompt.description])
+            }
+        }
     }
 }

@@ -46,7 +46,8 @@ final class ToolLog: Sendable {
 
     /// Adds a line, with the time before it. A disk that is full costs the line and nothing else.
     func write(_ line: String) {
-        let text = "\(Date().formatted(.iso8601.year().month().day().time(includingFractionalSeconds: true))) \(line)\n"
+        let text =
+            "\(Date().formatted(.iso8601.year().month().day().time(includingFractionalSeconds: true)))Z \(line)\n"
         state.withLock { state in
             guard state.size < Self.limit else { return }
             state.size += text.utf8.count

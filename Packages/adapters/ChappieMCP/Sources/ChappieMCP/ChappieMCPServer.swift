@@ -201,7 +201,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
         try await listing().value().connection.resources(within: startTimeout)
     }
 
-    /// What the resource at `uri` holds; the address may be of a template, and need not be listed.
+    /// What the resource at `uri` holds, in at most 1000 parts; the address may be of a template, and need not be listed.
     ///
     /// - Throws: as ``tools()``; with the code `refused` if the server has no such resource.
     public func read(_ uri: String) async throws -> [ChappieMCPContent] {
@@ -220,22 +220,32 @@ public final class ChappieMCPServer: ChappieToolProvider {
         try await listing().value().connection.list(.prompts, within: startTimeout).compactMap(ChappieMCPPrompt.init)
     }
 
-    /// The messages of a prompt with its blanks filled in: at least one, each the user's or the model's.
+    /// The messages of a prompt with its blanks filled in: 1 to 1000, each the user's or the model's.
     ///
     /// - Throws: as ``tools()``; with the code `refused` if the server has no such prompt, or lacks an argument.
     public func prompt(_ name: String, arguments: [String: String] = [:]) async throws -> [ChappieInputMessage] {
         let given = ChappieJSONObject(arguments.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) })
         let answer = try await listing().value().connection.ask(
             "prompts/get", ["name": .string(name), "arguments": .object(given)], for: "the prompt", within: callTimeout)
-        let messages = (answer["messages"]?.array ?? []).map { ChappieInputMessage($0) }.filter { !$0.parts.isEmpty }
+        let messages = try bounded(answer["messages"]?.array ?? [], "messages").map { ChappieInputMessage($0) }.filter {
+            !$0.parts.isEmpty
+        }
         guard !messages.isEmpty else { throw error(.protocolViolation, "its prompt is empty") }
         return messages
+    }
+
+    /// What makes one answer: each of it takes more room in a request than it does here.
+    private func bounded(_ entries: [ChappieJSON], _ what: String) throws -> [ChappieJSON] {
+        guard entries.count <= limits.entries else {
+            throw error(.protocolViolation, "its answer has more than \(limits.entries) \(what)")
+        }
+        return entries
     }
 
     private func contents(of uri: String, _ connection: MCPConnection) async throws -> [ChappieJSON] {
         let answer = try await connection.ask(
             "resources/read", ["uri": .string(uri)], for: "the resource", within: callTimeout)
-        return answer["contents"]?.array ?? []
+        return try bounded(answer["contents"]?.array ?? [], "contents")
     }
 
     // MARK: Starting and ending

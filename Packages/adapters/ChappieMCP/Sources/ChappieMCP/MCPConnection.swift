@@ -234,7 +234,9 @@ final class MCPConnection: Sendable {
             id: Int, answer: Promise<ChappieJSON>, since: ContinuousClock.Instant,
             result: Result<ChappieJSON, ChappieMCPError>
         )
-        let (finished, isOver, value) = state.withLock { state -> ([Finished], Bool, Value) in
+        let (sent, finished, isOver, value) = state.withLock { state -> ([ChappieJSON], [Finished], Bool, Value) in
+            // The log is written when the lock is free again.
+            var sent: [ChappieJSON] = []
             var finished: [Finished] = []
             var isOver = false
             var (actions, value) = change(&state)
@@ -242,7 +244,7 @@ final class MCPConnection: Sendable {
             while next < actions.count {
                 switch actions[next] {
                 case .send(let message):
-                    log?.sent(message)
+                    if log != nil { sent.append(message) }
                     // The lock is held, so that messages keep their order. Sending does not wait.
                     if link.withLock(\.self)?.send(message) == false {
                         let reason = "it does not read what is sent to it"
@@ -256,8 +258,9 @@ final class MCPConnection: Sendable {
                 }
                 next += 1
             }
-            return (finished, isOver, value)
+            return (sent, finished, isOver, value)
         }
+        for message in sent { log?.sent(message) }
         for (id, answer, since, result) in finished {
             log?.finished(id, result, after: .now - since)
             answer.fulfil(result.mapError { $0 as any Error })

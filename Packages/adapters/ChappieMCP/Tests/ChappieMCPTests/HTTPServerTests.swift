@@ -25,7 +25,9 @@ private struct Stateless: HTTPTransport {
 }
 
 /// Against a server that the official Python package makes, over HTTP.
-@Suite(.enabled(if: SystemProgram.pythonWithMCP.isUsable, Comment(rawValue: SystemProgram.pythonWithMCP.absence)))
+@Suite(
+    .enabled(if: SystemProgram.pythonWithMCP.isUsable, Comment(rawValue: SystemProgram.pythonWithMCP.absence)),
+    .serialized)  // Each starts an interpreter, which takes a busy machine seconds.
 struct PythonHTTPServerTests {
     private let folder: TemporaryDirectory
 
@@ -95,7 +97,7 @@ extension PythonHTTPServerTests {
 
     @Test(arguments: PackagedServer.allCases)
     func aTokenThatTheServerWantsIsSaidAndTaken(of counterpart: PackagedServer) async throws {
-        let (process, url) = try await counterpart.start(folder, fault: "401")
+        let (process, url) = try await counterpart.start(folder, wantsToken: true)
         let refused = server(url, counterpart)
         let error = await #expect(throws: ChappieMCPError.self) { try await refused.tools() }
         #expect(error?.reason == "it wants a sign-in (status 401)", "\(error.debugDescription)")
@@ -106,26 +108,28 @@ extension PythonHTTPServerTests {
         withExtendedLifetime(process) {}
     }
 
-    @Test(
-        arguments: PackagedServer.allCases,
-        [
-            ("mistyped", ChappieMCPError.Code.protocolViolation, "its answer is not the protocol, but text/html"),
+    @Test(arguments: PackagedServer.allCases)
+    func anAnswerThatIsSpoiledIsASentence(of counterpart: PackagedServer) async throws {
+        let (process, url) = try await counterpart.start(folder)
+        let faults: [(name: String, code: ChappieMCPError.Code, words: String)] = [
+            ("mistyped", .protocolViolation, "its answer is not the protocol, but text/html"),
             ("cut", .ended, "its answer broke off"),
-        ])
-    func anAnswerThatIsSpoiledIsASentence(
-        of counterpart: PackagedServer, fault: (name: String, code: ChappieMCPError.Code, words: String)
-    ) async throws {
-        let (process, url) = try await counterpart.start(folder, fault: fault.name)
-        let server = server(url, counterpart)
-        let error = await #expect(throws: ChappieMCPError.self) { try await server.tools() }
-        #expect(error?.code == fault.code && error?.reason.hasPrefix(fault.words) == true, "\(error.debugDescription)")
-        await server.closed()
+        ]
+        for fault in faults {
+            try folder.write(fault.name, to: "fault")
+            let server = server(url, counterpart)
+            let error = await #expect(throws: ChappieMCPError.self) { try await server.tools() }
+            #expect(
+                error?.code == fault.code && error?.reason.hasPrefix(fault.words) == true, "\(error.debugDescription)")
+            await server.closed()
+        }
         withExtendedLifetime(process) {}
     }
 
     @Test(arguments: PackagedServer.allCases)
     func aSlowStartOutlivesATurnThatIsCancelled(of counterpart: PackagedServer) async throws {
-        let (process, url) = try await counterpart.start(folder, fault: "slow")
+        let (process, url) = try await counterpart.start(folder)
+        try folder.write("slow", to: "fault")
         let late = server(url, counterpart, within: .milliseconds(200))
         let error = await #expect(throws: ChappieMCPError.self) { try await late.tools() }
         #expect(error?.code == .timedOut, "\(error.debugDescription)")

@@ -50,10 +50,12 @@ enum PackagedServer: CaseIterable, Sendable {
     }
 
     /// Starts it over HTTP. It ends with the process that this gives.
-    func start(_ folder: TemporaryDirectory, fault: String = "") async throws -> (process: RunningProgram, url: URL) {
+    func start(_ folder: TemporaryDirectory, wantsToken: Bool = false) async throws -> (
+        process: RunningProgram, url: URL
+    ) {
         let inherited = ProcessInfo.processInfo.environment
         let process = try SystemProgram.pythonWithMCP.start(
-            [Self.fake("server.py"), folder.path, "http", fault],
+            [Self.fake("server.py"), folder.path, "http"] + (wantsToken ? ["401"] : []),
             environment: inherited.merging(try environment()) { $1 }, output: .file("/dev/null"),
             errors: .file(folder.path("log")))
         let isListening = try await eventually { FileManager.default.fileExists(atPath: folder.path("port")) }

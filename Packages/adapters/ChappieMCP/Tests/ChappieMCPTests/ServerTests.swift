@@ -32,7 +32,9 @@ private func failure(_ body: () async throws -> Void) async -> (code: ChappieMCP
 }
 
 /// Against a server that the official Python package makes.
-@Suite(.enabled(if: SystemProgram.pythonWithMCP.isUsable, Comment(rawValue: SystemProgram.pythonWithMCP.absence)))
+@Suite(
+    .enabled(if: SystemProgram.pythonWithMCP.isUsable, Comment(rawValue: SystemProgram.pythonWithMCP.absence)),
+    .serialized)  // Each starts an interpreter, which takes a busy machine seconds.
 struct PythonServerTests {
     private static let limits = {
         var limits = MCPSession.Limits()
@@ -310,6 +312,55 @@ struct BadServerTests {
         let server = Self.server(offer + lines.map { "read -r line; echo '\($0)'; " }.joined() + "cat >/dev/null")
         #expect(try await eventually { try await !server.tools().isEmpty })
         #expect(try await server.tools().map(\.name) == ["list_resources", "read_resource"])
+        await server.closed()
+    }
+
+    @Test(
+        arguments: [
+            (#"{"contents":[\#(String(repeating: "{},", count: 1000)){}]}"#, "its answer has more than 1000 contents"),
+            (#"{"contents":[{"blob":"?"}]}"#, "a content of its resource is neither text nor Base64"),
+            (#"{"messages":[]}"#, "its prompt is empty"), (#"{"messages":3}"#, "its prompt is empty"),
+            (#"{"messages":[\#(String(repeating: "{},", count: 1000)){}]}"#, "its answer has more than 1000 messages"),
+        ])
+    func aResourceOrAPromptThatMakesNoSenseIsASentence(answer: String, words: String) async throws {
+        let offer = Self.welcome.replacing(#""tools":{}"#, with: #""prompts":{}"#)
+        let server = Self.server(
+            offer + #"read -r line; echo '{"jsonrpc":"2.0","id":3,"result":\#(answer)}'; cat >/dev/null"#)
+        let (code, said) = await failure {
+            if words.contains("content") { _ = try await server.read("a:b") } else { _ = try await server.prompt("p") }
+        }
+        #expect(code == .protocolViolation && said == "The tool server bad: \(words).", "\(said)")
+        await server.closed()
+    }
+
+    /// The server speaks as the user or the model; what can't be sent as either is left out in words.
+    @Test func aPromptNeverSpeaksAboveTheUser() async throws {
+        let offer = Self.welcome.replacing(#""tools":{}"#, with: #""prompts":{}"#)
+        let image = #"{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}"#
+        let messages = [
+            #"{"role":"developer","content":[{"type":"text","text":"a"},\#(image)]}"#,
+            #"{"role":"user","content":{"type":"audio"}}"#,
+            #"{"role":"assistant","content":\#(image)}"#, #"{"content":{"type":"text","text":""}}"#, "3",
+        ]
+        let answer = #"{"jsonrpc":"2.0","id":3,"result":{"messages":[\#(messages.joined(separator: ","))]}}"#
+        let server = Self.server(offer + "read -r line; echo '\(answer)'; cat >/dev/null")
+        let got = try await server.prompt("p")
+        let dot = ChappieImage(source: .url("data:image/png;base64,iVBORw0KGgo="))
+        #expect(
+            got == [
+                ChappieInputMessage(role: .user, parts: [.text("a"), .image(dot)]), .user("[left out: audio]"),
+                .assistant("[left out: an image]"), .user("[left out: content without a type]"),
+            ], "\(got)")
+        await server.closed()
+    }
+
+    @Test func aLogMayCloseTheServer() async throws {
+        let box = Mutex<ChappieMCPServer?>(nil)
+        let server = ChappieMCPServer(
+            command: ["/bin/sh", "-c", Self.welcome + "cat >/dev/null"], name: "bad",
+            log: { line in if line.hasPrefix("→ tools/list") { box.withLock(\.self)?.close() } })
+        box.withLock { $0 = server }
+        #expect(await failure { _ = try await server.tools() }.code == .closed)
         await server.closed()
     }
 

@@ -1,5 +1,5 @@
 """A server made with the official Python package, version 2 or 1: what ServerTests meet. Its arguments are a folder for its notes;
-then, to be reached over HTTP, "http", and what it is to do wrong there."""
+then, to be reached over HTTP, "http"; then "401", to want a token there."""
 
 import base64
 import os
@@ -19,7 +19,7 @@ except ModuleNotFoundError:
     from mcp.server.fastmcp.exceptions import ToolError
 
 NOTES = pathlib.Path(sys.argv[1])
-IS_HTTP, FAULT = sys.argv[2:3] == ["http"], "".join(sys.argv[3:4])
+IS_HTTP, WANTS_TOKEN = sys.argv[2:3] == ["http"], sys.argv[3:4] == ["401"]
 
 
 def protection():
@@ -35,7 +35,7 @@ def protection():
     return {"auth": AuthSettings(issuer_url=address, resource_server_url=address), "token_verifier": Verifier()}
 
 
-server = MCPServer("fixture", instructions="For tests.", **(protection() if FAULT == "401" else {}))
+server = MCPServer("fixture", instructions="For tests.", **(protection() if WANTS_TOKEN else {}))
 
 
 @server.tool()
@@ -129,9 +129,11 @@ def review(language: str, tone: str = "kind") -> str:
 
 
 def spoiled(app):
-    """The package's answers as a proxy spoils them: which one, the fault says. Every other passes as it is."""
+    """The package's answers as a proxy spoils them, while a note says how. Every other passes as it is."""
     async def answer(scope, receive, send):
-        if scope["type"] != "http" or not FAULT:
+        note = NOTES / "fault"
+        fault = note.read_text() if scope["type"] == "http" and note.exists() else ""
+        if not fault:
             return await app(scope, receive, send)
         message, more = b"", True
         while more:
@@ -147,15 +149,15 @@ def spoiled(app):
             return {"type": "http.request", "body": message, "more_body": False}
 
         async def spoil(event):
-            if is_list and FAULT == "mistyped" and event["type"] == "http.response.start":
+            if is_list and fault == "mistyped" and event["type"] == "http.response.start":
                 others = [(name, value) for name, value in event["headers"] if name.lower() != b"content-type"]
                 event = {**event, "headers": [*others, (b"content-type", b"text/html")]}
-            if is_list and FAULT == "cut" and event["type"] == "http.response.body" and event.get("body"):
+            if is_list and fault == "cut" and event["type"] == "http.response.body" and event.get("body"):
                 await send({**event, "body": event["body"][:len(event["body"]) // 2], "more_body": True})
                 raise ConnectionError("The wire is cut.")
             await send(event)
 
-        if FAULT == "slow" and message:
+        if fault == "slow" and message:
             (NOTES / "asked").touch()
             while not (NOTES / "gate").exists():
                 await anyio.sleep(0.01)
