@@ -79,8 +79,9 @@ public final class ChappieMCPServer: ChappieToolProvider {
     ///     does not have is in ``skippedTools``.
     ///   - deniedTools: the names of tools that are not offered, although they may be allowed. Default: none.
     ///   - log: takes a log, line by line, without line feeds: the standard error of the program, and messages in outline,
-    ///     with methods, sizes, times and failures, and without contents, arguments, header fields and what looks like a
-    ///     secret. It is called on several threads, and holds the server up. Default `nil`: none.
+    ///     with methods, sizes, times and failures, and without contents, arguments and header fields. Where the server
+    ///     repeats one of its variables or header fields, or what looks like a secret, that is left out. It is called on
+    ///     several threads, and holds the server up. Default `nil`: none.
     public convenience init(
         command: [String], environment: [String: String] = [:], workingDirectory: String? = nil, name: String,
         policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300),
@@ -107,8 +108,9 @@ public final class ChappieMCPServer: ChappieToolProvider {
     ///     does not have is in ``skippedTools``.
     ///   - deniedTools: the names of tools that are not offered, although they may be allowed. Default: none.
     ///   - log: takes a log, line by line, without line feeds: the standard error of the program, and messages in outline,
-    ///     with methods, sizes, times and failures, and without contents, arguments, header fields and what looks like a
-    ///     secret. It is called on several threads, and holds the server up. Default `nil`: none.
+    ///     with methods, sizes, times and failures, and without contents, arguments and header fields. Where the server
+    ///     repeats one of its variables or header fields, or what looks like a secret, that is left out. It is called on
+    ///     several threads, and holds the server up. Default `nil`: none.
     public convenience init(
         url: URL, headerFields: HTTPFields = [:], transport: any HTTPTransport, name: String,
         policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300),
@@ -139,7 +141,11 @@ public final class ChappieMCPServer: ChappieToolProvider {
         self.callTimeout = callTimeout
         self.allowedTools = allowedTools
         self.deniedTools = deniedTools
-        self.log = log.map(MCPLog.init)
+        let variables = environment.filter { !["PATH", "HOME", "LANG"].contains($0.key) }.values
+        let fields = (endpoint?.headerFields ?? [:]).flatMap { field in
+            [field.value] + field.value.split(separator: " ").map(String.init)
+        }
+        self.log = log.map { MCPLog(without: variables + fields, $0) }
         self.limits = limits
     }
 

@@ -8,14 +8,24 @@ final class MCPLog: Sendable {
     /// Bytes of a line of the server, of which the log has the beginning.
     private static let lineLimit = 4096
 
-    private let write: @Sendable (String) -> Void
+    private let take: @Sendable (String) -> Void
+    private let secrets: [String]
     /// The line of standard error that has no end yet.
     private let line = Mutex<[UInt8]>([])
 
-    /// - Parameter write: takes each line, without a line feed. It may be called from several threads.
-    init(_ write: @escaping @Sendable (String) -> Void) { self.write = write }
+    /// - Parameters:
+    ///   - given: texts that the server was given and might repeat; those of 8 bytes and more are left out.
+    ///   - take: takes each line, without a line feed. It may be called from several threads.
+    init(without given: [String], _ take: @escaping @Sendable (String) -> Void) {
+        secrets = given.filter { $0.utf8.count >= 8 }.sorted { $0.utf8.count > $1.utf8.count }
+        self.take = take
+    }
 
     func note(_ words: String) { write(words) }
+
+    private func write(_ line: String) {
+        take(secrets.reduce(line) { $0.replacing($1, with: UntrustedText.redacted) })
+    }
 
     /// A message to the server.
     func sent(_ message: ChappieJSON) {

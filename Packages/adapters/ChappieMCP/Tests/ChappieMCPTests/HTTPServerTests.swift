@@ -262,6 +262,25 @@ struct BadHTTPServerTests {
         await server.closed()
     }
 
+    @Test func theLogOfAServerElsewhereHasItsStatusAndNoHeaderField() async throws {
+        let lines = Mutex<[String]>([])
+        let echo = #"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no open-sesame for you"}}"#
+        for answer in [Self.json(echo), HTTPExchangeResponse(status: .unauthorized)] {
+            let server = ChappieMCPServer(
+                url: try #require(URL(string: "https://tools.example/mcp?key=open-sesame")),
+                headerFields: [.authorization: "Bearer open-sesame"], transport: ScriptedServer([answer]), name: "far",
+                startTimeout: Patience.limit, log: { line in lines.withLock { $0.append(line) } })
+            await #expect(throws: ChappieMCPError.self) { try await server.tools() }
+            await server.closed()
+        }
+        let log = lines.withLock(\.self)
+        #expect(log.first == "it is asked at tools.example" && !log.contains { $0.contains("sesame") }, "\(log)")
+        #expect(
+            log.contains { $0.hasPrefix("← 1 the handshake failed, it refused: no ‹redacted› for you (-1), after") },
+            "\(log)")
+        #expect(log.contains { $0.hasPrefix("← 1 it wants a sign-in (status 401), after") }, "\(log)")
+    }
+
     @Test func aSessionIsNamedUsedAndLeft() async throws {
         let script = ScriptedServer([
             Self.json(Self.welcome, .ok, Self.session), Self.accepted,

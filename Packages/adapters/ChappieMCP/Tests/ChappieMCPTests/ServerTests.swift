@@ -364,19 +364,22 @@ struct BadServerTests {
         await server.closed()
     }
 
-    @Test func whatAServerSaysOnItsStandardErrorIsLoggedInPartsAndWithoutTokens() async throws {
+    @Test func whatAServerSaysOnItsStandardErrorIsLoggedInPartsAndWithoutSecrets() async throws {
         let lines = Mutex<[String]>([])
         let token = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.x1"
         let server = ChappieMCPServer(
             command: [
-                "/bin/sh", "-c", "head -c 9000 /dev/zero | tr '\\0' x >&2; printf '\\nkey \(token)\\033[2J\\nlast' >&2",
+                "/bin/sh", "-c",
+                "head -c 9000 /dev/zero | tr '\\0' x >&2; printf '\\nkey \(token)\\033[2J\\nlast' >&2; echo \" $KEY\" >&2",
             ],
-            name: "bad", log: { line in lines.withLock { $0.append(line) } })
+            environment: ["KEY": "open sesame"], name: "bad", log: { line in lines.withLock { $0.append(line) } })
         _ = await failure { _ = try await server.tools() }
         await server.closed()
         let words = lines.withLock { $0.filter { $0.hasPrefix("! ") } }
         #expect(words.count == 3 && words.allSatisfy { $0.count <= 1002 && !$0.contains(token) }, "\(words)")
-        #expect(words.last == "! last" && words.dropFirst().first?.hasPrefix("! key ‹redacted›") == true, "\(words)")
+        #expect(
+            words.last == "! last ‹redacted›" && words.dropFirst().first?.hasPrefix("! key ‹redacted›") == true,
+            "\(words)")
     }
 
     @Test func aServerThatReadsNothingFailsItsCalls() async throws {
