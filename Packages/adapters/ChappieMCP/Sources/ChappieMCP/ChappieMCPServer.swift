@@ -78,17 +78,22 @@ public final class ChappieMCPServer: ChappieToolProvider {
     ///   - url: `https:`, or `http:` on this machine.
     ///   - headerFields: sent with every request, for example an authorization; no message names them. Default: none.
     ///   - transport: how it is reached: its proxy, its trust and its deadlines for connecting hold.
+    ///   - authorization: the user's sign-in, made for the same `url`. Default `nil`: a server that wants one is an error.
     ///   - name: see ``name``.
     ///   - policy: whether the user is asked before each call. Default `.ask`.
     ///   - startTimeout: the limit for the handshake, and for a list of the tools. Default 30 seconds.
     ///   - callTimeout: the `timeout` of the server's tools. Default 5 minutes.
     public convenience init(
-        url: URL, headerFields: HTTPFields = [:], transport: any HTTPTransport, name: String,
+        url: URL, headerFields: HTTPFields = [:], transport: any HTTPTransport,
+        authorization: ChappieMCPAuthorization? = nil, name: String,
         policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300)
     ) {
+        let authorized = authorization.map {
+            MiddlewareTransport(transport, middleware: [MCPAuthorizing(authorization: $0)])
+        }
         self.init(
             endpoint: MCPEndpoint(
-                url: url, headerFields: headerFields, transport: transport, callTimeout: callTimeout),
+                url: url, headerFields: headerFields, transport: authorized ?? transport, callTimeout: callTimeout),
             command: [], name: name, policy: policy, startTimeout: startTimeout, callTimeout: callTimeout,
             limits: MCPSession.Limits())
     }

@@ -24,7 +24,8 @@ import FoundationEssentials
 /// default, `automatic` or `deny`) and `timeout` (seconds for a call; default: 60 for a program, 300 for a server). A
 /// `command` without a slash is looked up in `PATH`, another command from the manifest's folder. A server with a `url`
 /// is asked over HTTP; beside `policy` and `timeout` it may have `headers` and `bearerTokenEnv`, the name of the variable
-/// that holds its token. An unknown member is an error.
+/// that holds its token, or `oauth` with `clientId` (a program that its owner has registered at the server's authorization
+/// server) and `scopes` (permissions to ask for) for the user's sign-in there. An unknown member is an error.
 public struct ChappieToolManifest: Sendable, Hashable {
     /// A Model Context Protocol server, as the manifest describes it: the values for a `ChappieMCPServer` of
     /// ChappieMCP.
@@ -35,6 +36,10 @@ public struct ChappieToolManifest: Sendable, Hashable {
         public var url: URL?
         /// The header fields for a server elsewhere, its token's among them.
         public var headers: [String: String]
+        /// The client id for the user's sign-in at a server elsewhere; `nil` if the program registers itself.
+        public var clientID: String?
+        /// The permissions to ask for at the user's sign-in, beside those that the server names.
+        public var scopes: [String]
         /// The program, as an absolute path, and its arguments; empty for a server elsewhere.
         public var command: [String]
         /// All variables that it gets.
@@ -49,11 +54,13 @@ public struct ChappieToolManifest: Sendable, Hashable {
         /// A server with the given properties.
         public init(
             name: String, command: [String] = [], environment: [String: String] = [:], workingDirectory: String? = nil,
-            url: URL? = nil, headers: [String: String] = [:], policy: ChappieToolPolicy = .ask,
-            timeout: Duration = .seconds(300)
+            url: URL? = nil, headers: [String: String] = [:], clientID: String? = nil, scopes: [String] = [],
+            policy: ChappieToolPolicy = .ask, timeout: Duration = .seconds(300)
         ) {
             self.url = url
             self.headers = headers
+            self.clientID = clientID
+            self.scopes = scopes
             self.name = name
             self.command = command
             self.environment = environment
@@ -144,7 +151,9 @@ public struct ChappieToolManifest: Sendable, Hashable {
                     headers["Authorization"] = "Bearer \(token)"
                 }
                 servers.append(
-                    Server(name: name, url: url, headers: headers, policy: entry.program.policy, timeout: timeout))
+                    Server(
+                        name: name, url: url, headers: headers, clientID: entry.signIn?.clientID,
+                        scopes: entry.signIn?.scopes ?? [], policy: entry.program.policy, timeout: timeout))
                 continue
             }
             let program = try Self.invocation(entry.program, "mcpServers.\(name)", place)
