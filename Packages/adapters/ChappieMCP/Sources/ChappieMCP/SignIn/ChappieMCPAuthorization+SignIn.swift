@@ -59,62 +59,83 @@ extension ChappieMCPAuthorization {
         scopes more: [String] = [], listener: any CallbackListener, cryptography: any SignInCryptography,
         entropy: any Entropy = SystemEntropy(), onPage: @Sendable (ChappieMCPSignInPage) async -> Void
     ) async throws -> [String] {
+        let callback = BrowserCallback(entropy: entropy)
+        var listening: (any CallbackListening)?
+        defer { listening?.close() }
         do {
             try await prepare()
-            var wanted = scopes
-            // A sign-in with more permissions keeps the ones that it has.
-            if !more.isEmpty { wanted += more + ((try? await stored())?.scopes ?? []) }
-            let callback = BrowserCallback(entropy: entropy)
-            var listening: (any CallbackListening)?
-            defer { listening?.close() }
-            var flow = try OAuthFlow(server: url, clientID: clientID, clientName: "Chappie", scopes: wanted)
-            var step = flow.start()
-            var requests: CallbackRequests?
-            while true {
-                switch step {
-                case .fetch(let request):
-                    let answer = try await send(request)
-                    step = try flow.received(answer, at: clock.now)
-                case .listen(let issuer):
-                    let opening = try listener.listen { callback.answer($0) }
-                    listening = opening
-                    let state = try Self.random(entropy)
-                    let verifier = try Self.random(entropy)
-                    let opened = CallbackRequests(port: opening.port, path: "/callback", state: state, issuer: issuer)
-                    requests = opened
-                    step = try flow.listening(
-                        opened.redirectURI, state: state, verifier: verifier,
-                        challenge: try cryptography.sha256(verifier.withBytes(Array.init)))
-                case .show(let url):
-                    requests?.page = url.absoluteString
-                    if let requests { callback.open(requests) }
-                    await onPage(
-                        ChappieMCPSignInPage(
-                            url: url, host: flow.issuerLabel ?? "",
-                            expiresAt: clock.now.addingTimeInterval(Self.patience.inSeconds), callback: callback))
-                    let approval = try await withDeadline(
-                        Self.patience, clock: clock, late: ChappieAuthError.callbackTimeout
-                    ) { try await callback.value() }
-                    step = try flow.approved(approval.code)
-                case .finish(let grant):
-                    // Ctrl-C must not lose what the user has just approved.
-                    try await uncancelled { try await self.adopt(grant) }
-                    _ = try? await withDeadline(Self.courtesy, clock: clock, late: CancellationError()) {
-                        try await callback.shownEnd()
-                    }
-                    listening?.close()
-                    await listening?.closed()
-                    return grant.scopes
-                }
+            let grant = try await grant(more, callback, cryptography, entropy, onPage) { () throws(DesktopError) in
+                let opened = try listener.listen { callback.answer($0) }
+                listening = opened
+                return opened.port
             }
-        } catch let refusal as OAuthRefusal {
-            throw error(refusal)
-        } catch let reason as DesktopError {
-            throw error(OAuthRefusal(clause: reason.sentence))
-        } catch ChappieAuthError.callbackTimeout {
-            throw error(OAuthRefusal(.signInNeeded, "the browser did not come back within 15 minutes"))
-        } catch ChappieAuthError.authorizationDenied(let words) {
-            throw error(OAuthRefusal(.signInNeeded, clause: words))
+            // Ctrl-C must not lose what the user has just approved.
+            try await uncancelled { try await self.adopt(grant) }
+            await seeOff(callback, listening)
+            return grant.scopes
+        } catch {
+            await seeOff(callback, listening)
+            throw described(error)
+        }
+    }
+
+    /// Carries out the steps of ``OAuthFlow``.
+    private func grant(
+        _ more: [String], _ callback: BrowserCallback, _ cryptography: any SignInCryptography, _ entropy: any Entropy,
+        _ onPage: @Sendable (ChappieMCPSignInPage) async -> Void, listen: () throws(DesktopError) -> Int
+    ) async throws -> OAuthGrant {
+        var wanted = scopes
+        // A sign-in with more permissions keeps the ones that it has.
+        if !more.isEmpty { wanted += more + ((try? await stored())?.scopes ?? []) }
+        var flow = try OAuthFlow(server: url, clientID: clientID, clientName: "Chappie", scopes: wanted)
+        var step = flow.start()
+        var requests: CallbackRequests?
+        while true {
+            switch step {
+            case .fetch(let request): step = try flow.received(try await send(request), at: clock.now)
+            case .listen(let issuer):
+                let state = try Self.random(entropy)
+                let verifier = try Self.random(entropy)
+                let opened = CallbackRequests(port: try listen(), path: "/callback", state: state, issuer: issuer)
+                requests = opened
+                step = try flow.listening(
+                    opened.redirectURI, state: state, verifier: verifier,
+                    challenge: try cryptography.sha256(verifier.withBytes(Array.init)))
+            case .show(let url):
+                requests?.page = url.absoluteString
+                if let requests { callback.open(requests) }
+                await onPage(
+                    ChappieMCPSignInPage(
+                        url: url, host: flow.issuerLabel ?? "",
+                        expiresAt: clock.now.addingTimeInterval(Self.patience.inSeconds), callback: callback))
+                let approval = try await withDeadline(
+                    Self.patience, clock: clock, late: ChappieAuthError.callbackTimeout
+                ) { try await callback.value() }
+                step = try flow.approved(approval.code)
+            case .finish(let grant): return grant
+            }
+        }
+    }
+
+    /// Gives the browser that has come back its last page.
+    private func seeOff(_ callback: BrowserCallback, _ listening: (any CallbackListening)?) async {
+        guard let listening, callback.isOver else { return }
+        _ = try? await withDeadline(Self.courtesy, clock: clock, late: CancellationError()) {
+            try await callback.shownEnd()
+        }
+        listening.close()
+        await listening.closed()
+    }
+
+    /// The error of a sign-in in the package's own terms.
+    private func described(_ failure: any Error) -> any Error {
+        switch failure {
+        case let refusal as OAuthRefusal: error(refusal)
+        case let failure as DesktopError: error(OAuthRefusal(clause: failure.sentence))
+        case ChappieAuthError.callbackTimeout:
+            error(OAuthRefusal(.signInNeeded, "the browser did not come back within 15 minutes"))
+        case ChappieAuthError.authorizationDenied(let words): error(OAuthRefusal(.signInNeeded, clause: words))
+        default: failure
         }
     }
 

@@ -23,7 +23,7 @@ import Synchronization
     }
 
     /// Whether the browser has come back.
-    var isOver: Bool { approval.isFulfilled }
+    public var isOver: Bool { approval.isFulfilled }
 
     /// Takes the head of a request to the listener, and returns the whole response.
     public func answer(_ head: [UInt8]) -> [UInt8] {
