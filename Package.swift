@@ -280,7 +280,8 @@ let package = Package(
         tests(
             of: "adapters/ChappieMCP",
             [
-                "ChappieCore", "ChappieJSONSchema", "ChappieClient", "ChappieCurl", "ChappieHTTP", "TestFixtures",
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP",
+                "ChappieTesting", "TestFixtures",
                 httpTypes,
             ]),
         tests(of: "faces/ChappieMarkdown"),

@@ -24,7 +24,8 @@ struct OAuthFlow: Sendable {
         let body: [UInt8]
 
         var isSuccess: Bool { (200..<300).contains(status) }
-        var json: ChappieJSON? { (try? ChappieJSON(parsing: body)).flatMap { $0.object == nil ? nil : $0 } }
+        /// The body, if it is a JSON object.
+        var json: ChappieJSON? { (try? ChappieJSON(parsing: body))?.object.map { .object($0) } }
     }
 
     /// The redirect address, and the values that bind the browser's answer to this sign-in.
