@@ -327,6 +327,7 @@ let package = Package(
                 "ChappieProcess",
                 "ChappieRuntime",
                 "ChappieThreadForms", "ChappieThreadsSQLite",
+                "ChappieMCP", "ChappieProgramTools", "ChappieSimulator",
                 "ChappieSDK", "CQRencode", argumentParser,
             ],
             path: "Apps/chappie/Tests/chappieTests"),

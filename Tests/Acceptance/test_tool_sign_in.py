@@ -4,7 +4,6 @@ import json
 import pathlib
 import re
 import signal
-import subprocess
 import sys
 import threading
 import urllib.error
@@ -215,6 +214,24 @@ def test_on_a_terminal_the_address_of_a_browser_elsewhere_is_pasted(person, guar
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0 and add(person, server)[0] == ("succeeded", "42")
+
+
+def test_a_browser_that_opens_here_is_led_there_without_the_page_in_its_arguments(person, guarded, tmp_path):
+    server, folder = guarded(), tmp_path / "desktop"
+    folder.mkdir()
+    (folder / "xdg-open").write_text(f'#!/bin/sh\nprintf "%s" "$1" >{folder}/new && mv {folder}/new {folder}/opened\n')
+    (folder / "xdg-open").chmod(0o755)
+    someone = person.having(PATH=f"{folder}:{person.environment['PATH']}", DISPLAY=":77")
+    process = someone.start("tools", "login", "docs", "--tools", server.manifest)
+    wait_until((folder / "opened").exists, "the browser opens", 60)
+    address = (folder / "opened").read_text()
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/auth/start/[\w-]+", address), address
+    status, last, page = visit(address)
+    output, errors = process.communicate(timeout=60 * PATIENCE)
+    assert status == 200 and last.endswith("/auth/done") and process.returncode == 0, (page, output, errors)
+    assert output.endswith("Signed in at docs. Its permissions: read, offline_access.\n"), output
+    with pytest.raises(urllib.error.URLError):
+        visit(address)
 
 
 def test_an_access_token_in_the_environment_leaves_the_sign_in_at_a_server_usable(person, guarded):

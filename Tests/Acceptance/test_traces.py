@@ -33,7 +33,7 @@ def each(*commands):
 # Situation: the simulator's settings, what is run after a sign-in, and what must have been seen on its way.
 STORIES = {
     "every command": ({}, [
-        "login --verbose --qr always", *each("status", "models", "usage", "doctor"), "completions bash", "manual --json", "logout --verbose",
+        "login --verbose --qr always", *each("status", "models", "usage", "doctor", "tools"), "completions bash", "manual --json", "logout --verbose",
         "77 status", "77 status --json", "77 ask x", "77 ask --json x"], [*SIGNING_IN, "user code", "access token", "refresh token"]),
     "questions and conversations": ({}, [
         *each("ask --transport sse evening", "ask --transport websocket evening"), "chat --verbose", "chat --json --transport sse",

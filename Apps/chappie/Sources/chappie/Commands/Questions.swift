@@ -172,7 +172,8 @@ struct Ask: ProgramCommand {
             "command": "./t", "args": []}], "mcpServers": {"name": {"command": "server", "args": []}}}. A program gets \
             the arguments as JSON on its standard input; its output is the result. Every entry may also have env, \
             passEnv (names of variables to pass on), cwd, policy (ask, automatic or deny) and timeout in seconds. A \
-            server elsewhere has, instead of a command, a url, headers and bearerTokenEnv (the variable with its token). \
+            server elsewhere has, instead of a command, a url, headers and bearerTokenEnv (the variable with its token); \
+            if it wants your sign-in, see chappie tools login --help. \
             chappie asks you before a tool runs. If there is no terminal, it denies every tool whose policy is not \
             automatic.
 

@@ -106,7 +106,9 @@ struct Tools: ParsableCommand {
                 The sign-in is kept where your own one is, apart from it, and is sent to that server alone. It is \
                 renewed by itself; if it ends, the commands that need it say so, and open no page.
 
-                --scope asks for more permissions, beside those that the sign-in has.
+                --scope asks for more permissions, beside those that the sign-in has. If the server's service does not \
+                register programs by itself, register one there, with the redirect address http://127.0.0.1/callback at \
+                any port, and put its id into the manifest: "oauth": {"clientId": "…", "scopes": ["…"]}.
 
                 With --json: {"type":"open_page", "server":…, "verification_url":…, "expires_at":…}, and then \
                 {"type":"signed_in", "server":…, "scopes":[…]}, one object a line.

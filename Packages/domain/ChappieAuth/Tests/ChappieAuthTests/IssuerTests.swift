@@ -4,7 +4,7 @@ import FoundationEssentials
 import HTTPTypes
 import Testing
 
-@testable import ChappieAuth
+@_spi(ChappieInternals) @testable import ChappieAuth
 
 private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]) -> IssuerAnswer {
     IssuerAnswer(status: status, headerFields: fields, body: Array(body.utf8))
