@@ -4,16 +4,18 @@ import json
 import pathlib
 import re
 import signal
+import ssl
 import sys
 import threading
 import urllib.error
 import urllib.parse
 import urllib.request
 
+import pexpect
 import pytest
 
 from conftest import INTERRUPTED, SIGN_IN_NEEDED, UNAVAILABLE, USAGE
-from counterparts import PATIENCE, Counterpart, wait_until
+from counterparts import PASSWORD, PATIENCE, Counterpart, Proxy, TLSFront, free_port, wait_until
 
 SERVER = pathlib.Path(__file__).parents[2] / "Packages/adapters/ChappieMCP/Tests/Fakes/oauth_server.py"
 ADD = 'call add {"first":40,"second":2}'
@@ -26,7 +28,8 @@ class Guarded(Counterpart):
         super().__init__()
         self.start(sys.executable, str(SERVER), str(self.folder), *words, stderr=None)
         wait_until((self.folder / "port").exists, "the server's port", 60)
-        self.url = f"http://127.0.0.1:{self.read('port')}/mcp"
+        options = dict(word.partition("=")[::2] for word in words)
+        self.url = f"{options.get('base') or 'http://127.0.0.1:' + self.read('port')}/mcp"
         self.manifest = self.write("tools.json", json.dumps({"mcpServers": {"docs": {"url": self.url, "policy": "automatic"}}}))
 
     def wants(self, name, text=""):
@@ -98,6 +101,35 @@ def test_a_sign_in_is_made_used_kept_and_deleted(era, person, guarded, keyring):
     assert not keyring.call("secret-tool", "lookup", "account", person.account, "service", "com.chappie.tools").stdout
     assert add(person, server)[0] != ("succeeded", "42")
     assert person.run("status", "--json").events[0]["signed_in"] is True
+
+
+def test_all_of_it_goes_through_the_proxy_and_the_trust_of_the_one_network_policy(person, guarded, stack):
+    port = free_port()
+    front, proxy = stack.enter_context(TLSFront(port)), stack.enter_context(Proxy())
+    server = guarded(f"port={port}", f"base=https://localhost:{front.port}")
+    log_in(person, server, status=UNAVAILABLE, says="can't be used")
+    assert not server.log
+    authority = front.settings["CHAPPIE_CA_FILE"]
+    trusting = person.having(CHAPPIE_CA_FILE=authority, HTTPS_PROXY=proxy.url("http", PASSWORD))
+    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=authority)))
+    process = trusting.start("tools", "login", "docs", "--tools", server.manifest, "--json")
+    with opener.open(json.loads(process.stdout.readline())["verification_url"], timeout=30 * PATIENCE) as response:
+        assert response.url.endswith("/auth/done")
+    assert process.wait(60 * PATIENCE) == 0
+    server.wants("forget")
+    assert add(trusting, server)[0] == ("succeeded", "42") and server.count("renewed") == 1
+    assert proxy.connected and set(proxy.connected) == {f"localhost:{front.port}"}, proxy.connected
+
+
+def test_an_encrypted_file_keeps_a_sign_in_as_well(simulate, signed_in, guarded, passphrase, tmp_path):
+    someone, server = signed_in(simulate(), CHAPPIE_CREDENTIAL_STORE="file", **passphrase("open")), guarded()
+    files = lambda: set((tmp_path / "home").rglob("*.credential"))
+    add(someone, server)  # The key of kept conversations is there from now on.
+    before = files()
+    log_in(someone, server)
+    assert add(someone, server)[0] == ("succeeded", "42") and len(files() - before) == 1
+    someone.run("tools", "logout", "docs", "--tools", server.manifest)
+    assert files() == before and someone.run("status", "--json").events[0]["signed_in"] is True
 
 
 def test_no_token_or_code_is_in_what_it_says_or_leaves(person, guarded, keyring, tmp_path):
@@ -193,7 +225,6 @@ def test_the_settings_name_the_manifest_and_accounts_have_sign_ins_of_their_own(
 
 def test_on_a_terminal_the_address_of_a_browser_elsewhere_is_pasted(person, guarded):
     server = guarded()
-    import pexpect
     child = pexpect.spawn(person.program, ["tools", "login", "docs", "--tools", server.manifest, "--no-browser"], env=person.environment,
                           encoding="utf-8", dimensions=(40, 1000), timeout=60 * PATIENCE)
     child.expect(r"(http://127\.0\.0\.1:\d+/authorize\?[^\s\x1b]+)")

@@ -40,7 +40,8 @@ struct Tools: ParsableCommand {
                 throw CommandLineError.usage(
                     "No manifest has a tool server \"\(name)\".",
                     suggestion: servers.isEmpty
-                        ? "Name the manifest: --tools FILE." : "It has: \(servers.map(\.name).joined(separator: ", ")).")
+                        ? "Name the manifest: --tools FILE." : "It has: \(servers.map(\.name).joined(separator: ", "))."
+                )
             }
             guard let signIn = program.toolSignIns.authorization(at: server) else {
                 throw CommandLineError.usage(

@@ -1,8 +1,8 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
-@_spi(ChappieInternals) import ChappieRuntime
 import ChappieProgramTools
+@_spi(ChappieInternals) import ChappieRuntime
 import ChappieSDK
 import ChappieThreadsSQLite
 import FoundationEssentials

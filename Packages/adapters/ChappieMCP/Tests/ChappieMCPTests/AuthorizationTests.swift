@@ -110,7 +110,8 @@ struct AuthorizationTests {
     /// Signs in: the test is the browser, which ends at `query`, with the state in the place of `STATE`.
     @discardableResult
     private func signIn(
-        _ authorization: ChappieMCPAuthorization, _ query: String = "code=code-1&iss=https%3A%2F%2Fb.example&state=STATE"
+        _ authorization: ChappieMCPAuthorization,
+        _ query: String = "code=code-1&iss=https%3A%2F%2Fb.example&state=STATE"
     ) async throws -> [String] {
         try await authorization.signIn(listener: listener, cryptography: NoDigest()) { [listener] page in
             let state = page.url.query()?.split(separator: "&").first { $0.hasPrefix("state=") }?.dropFirst(6) ?? ""
@@ -171,7 +172,9 @@ struct AuthorizationTests {
     }
 
     @Test func aStateThatIsNotTheSignInsIsPassedOver() async throws {
-        let signedIn = try await authorization().signIn(listener: listener, cryptography: NoDigest()) { [listener] page in
+        let signedIn = try await authorization().signIn(
+            listener: listener, cryptography: NoDigest()
+        ) { [listener] page in
             listener.get("/callback?code=forged&iss=https%3A%2F%2Fb.example&state=guess")
             let state = page.url.query()?.split(separator: "&").first { $0.hasPrefix("state=") }?.dropFirst(6) ?? ""
             listener.get("/callback?code=real&iss=https%3A%2F%2Fb.example&state=\(state)")
@@ -298,8 +301,8 @@ struct AuthorizationTests {
         let document = try #require(store[authorization().slot])
         let other = try #require(URL(string: "https://a.example/mcp2"))
         #expect(OAuthGrant(document, for: other) == nil)
-        for damaged in [Secret("{}"), Secret(""), Secret("[1]"), Secret(#"{"version":1,"server":"https://a.example/mcp"}"#)] {
-            store[authorization().slot] = damaged
+        for damaged in ["{}", "", "[1]", #"{"version":1,"server":"https://a.example/mcp"}"#] {
+            store[authorization().slot] = Secret(damaged)
             #expect(try await authorization().isSignedIn() == false)
         }
     }

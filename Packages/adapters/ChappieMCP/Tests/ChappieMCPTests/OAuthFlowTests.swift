@@ -195,7 +195,10 @@ struct OAuthFlowTests {
 
     @Test(
         arguments: [
-            (answer(["error": "invalid_redirect_uri", "error_description": "no\u{1B}[2J"], 400), "no [2J (invalid_redirect_uri)"),
+            (
+                answer(["error": "invalid_redirect_uri", "error_description": "no\u{1B}[2J"], 400),
+                "no [2J (invalid_redirect_uri)"
+            ),
             (answer(nil, 503), "status 503"), (answer(["client_id": ""]), "without a usable name"),
             (answer(["client_id": "a b"]), "without a usable name"),
             (answer(["client_id": "c", "token_endpoint_auth_method": "private_key_jwt"]), "can't be used"),
@@ -208,7 +211,10 @@ struct OAuthFlowTests {
 
     @Test(
         arguments: [
-            (answer(["error": "invalid_grant", "error_description": "the code code-1 with verifier is old"], 400), "(invalid_grant)"),
+            (
+                answer(["error": "invalid_grant", "error_description": "code-1 with verifier is old"], 400),
+                "(invalid_grant)"
+            ),
             (answer(["access_token": "a b"]), "no token that can be used"), (answer([:]), "no token that can be used"),
             (answer(["access_token": "a", "token_type": "mac"]), "no token that can be used"),
             (answer("access-1"), "gave no token: status 200"),

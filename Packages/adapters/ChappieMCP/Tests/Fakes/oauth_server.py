@@ -2,7 +2,7 @@
 
 Its first argument is a folder: it writes its port and a log of what it granted there, and reads what it is to do:
 `lifetime` (seconds of an access token), `refuse` (refresh tokens count no more), `downgrade` (tokens lack the permission),
-`deny` (the user says no), `forget` (all access tokens, once), `slow` (a renewal takes a second). With `stateless` as its second argument it takes no handshake.
+`deny` (the user says no), `forget` (all access tokens, once), `slow` (a renewal takes a second). Further arguments: `stateless` (it takes no handshake), `port=N`, and `base=URL`, the address at which clients reach it.
 """
 
 import json
@@ -123,8 +123,9 @@ class WithoutHandshake:
         await self.app(scope, again, send)
 
 
-listener = socket.create_server(("127.0.0.1", 0))
-base = f"http://127.0.0.1:{listener.getsockname()[1]}"
+options = dict(word.partition("=")[::2] for word in sys.argv[2:])
+listener = socket.create_server(("127.0.0.1", int(options.get("port", 0))))
+base = options.get("base") or f"http://127.0.0.1:{listener.getsockname()[1]}"
 server = MCPServer(
     "guarded", auth_server_provider=Provider(),
     auth=AuthSettings(
@@ -140,7 +141,7 @@ def add(first: int, second: int) -> int:
 
 
 app = server.streamable_http_app()
-if "stateless" in sys.argv[2:]:
+if "stateless" in options:
     app = WithoutHandshake(app)
 (NOTES / "port.new").write_text(str(listener.getsockname()[1]))
 (NOTES / "port.new").rename(NOTES / "port")

@@ -143,7 +143,8 @@ struct OAuthFlow: Sendable {
             } catch {
                 guard let next = candidates.next(after: error) else {
                     let host = Origin(resource.issuerURL)?.label ?? ""
-                    throw candidates.refusal ?? OAuthRefusal("its authorization server \(host) does not describe itself")
+                    throw candidates.refusal
+                        ?? OAuthRefusal("its authorization server \(host) does not describe itself")
                 }
                 phase = .locating(candidates, resource)
                 return Self.get(next)
@@ -201,7 +202,8 @@ struct OAuthFlow: Sendable {
     private mutating func probed(_ answer: Answer) throws(OAuthRefusal) -> Step {
         guard answer.status == 401 else {
             throw OAuthRefusal(
-                answer.isSuccess ? "it wants no sign-in" : "it answers with status \(answer.status), and asks for no sign-in")
+                answer.isSuccess
+                    ? "it wants no sign-in" : "it answers with status \(answer.status), and asks for no sign-in")
         }
         let challenge = OAuthChallenge(answer.headerFields)
         if let wanted = challenge.scopes {

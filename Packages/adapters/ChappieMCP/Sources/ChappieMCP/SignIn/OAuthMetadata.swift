@@ -148,7 +148,8 @@ struct OAuthServer: Sendable, Hashable {
         registrationURL = address("registration_endpoint")
         revocationURL = address("revocation_endpoint")
         let proofs = list("token_endpoint_auth_methods_supported")
-        proof = proofs.map { proofs in [.none, .post, .basic].first { proofs.contains($0.rawValue) } } ?? ClientProof.none
+        let known: [ClientProof] = [.none, .post, .basic]
+        proof = proofs.map { proofs in known.first { proofs.contains($0.rawValue) } } ?? ClientProof.none
         namesItself = json["authorization_response_iss_parameter_supported"]?.bool == true
         offersOfflineAccess = list("scopes_supported")?.contains("offline_access") == true
     }
