@@ -203,6 +203,13 @@ def test_a_no_in_the_browser_and_a_server_without_sign_in_are_sentences(person, 
     person.run("tools", "login", "docs", "--tools", gone, status=UNAVAILABLE, says="127.0.0.1:9 can't be used")
 
 
+def test_a_store_that_can_not_keep_a_sign_in_is_said_before_a_page_is_shown(person, guarded):
+    server, without = guarded(), person.having(DBUS_SESSION_BUS_ADDRESS="unix:path=/nonexistent")
+    refused = without.run("tools", "login", "docs", "--tools", server.manifest, "--json", status=UNAVAILABLE, says="No keyring")
+    assert [event["type"] for event in refused.events] == ["error"] and "CHAPPIE_CREDENTIAL_STORE=file" in refused.errors
+    assert not server.log and "sign-in unknown: No keyring" in without.run("tools", "--tools", server.manifest).output
+
+
 def test_ctrl_c_ends_a_sign_in_and_frees_the_port(person, guarded):
     server = guarded()
     process = person.start("tools", "login", "docs", "--tools", server.manifest, "--json")
@@ -220,6 +227,8 @@ def test_the_settings_name_the_manifest_and_accounts_have_sign_ins_of_their_own(
     assert "run `chappie tools login docs`" in outcome.errors and outcome.output == "hello\n", outcome
     log_in(person, server)
     assert person.run("tools").output == f"docs  {server.url}  signed in\n"
+    words = "---completion", "tools", "login", "--", "positional@0", "3", "0", "chappie", "tools", "login", ""
+    assert "docs" in person.run(*words, status=None).output.split("\n")
     assert person.run("tools", "--account", "second").output == f"docs  {server.url}  not signed in\n"
 
 

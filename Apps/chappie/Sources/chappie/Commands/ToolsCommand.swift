@@ -79,7 +79,8 @@ struct Tools: ParsableCommand {
                         words = "sign-in unknown: \(error.errorDescription ?? "")"
                     }
                 }
-                let address = server.url?.absoluteString
+                // A query may hold a key.
+                let address = server.url.map { String($0.absoluteString.prefix { $0 != "?" }) }
                 lines.append(([server.name] + [address].compactMap(\.self) + [words]).joined(separator: "  "))
                 servers.append([
                     "name": .string(server.name), "url": .optional(address),

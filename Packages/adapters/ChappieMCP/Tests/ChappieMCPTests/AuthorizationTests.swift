@@ -252,6 +252,30 @@ struct AuthorizationTests {
         #expect(world.state.withLock(\.renewals) == 1)
     }
 
+    @Test func newTokensThatTheStoreDidNotTakeAreUsedAndOfferedAgain() async throws {
+        try await signIn(authorization())
+        try makeDue()
+        store.fail(.save, with: .locked("the login keyring is locked"), times: 5)
+        let process = authorization()
+        let (code, words) = await failure { _ = try await status(process) }
+        #expect(code == .signInFailed && words.contains("locked"), "\(words)")
+        #expect(try await status(process) == 200)
+        let before = store[process.slot].flatMap { OAuthGrant($0, for: url) }
+        await process.settle()
+        let after = store[process.slot].flatMap { OAuthGrant($0, for: url) }
+        #expect(before?.accessToken == Secret("access-1") && after?.accessToken == Secret("renewed-1"))
+        #expect(try await status(authorization()) == 200 && world.state.withLock(\.renewals) == 1)
+    }
+
+    @Test func aKeyInTheAddressIsInNoName() throws {
+        let keyed = try #require(URL(string: "https://a.example/mcp?key=secret"))
+        func slot(_ url: URL) -> CredentialSlot {
+            ChappieMCPAuthorization(server: url, name: "d", store: store, lock: lock, transport: world).slot
+        }
+        #expect(slot(keyed) != slot(url) && slot(keyed).issuer?.hasPrefix("https://a.example/mcp?") == true)
+        #expect(slot(keyed).issuer?.contains("secret") == false && slot(url).issuer == OAuthFlowTests.server)
+    }
+
     @Test func aStoreThatCantBeReadIsSaidOnlyIfTheServerWantsASignIn() async throws {
         store.fail(.load, with: .absent("no session bus"))
         let process = authorization()

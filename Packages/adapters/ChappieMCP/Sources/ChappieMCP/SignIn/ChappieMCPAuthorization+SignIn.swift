@@ -51,8 +51,8 @@ extension ChappieMCPAuthorization {
     ///   - entropy: makes the values that bind the answer to this sign-in. Default: the system's.
     ///   - onPage: shows the page to the user. The sign-in waits for the browser at the same time.
     /// - Returns: the permissions that were given, if the server names them.
-    /// - Throws: ``ChappieMCPError``: `signInFailed`, or `signInNeeded` if the user has not approved; ``ChappieAuthError``
-    ///   if the system gives no random bytes; `CancellationError`.
+    /// - Throws: ``ChappieMCPError``: `signInFailed`, or `signInNeeded` if the user has not approved;
+    ///   ``CredentialStoreError``; ``ChappieAuthError`` if the system gives no random bytes; `CancellationError`.
     @discardableResult
     @concurrent
     public func signIn(
@@ -146,19 +146,15 @@ extension ChappieMCPAuthorization {
 
     /// Removes the sign-in, and then revokes it at the authorization server, if that takes it.
     ///
-    /// - Throws: ``ChappieMCPError`` if it could not be removed.
+    /// - Throws: ``CredentialStoreError`` if it could not be removed.
     @concurrent
     public func signOut() async throws -> ChappieMCPSignOut {
-        do {
-            let grant = try await uncancelled { try await self.remove() }
-            guard let revocation = grant?.revocation else {
-                return ChappieMCPSignOut(wasSignedIn: grant != nil, isRevoked: false)
-            }
-            let answer = try? await send(revocation)
-            return ChappieMCPSignOut(wasSignedIn: true, isRevoked: answer?.isSuccess == true)
-        } catch let refusal as OAuthRefusal {
-            throw error(refusal)
+        let grant = try await uncancelled { try await self.remove() }
+        guard let revocation = grant?.revocation else {
+            return ChappieMCPSignOut(wasSignedIn: grant != nil, isRevoked: false)
         }
+        let answer = try? await send(revocation)
+        return ChappieMCPSignOut(wasSignedIn: true, isRevoked: answer?.isSuccess == true)
     }
 
     /// 32 random bytes as text, for which PKCE asks as well (RFC 7636, 4.1).

@@ -26,6 +26,8 @@ public final class ChappieMCPAuthorization: Sendable {
         var mark: [UInt8]?
         /// The reason for which the store gave no answer.
         var storeError: CredentialStoreError?
+        /// New tokens that the store did not take, and the refresh token that is used up for them.
+        var unsaved: (grant: OAuthGrant, usedUp: Secret)?
     }
 
     /// An authorization server that takes longer counts as unreachable.
@@ -35,7 +37,8 @@ public final class ChappieMCPAuthorization: Sendable {
     /// The time in which another process has to finish its renewal.
     private static let lockPatience = Duration.seconds(45)
 
-    /// The place of the sign-in in the store: the service `com.chappie.tools`, with the server's address as its issuer.
+    /// The place of the sign-in in the store: the service `com.chappie.tools`, with the server's address as its issuer. A
+    /// query is in it as a digest, since some services put a key there, and names are not secret.
     public let slot: CredentialSlot
     /// The server's address.
     public let url: URL
@@ -76,7 +79,10 @@ public final class ChappieMCPAuthorization: Sendable {
         self.lock = lock
         self.transport = transport
         self.clock = clock
-        slot = CredentialSlot(service: "com.chappie.tools", account: account, issuer: url.absoluteString)
+        let address = url.absoluteString.split(separator: "?", maxSplits: 1).map(String.init)
+        let query = address.count > 1 ? "?" + FNV1a.hexadecimal([address[1]]) : ""
+        slot = CredentialSlot(
+            service: "com.chappie.tools", account: account, issuer: (address.first ?? "") + query)
     }
 
     // MARK: Requests
@@ -110,10 +116,14 @@ public final class ChappieMCPAuthorization: Sendable {
         return try await result.value()
     }
 
-    /// Waits for a renewal that is under way: one that is broken off may use up the sign-in.
+    /// Waits for a renewal that is under way: one that is broken off may use up the sign-in. Tokens that the store did not
+    /// take are offered to it once more.
     public func settle() async {
-        _ = try? await withDeadline(.seconds(75), clock: clock, late: CancellationError()) { [line] in
-            try await line.alone {}
+        _ = try? await withDeadline(.seconds(90), clock: clock, late: CancellationError()) { [self] in
+            try await line.alone {
+                guard state.withLock({ $0.unsaved != nil }) else { return }
+                try await locked { if let grant = try await self.stored() { try await self.save(grant) } }
+            }
         }
     }
 
@@ -133,7 +143,7 @@ public final class ChappieMCPAuthorization: Sendable {
                 keep(try await stored(), mark)
             } catch {
                 // The server may want no sign-in. It is asked, and the reason is said if it does want one.
-                state.withLock { $0 = State(isRead: true, mark: mark, storeError: error) }
+                keep(nil, mark, because: error)
                 return nil
             }
         }
@@ -147,13 +157,23 @@ public final class ChappieMCPAuthorization: Sendable {
 
     /// Renews the tokens under the lock, unless another process has done so.
     private func renewed(_ refused: Secret?) async throws -> Secret? {
+        do {
+            return try await renewedWhileLocked(refused)
+        } catch let error as CredentialStoreError {
+            throw OAuthRefusal(store: error)
+        }
+    }
+
+    private func renewedWhileLocked(_ refused: Secret?) async throws -> Secret? {
         try await locked {
             let grant = try await self.stored()
             self.keep(grant, self.lock.changeMark(for: self.slot))
             guard var grant else { return nil }
             let refreshToken: Secret
             switch grant.need(refused: refused, at: self.clock.now) {
-            case .use(let token): return token
+            case .use(let token):
+                if self.state.withLock({ $0.unsaved != nil }) { try? await self.save(grant) }
+                return token
             case .signIn, .nothing: throw Self.hasEnded
             case .renew(let token): refreshToken = token
             }
@@ -169,8 +189,8 @@ public final class ChappieMCPAuthorization: Sendable {
                 throw Self.hasEnded
             }
             grant.take(try OAuthTokens(json), at: self.clock.now)
-            // This process has the only copy.
-            self.keep(grant, self.lock.changeMark(for: self.slot))
+            // Until they are saved, this process has the only copy.
+            self.state.withLock { $0.unsaved = (grant, refreshToken) }
             try await self.save(grant)
             return grant.accessToken
         }
@@ -185,7 +205,8 @@ public final class ChappieMCPAuthorization: Sendable {
         guard let document = try await store.load(slot), let grant = OAuthGrant(document, for: url),
             clientID == nil || clientID == grant.client.id
         else { return nil }
-        return grant
+        let unsaved = state.withLock(\.unsaved)
+        return unsaved?.usedUp == grant.refreshToken ? unsaved?.grant : grant
     }
 
     /// Saves, and tells the other processes.
@@ -196,24 +217,24 @@ public final class ChappieMCPAuthorization: Sendable {
             // The old refresh token is used up: once more, for a store that was busy.
             try await store.save(grant.document, in: slot)
         }
+        state.withLock { $0.unsaved = nil }
         keep(grant, lock.announceChange(of: slot))
     }
 
-    private func keep(_ grant: OAuthGrant?, _ mark: [UInt8]?) {
-        state.withLock { $0 = State(grant: grant, isRead: true, mark: mark) }
+    private func keep(_ grant: OAuthGrant?, _ mark: [UInt8]?, because error: CredentialStoreError? = nil) {
+        state.withLock { state in
+            state.grant = grant
+            state.isRead = true
+            state.mark = mark
+            state.storeError = error
+        }
     }
 
     /// Runs `work` while no other process changes the sign-in.
-    ///
-    /// - Throws: The errors of `work`, those of the store as ``OAuthRefusal``.
     private func locked<Value>(_ work: () async throws -> Value) async throws -> Value {
-        do {
-            let hold = try await lock.acquire(slot, within: Self.lockPatience)
-            defer { withExtendedLifetime(hold) {} }
-            return try await work()
-        } catch let error as CredentialStoreError {
-            throw OAuthRefusal(store: error)
-        }
+        let hold = try await lock.acquire(slot, within: Self.lockPatience)
+        defer { withExtendedLifetime(hold) {} }
+        return try await work()
     }
 
     /// The refusal as the package's error.
@@ -223,7 +244,7 @@ public final class ChappieMCPAuthorization: Sendable {
 
     /// Keeps a new sign-in.
     ///
-    /// - Throws: ``OAuthRefusal``.
+    /// - Throws: ``CredentialStoreError``.
     func adopt(_ grant: OAuthGrant) async throws {
         try await locked { try await self.save(grant) }
     }
@@ -231,11 +252,12 @@ public final class ChappieMCPAuthorization: Sendable {
     /// Removes the stored sign-in.
     ///
     /// - Returns: what was stored; `nil` if that was nothing, or could not be read.
-    /// - Throws: ``OAuthRefusal``.
+    /// - Throws: ``CredentialStoreError``.
     func remove() async throws -> OAuthGrant? {
         try await locked {
             let document = try? await self.store.load(self.slot)
             try await self.store.delete(self.slot)
+            self.state.withLock { $0.unsaved = nil }
             self.keep(nil, self.lock.announceChange(of: self.slot))
             return document.flatMap { OAuthGrant($0, for: self.url) }
         }
@@ -243,14 +265,8 @@ public final class ChappieMCPAuthorization: Sendable {
 
     /// Whether a new sign-in could be kept.
     ///
-    /// - Throws: ``OAuthRefusal``.
-    func prepare() async throws {
-        do throws(CredentialStoreError) {
-            try await store.prepareToSave(in: slot)
-        } catch {
-            throw OAuthRefusal(store: error)
-        }
-    }
+    /// - Throws: ``CredentialStoreError``.
+    func prepare() async throws(CredentialStoreError) { try await store.prepareToSave(in: slot) }
 
     // MARK: The network
 
