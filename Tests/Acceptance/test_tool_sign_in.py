@@ -59,6 +59,18 @@ def visit(address):
         return response.status, response.url, response.read().decode()
 
 
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_):
+        return None
+
+
+def stopped_before_the_callback(page):
+    """Where the browser would go after the user's yes."""
+    with pytest.raises(urllib.error.HTTPError) as stopped:
+        urllib.request.build_opener(NoRedirects).open(page, timeout=30 * PATIENCE)
+    return stopped.value.headers["Location"]
+
+
 def log_in(someone, server, *words, status=0, says=""):
     """Signs in: the test is the browser. Returns the events."""
     process = someone.start("tools", "login", "docs", "--tools", server.manifest, "--json", *words)
@@ -238,18 +250,12 @@ def test_on_a_terminal_the_address_of_a_browser_elsewhere_is_pasted(person, guar
                           encoding="utf-8", dimensions=(40, 1000), timeout=60 * PATIENCE)
     child.expect(r"(http://127\.0\.0\.1:\d+/authorize\?[^\s\x1b]+)")
     page = child.match[1]
-
-    class Elsewhere(urllib.request.HTTPRedirectHandler):
-        def redirect_request(self, *_):
-            return None
-
-    with pytest.raises(urllib.error.HTTPError) as stopped:
-        urllib.request.build_opener(Elsewhere).open(page)
+    callback = stopped_before_the_callback(page)
     child.expect_exact("Address: ")
     child.send("http://127.0.0.1:1/callback?code=x&state=y\r")
     child.expect_exact("This is not the address of the page")
     child.expect_exact("Address: ")
-    child.send(stopped.value.headers["Location"] + "\r")
+    child.send(callback + "\r")
     child.expect_exact("Signed in at docs.")
     child.expect(pexpect.EOF)
     child.close()
