@@ -170,6 +170,20 @@ def test_an_ended_token_is_renewed_once_by_processes_at_once(person, guarded):
     assert add(person, server)[0] == ("succeeded", "42") and server.count("renewed") == 1
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_renewal_under_way_is_kept_by_a_command_that_is_interrupted(number, person, guarded):
+    server = guarded()
+    server.wants("lifetime", "0")
+    log_in(person, server)
+    server.wants("lifetime", "3600")
+    server.wants("slow")
+    process = person.start("ask", "--transport", "sse", "--tools", server.manifest, ADD)
+    wait_until(lambda: server.count("asked"), "the renewal has begun", 60)
+    process.send_signal(number)
+    assert process.wait(60 * PATIENCE) == 128 + number and server.count("renewed") == 1
+    assert add(person, server)[0] == ("succeeded", "42") and server.count("renewed") == 1 and server.count("reused") == 0
+
+
 def test_a_token_that_the_server_refuses_early_is_renewed_and_the_call_made_again(person, guarded):
     server = guarded()
     log_in(person, server)

@@ -36,7 +36,8 @@ struct OAuthFlowTests {
 
     /// Runs a sign-in over these answers. Returns its requests, the page, and the sign-in if it has come to its end.
     private func run(
-        _ answers: [OAuthFlow.Answer], clientID: String? = nil, scopes: [String] = []
+        _ answers: [OAuthFlow.Answer], clientID: String? = nil, scopes: [String] = [],
+        visiting: (URL) -> Void = { _ in }
     ) throws -> (requests: [HTTPExchangeRequest], page: URL?, issuer: CallbackRequests.Issuer?, grant: OAuthGrant?) {
         let url = try #require(URL(string: Self.server))
         var flow = try OAuthFlow(server: url, clientID: clientID, clientName: "Test", scopes: scopes)
@@ -49,6 +50,7 @@ struct OAuthFlowTests {
             switch step {
             case .fetch(let request):
                 requests.append(request)
+                visiting(request.url)
                 guard let answer = rest.popFirst() else { return (requests, page, issuer, nil) }
                 step = try flow.received(answer, at: Self.now)
             case .listen(let named):
@@ -58,6 +60,7 @@ struct OAuthFlowTests {
                     challenge: [1, 2, 3])
             case .show(let url):
                 page = url
+                visiting(url)
                 step = try flow.approved(Secret("code-1"))
             case .finish(let grant): return (requests, page, issuer, grant)
             }
@@ -224,6 +227,62 @@ struct OAuthFlowTests {
             Self.challenge(), Self.answer(Self.resource), Self.answer(Self.issuer), Self.answer(Self.client), answer,
         ])
         #expect(found.contains(words) && !found.contains("code-1") && !found.contains("verifier"), "\(found)")
+    }
+
+    /// Answers with bytes changed, members exchanged and parts missing: nothing traps, no request goes to this machine or
+    /// without TLS, and what is said can be shown.
+    @Test func whateverAnswersHoldTheClientGoesNowhereItMustNot() throws {
+        var random = Seeded(state: 0x9E37_79B9_7F4A_7C15)
+        let whole = [
+            Self.challenge(#"resource_metadata="https://a.example/x", scope="read""#), Self.answer(Self.resource),
+            Self.answer(Self.issuer), Self.answer(Self.client), Self.answer(Self.tokens),
+        ]
+        let words = [
+            "http://127.0.0.1/", "https://localhost/", "\"", "null", "[]", "{", "https://evil.example", "\u{1B}[2J",
+            "\u{202E}",
+            "S256", "1e999", "-1", "file:///", "\\ud800",
+        ]
+        var endings: Set<Bool> = []
+        for _ in 0..<5000 {
+            var answers = whole
+            for _ in 0..<Int.random(in: 1...3, using: &random) {
+                let index = Int.random(in: 0..<answers.count, using: &random)
+                let old = answers[index]
+                var body = old.body
+                if !body.isEmpty {
+                    let start = Int.random(in: 0..<body.count, using: &random)
+                    let end = min(body.count, start + Int.random(in: 0...12, using: &random))
+                    body.replaceSubrange(start..<end, with: Array((words.randomElement(using: &random) ?? "").utf8))
+                }
+                let status = [old.status, old.status, 200, 401, 404].randomElement(using: &random) ?? 200
+                answers[index] = OAuthFlow.Answer(status: status, headerFields: old.headerFields, body: body)
+            }
+            var sent: [URL] = []
+            do {
+                let run = try run(answers) { sent.append($0) }
+                endings.insert(run.grant != nil)
+            } catch let refusal as OAuthRefusal {
+                #expect(UntrustedText.line(refusal.reason, limit: 1000) != nil, "\(refusal)")
+            }
+            for url in sent {
+                let origin = try #require(Origin(url))
+                #expect(origin.scheme == .https && !origin.isLoopback, "\(url)")
+            }
+        }
+        // Some changes do no harm.
+        #expect(endings.contains(true))
+    }
+
+    /// The same numbers in every run.
+    private struct Seeded: RandomNumberGenerator {
+        var state: UInt64
+
+        mutating func next() -> UInt64 {
+            state ^= state << 13
+            state ^= state >> 7
+            state ^= state << 17
+            return state
+        }
     }
 
     @Test func anAddressOfNoSchemeThatIsAllowedBeginsNothing() {

@@ -76,6 +76,7 @@ class Provider(OAuthAuthorizationServerProvider):
 
     async def load_refresh_token(self, client, refresh_token):
         if wants("slow"):
+            note("asked")
             await anyio.sleep(1)
         if refresh_token not in self.refresh:
             note("reused")
