@@ -163,8 +163,7 @@ final class StartedTools: Sendable {
     private func end(_ id: Int) { state.withLock { $0.calls.removeValue(forKey: id) }?.fulfil(.success(())) }
 
     /// Ends the servers, all at once, and waits for them, for their sign-ins that are being renewed, and for programs that
-    /// were cancelled. In a task of its own: Ctrl-C
-    /// may have cancelled this one.
+    /// were cancelled. In a task of its own: Ctrl-C may have cancelled this one.
     func end() async {
         let (servers, signIns, calls) = state.withLock { ($0.servers, $0.signIns, $0.calls.values) }
         for server in servers { server.close() }

@@ -38,7 +38,7 @@ struct ToolSignIns: Sendable {
 struct ToolSignInCommand: Sendable {
     let text: String
 
-    /// The same error; but one that a sign-in resolves names the command.
+    /// The same error; but if a sign-in resolves it, it names the command.
     func naming(_ error: ChappieMCPError) -> ChappieMCPError {
         let advice: String
         switch error.code {

@@ -116,7 +116,7 @@ public final class ChappieMCPAuthorization: Sendable {
         return try await result.value()
     }
 
-    /// Waits for a renewal that is under way: one that is broken off may use up the sign-in. Tokens that the store did not
+    /// Waits for a renewal that is under way, since breaking it off may use up the sign-in. Tokens that the store did not
     /// take are offered to it once more.
     public func settle() async {
         _ = try? await withDeadline(.seconds(90), clock: clock, late: CancellationError()) { [self] in
@@ -209,7 +209,7 @@ public final class ChappieMCPAuthorization: Sendable {
         return unsaved?.usedUp == grant.refreshToken ? unsaved?.grant : grant
     }
 
-    /// Saves, and tells the other processes.
+    /// Saves, and announces it to the other processes.
     private func save(_ grant: OAuthGrant) async throws(CredentialStoreError) {
         do throws(CredentialStoreError) {
             try await store.save(grant.document, in: slot)

@@ -289,7 +289,7 @@ struct OAuthFlow: Sendable {
         .fetch(HTTPExchangeRequest(url: url, headerFields: [.accept: "application/json"]))
     }
 
-    /// A description; an address without one is no mistake, and has no words.
+    /// A description; an address without one is not a mistake, and has no words.
     private static func document(_ answer: Answer) throws(OAuthRefusal) -> ChappieJSON {
         guard answer.isSuccess, let json = answer.json else { throw nothing }
         return json

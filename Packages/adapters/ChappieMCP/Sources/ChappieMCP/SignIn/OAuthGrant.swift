@@ -161,7 +161,7 @@ extension OAuthGrant {
         return Secret(ChappieJSON.object(json).serializedBytes())
     }
 
-    /// - Returns: `nil` if the document is no sign-in at `server`.
+    /// - Returns: `nil` if the document is not of a sign-in at `server`.
     init?(_ document: Secret, for server: URL) {
         guard let origin = Origin(server), let json = try? ChappieJSON(parsing: document.withBytes(Array.init)),
             json["version"]?.int == Self.version, json["server"]?.string == server.absoluteString,

@@ -108,7 +108,7 @@ struct OAuthResource: Sendable, Hashable {
 
 /// An authorization server's description of itself (RFC 8414, 2; RFC 9207, 3).
 struct OAuthServer: Sendable, Hashable {
-    /// How a client proves that it is the one that has registered (RFC 7591, 2).
+    /// How a client proves that it has registered (RFC 7591, 2).
     enum ClientProof: String, Sendable, Hashable {
         case none
         case post = "client_secret_post"
@@ -141,7 +141,7 @@ struct OAuthServer: Sendable, Hashable {
         }
         guard list("response_types_supported")?.contains("code") ?? true,
             list("grant_types_supported")?.contains("authorization_code") ?? true
-        else { throw OAuthRefusal("its authorization server \(host) signs nobody in through a browser") }
+        else { throw OAuthRefusal("its authorization server \(host) has no sign-in through a browser") }
         self.issuer = issuer
         self.authorizationURL = authorizationURL
         self.tokenURL = tokenURL
