@@ -280,7 +280,8 @@ let package = Package(
         tests(
             of: "adapters/ChappieMCP",
             [
-                "ChappieCore", "ChappieJSONSchema", "ChappieClient", "ChappieCurl", "ChappieHTTP", "TestFixtures",
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP",
+                "ChappieTesting", "TestFixtures",
                 httpTypes,
             ]),
         tests(of: "faces/ChappieMarkdown"),
@@ -326,6 +327,7 @@ let package = Package(
                 "ChappieProcess",
                 "ChappieRuntime",
                 "ChappieThreadForms", "ChappieThreadsSQLite",
+                "ChappieMCP", "ChappieProgramTools", "ChappieSimulator",
                 "ChappieSDK", "CQRencode", argumentParser,
             ],
             path: "Apps/chappie/Tests/chappieTests"),

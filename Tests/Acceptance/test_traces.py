@@ -5,7 +5,9 @@ D-Bus session is left aside. Then the same search has to find secrets that are p
 
 import base64
 import os
+import re
 import secrets
+import shlex
 import signal
 import stat
 import urllib.parse
@@ -14,7 +16,8 @@ import urllib.request
 import pytest
 
 from conftest import INTERRUPTED, SIGN_IN_NEEDED, UNAVAILABLE
-from counterparts import USER, Authority, Proxy, private_file, wait_until
+from counterparts import USER, Authority, Proxy, free_port, private_file, wait_until
+from test_tool_sign_in import Guarded, stopped_before_the_callback, visit
 from traces import BACKEND, PROXY, SHARED, Story
 from witnesses import Echo, Forwarder, Listener, legible
 
@@ -33,7 +36,7 @@ def each(*commands):
 # Situation: the simulator's settings, what is run after a sign-in, and what must have been seen on its way.
 STORIES = {
     "every command": ({}, [
-        "login --verbose --qr always", *each("status", "models", "usage", "doctor"), "completions bash", "manual --json", "logout --verbose",
+        "login --verbose --qr always", *each("status", "models", "usage", "doctor", "tools"), "completions bash", "manual --json", "logout --verbose",
         "77 status", "77 status --json", "77 ask x", "77 ask --json x"], [*SIGNING_IN, "user code", "access token", "refresh token"]),
     "questions and conversations": ({}, [
         *each("ask --transport sse evening", "ask --transport websocket evening"), "chat --verbose", "chat --json --transport sse",
@@ -178,6 +181,40 @@ def test_redirects_to_another_origin(store, story):
     urllib.request.urlopen(stranger.origin, data=b"it listens", timeout=20).close()
     assert b"it listens" in bytes(stranger.heard[-1]), "the stranger hears nothing"
     story.finish("authorization code", "access token", "refresh token")
+
+
+@both_stores
+def test_a_sign_in_at_a_tool_server(store, story):
+    """Its secrets go to it alone, and those of the service do not."""
+    story, port = story(store).service().sign_in(), free_port()
+    kinds = {"access_token", "refresh_token", "client_secret"}
+    witness = story.wire(Forwarder(port), "the tool server", {f"tool server's {kind}" for kind in (*kinds, "code", "code_verifier")})
+    server = story.enter_context(Guarded(f"port={port}", f"base=http://127.0.0.1:{witness.port}"))
+
+    def learn():
+        for name, secret in re.findall(rb'"(access_token|refresh_token|client_secret)": ?"([^"]+)"', b"".join(map(bytes, witness.told))):
+            story.needles.add(f"tool server's {name.decode()}", secret.decode())
+        for verifier in re.findall(rb"code_verifier=([\w-]+)", b"".join(map(bytes, witness.heard))):
+            story.needles.add("tool server's code_verifier", verifier.decode())
+
+    login = story.start(f"tools login docs --tools {server.manifest} --no-browser --verbose")
+    wait_until(lambda: b"/authorize?" in login.read("output"), "the page", 60)
+    callback = stopped_before_the_callback(re.search(rb"http://127\S+/authorize\?\S+", login.read("output"))[0].decode())
+    story.needles.add("tool server's code", re.search(r"code=([\w-]+)", callback)[1])
+    visit(callback)
+    login.end(0)
+    learn()
+    call = shlex.quote('call add {"first":40,"second":2}')
+    server.wants("forget")
+    assert '"42"' in story.run(f"ask --verbose --json --transport sse --tools {server.manifest} {call}")
+    server.wants("downgrade")
+    story.run(f"ask --verbose --transport sse --tools {server.manifest} {call}", f"tools list --tools {server.manifest}")
+    learn()
+    server.wants("refuse")
+    server.wants("forget")
+    story.run(f"ask --verbose --transport sse --tools {server.manifest} {call}", f"tools logout docs --verbose --tools {server.manifest}")
+    learn()
+    story.finish("access token", *(f"tool server's {kind}" for kind in (*kinds, "code", "code_verifier")))
 
 
 @both_stores

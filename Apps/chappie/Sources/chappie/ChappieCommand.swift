@@ -46,7 +46,7 @@ struct ChappieCommand: AsyncParsableCommand {
         subcommands: [
             Login.self, Logout.self, Status.self, Ask.self, Chat.self, Threads.self, Models.self, Usage.self,
             Accounts.self, Config.self,
-            Auth.self, ToolServer.self, Doctor.self, SimulatorCommand.self, Completions.self, Manual.self,
+            Auth.self, Tools.self, ToolServer.self, Doctor.self, SimulatorCommand.self, Completions.self, Manual.self,
         ])
 
     /// The names of the commands.

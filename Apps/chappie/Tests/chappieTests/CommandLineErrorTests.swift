@@ -1,5 +1,6 @@
 import ChappieAuth
 import ChappieJSONSchema
+import ChappieMCP
 import ChappieSDK
 import Testing
 
@@ -42,6 +43,10 @@ import Testing
                 65, "invalid_structured_output", "schema"
             ),
             (ChappieAttachmentError.unsupportedImage("a"), 64, "attachment", "PNG"),
+            (ChappieMCPError(.signInNeeded, server: "s", reason: "x"), 77, "tool_sign_in_needed", "Sign in"),
+            (ChappieMCPError(.permissionNeeded, server: "s", reason: "x"), 77, "tool_sign_in_needed", "Sign in"),
+            (ChappieMCPError(.signInFailed, server: "s", reason: "x"), 69, "tool_sign_in_failed", nil),
+            (ChappieMCPError(.ended, server: "s", reason: "x"), 69, "tool_server", nil),
             (ChappieClientError.contextWindowExceeded, 69, "context_window_exceeded", nil),
             (ChappieClientError.messageTooLarge(bytes: 2, limit: 1), 64, "message_too_large", nil),
             (

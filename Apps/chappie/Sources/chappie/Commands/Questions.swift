@@ -194,7 +194,8 @@ struct Ask: ProgramCommand {
             format, {"type": "text"} or {"type": "grammar", "syntax": "lark", "definition": "…"} (or the syntax regex): \
             then it gets the text that the model wrote, as it is. Every entry may also have env, \
             passEnv (names of variables to pass on), cwd, policy (ask, automatic or deny) and timeout in seconds. A \
-            server elsewhere has, instead of a command, a url, headers and bearerTokenEnv (the variable with its token). \
+            server elsewhere has, instead of a command, a url, headers and bearerTokenEnv (the variable with its token); \
+            if it wants your sign-in, see chappie tools login --help. \
             A server may have startTimeout (seconds for its start, default 30), allowTools (the names of its only tools) \
             and denyTools. \
             chappie asks you before a tool runs. If there is no terminal, it denies every tool whose policy is not \

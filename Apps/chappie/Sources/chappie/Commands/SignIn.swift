@@ -73,21 +73,23 @@ struct Login: ProgramCommand {
             isTerminal: program.console.terminals.output, hasStyles: program.console.terminals.styles,
             environment: program.environment, opensBrowser: opensBrowser && program.canOpenBrowser)
         var screen = Screen(program: program, qr: qr)
-        var pasting: Task<Void, Never>?
-        defer { pasting?.cancel() }
+        let pasting = PastedAddress()
+        defer { pasting.end() }
         model.signIn()
         for await state in model.stateUpdates {
             screen.show(state)
             if state.ending != nil { break }
             let hasNoBrowser = !opensBrowser || state.notices.contains { $0.part == .browser && $0.isFailure }
-            if comesBack, usesDesktop, hasNoBrowser, pasting == nil, state.deviceCode != nil,
+            if comesBack, usesDesktop, hasNoBrowser, !screen.isAsking, state.deviceCode != nil,
                 program.console.terminals.input
             {
                 screen.isAsking = true
-                pasting = Self.takeAddress(from: program.console, for: model.session)
+                pasting.begin(program.console) { [session = model.session] address in
+                    try await session.completeSignIn(pasting: address)
+                }
             }
         }
-        if pasting != nil { program.console.line() }
+        if pasting.end() { program.console.line() }
         // The user learns of a stored credential even if Ctrl-C comes right after it.
         guard let ending = model.state.ending, ending.reason == .linked || !Task.isCancelled else {
             model.cancel()
@@ -142,27 +144,6 @@ struct Login: ProgramCommand {
         let token = try await input.readToEnd().trimmed
         guard !token.isEmpty else { throw missing }
         return token
-    }
-
-    /// Asks for the address at which a browser on another machine has ended, until it is the right one.
-    private static func takeAddress(from console: Console, for session: ChappieAuthSession) -> Task<Void, Never> {
-        console.line("If the browser runs on another machine, it ends at an address that can't be opened.")
-        console.line("Copy that whole address, which begins with http://127.0.0.1, and paste it here.")
-        return Task { @concurrent in
-            let reader = TerminalLineReader(console: console)
-            while !Task.isCancelled {
-                guard case .text(let line)? = try? await reader.read(Question(prompt: "Address: ")) else { return }
-                let address = line.filter { !$0.isWhitespace }
-                guard !address.isEmpty else { continue }
-                do {
-                    try await session.completeSignIn(pasting: address)
-                    return
-                } catch {
-                    let problem = CommandLineError(error)
-                    console.note([problem.message, problem.suggestion].compactMap(\.self).joined(separator: " "))
-                }
-            }
-        }
     }
 
     /// Says what pays, and how long the sign-in is good.

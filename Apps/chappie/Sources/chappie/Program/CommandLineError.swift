@@ -165,7 +165,12 @@ struct CommandLineError: Error {
             default: (.unavailable, "transport_failed")
             }
         case is ChappieToolManifestError: (.usage, "usage")
-        case is ChappieMCPError: (.unavailable, "tool_server")
+        case let error as ChappieMCPError:
+            switch error.code {
+            case .signInNeeded, .permissionNeeded: (.signInNeeded, "tool_sign_in_needed")
+            case .signInFailed: (.unavailable, "tool_sign_in_failed")
+            default: (.unavailable, "tool_server")
+            }
         default: (.internalError, "internal")
         }
     }

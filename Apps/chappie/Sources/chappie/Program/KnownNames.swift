@@ -1,6 +1,7 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
+import ChappieProgramTools
 @_spi(ChappieInternals) import ChappieRuntime
 import ChappieSDK
 import ChappieThreadsSQLite
@@ -25,6 +26,17 @@ enum KnownNames {
             }
         }
         return slugs.filter { $0.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) } }
+    }
+
+    /// The tool servers elsewhere in the manifests that the settings name.
+    static func toolServers(_ environment: ProgramEnvironment) -> [String] {
+        guard let options = try? GlobalOptions.parse([]),
+            let settings = try? Settings(options: options, environment: environment)
+        else { return [] }
+        let manifests = settings.tools.compactMap { path in
+            try? ChappieToolManifest(SmallFile.read(path), file: path) { environment[$0] }
+        }
+        return manifests.flatMap(\.servers).filter { $0.url != nil }.map(\.name)
     }
 
     /// The threads of the current account, with their names if the shell shows them; none if the keyring
@@ -56,5 +68,6 @@ private struct ThreadCompletion: ProgramCommand {
 
 extension CompletionKind {
     static var models: CompletionKind { .custom { _, _, _ in KnownNames.models(.process) } }
+    static var toolServers: CompletionKind { .custom { _, _, _ in KnownNames.toolServers(.process) } }
     static var threads: CompletionKind { .custom { _, _, _ in KnownNames.threads(.process) } }
 }

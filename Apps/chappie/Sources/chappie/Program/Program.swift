@@ -29,6 +29,8 @@ struct Program: Sendable {
     let credentials: CredentialManager
     /// The client ids that the sign-in service has issued; they stay when the user signs out.
     let registrations: any RegistrationStore
+    /// The user's sign-ins at tool servers.
+    let toolSignIns: ToolSignIns
     /// The servers and programs that the command started; they end with it.
     let startedTools = StartedTools()
     /// The runtimes that keep conversations; the command ends when they have kept everything.
@@ -39,6 +41,8 @@ struct Program: Sendable {
     var canOpenBrowser: Bool { XDGOpenBrowser().canOpen }
     var clipboard: LinuxClipboard { LinuxClipboard() }
     var sessionLock: any SessionLock { LogindSessionLock() }
+    var callbackListener: any CallbackListener { LoopbackCallbackListener() }
+    var signInCryptography: any SignInCryptography { SystemSignInCryptography() }
 
     /// The program around `command`.
     init(_ command: some ProgramCommand, _ environment: ProgramEnvironment, _ console: Console) async throws {
@@ -62,21 +66,20 @@ struct Program: Sendable {
         {
             settings.store = .file
         }
-        let lock: any CredentialLock
-        switch settings.store {
-        case .keyring:
-            store = keyring
-            lock = keyring.lock(environment.lock)
-        case .file:
-            let file: [any PassphraseSource] = settings.passphraseFile.map { [PassphraseFile(path: $0)] } ?? []
-            let files = try EncryptedFileCredentialStore(
-                passphrase: FirstPassphrase(file + [SystemdPassphrase(), TerminalPassphrase()]))
-            store = files
-            lock = files.lock
-        case .memory:
-            store = ChappieEphemeralCredentialStore()
-            lock = NoCredentialLock()
+        let passphraseFile = settings.passphraseFile
+        func opened(_ kind: Settings.Store) throws -> (store: any CredentialStore, lock: any CredentialLock) {
+            switch kind {
+            case .keyring: return (keyring, keyring.lock(environment.lock))
+            case .file:
+                let file: [any PassphraseSource] = passphraseFile.map { [PassphraseFile(path: $0)] } ?? []
+                let files = try EncryptedFileCredentialStore(
+                    passphrase: FirstPassphrase(file + [SystemdPassphrase(), TerminalPassphrase()]))
+                return (files, files.lock)
+            case .memory: return (ChappieEphemeralCredentialStore(), NoCredentialLock())
+            }
         }
+        let lock: any CredentialLock
+        (store, lock) = try opened(settings.store)
         network = CurlNetwork(policy: settings.configuration.network)
         let curl = CurlHTTPTransport(network: network)
         // The user can fix a wrong setting, and learns of it before anything is asked or sent.
@@ -94,6 +97,11 @@ struct Program: Sendable {
             browserSignIn: BrowserSignInPorts(
                 listener: LoopbackCallbackListener(), registrations: registrations,
                 cryptography: SystemSignInCryptography()))
+        // An access token stands in for the user's own sign-in alone.
+        let kept = settings.accessToken == nil ? (store, lock) : try opened(settings.keptStore)
+        toolSignIns = ToolSignIns(
+            account: settings.configuration.keychainAccount, store: kept.0, lock: kept.1, transport: outside,
+            usualManifests: settings.tools, namedAccount: options.account)
         self.settings = settings
     }
 
@@ -197,7 +205,8 @@ struct Program: Sendable {
     /// - Throws: ``CommandLineError`` for a manifest of tools that can't be used.
     func tools(of answer: AnswerOptions) throws -> CommandLineTools {
         try startedTools.tools {
-            try CommandLineTools(manifests: answer.tools, logs: answer.toolLog, environment, console, outside)
+            try CommandLineTools(
+                manifests: answer.tools, logs: answer.toolLog, environment, console, outside, toolSignIns)
         }
     }
 

@@ -51,6 +51,8 @@ struct Settings {
     /// Names the issuer and the backend of each route, as ``issuer`` does for ``route``.
     let issuers: [Route: String]
     var store: Store
+    /// The same without an access token of the environment, which needs no store.
+    let keptStore: Store
     /// Whether the user has chosen the store; else it is the default.
     let isStoreChosen: Bool
     /// The addresses to check before anything is sent: both when the user has set anything about the network.
@@ -142,8 +144,8 @@ struct Settings {
                 deadlines: try Self.deadlines(options.timeout)))
         let word = chosen[.store]?.string
         isStoreChosen = options.simulate || word != nil
-        let isMemory = options.simulate || accessToken != nil
-        store = isMemory ? .memory : word.flatMap(Store.init) ?? .keyring
+        keptStore = options.simulate ? .memory : word.flatMap(Store.init) ?? .keyring
+        store = accessToken == nil ? keptStore : .memory
         let account =
             options.account ?? environment["CHAPPIE_ACCOUNT"]
             ?? kept?.accounts(of: configuration.credentialSlot.issuer).current ?? "default"

@@ -10,18 +10,23 @@ import Synchronization
 struct CommandLineTools: Sendable {
     let tools: [ChappieHostTool]
     let servers: [ChappieMCPServer]
+    /// The user's sign-ins at servers that are elsewhere.
+    let signIns: [ChappieMCPAuthorization]
     let providers: [any ChappieToolProvider]
 
     /// - Parameters:
     ///   - logs: the folder for the servers' logs; `nil` for none.
     ///   - transport: reaches servers that are elsewhere.
+    ///   - ownSignIns: the user's, at such servers.
     /// - Throws: ``CommandLineError`` for a manifest that can't be used, for a name that two of them have, and for a log
     ///   that can't be written.
     init(
         manifests: [String], logs: String?, _ environment: ProgramEnvironment, _ console: Console,
-        _ transport: any HTTPTransport
+        _ transport: any HTTPTransport, _ ownSignIns: ToolSignIns
     ) throws {
         var (tools, servers): ([ChappieHostTool], [ChappieMCPServer]) = ([], [])
+        var signIns: [ChappieMCPAuthorization] = []
+        var places: [String: String] = [:]
         for path in manifests {
             let manifest = try ChappieToolManifest(SmallFile.read(path), file: path) { environment[$0] }
             for tool in manifest.tools {
@@ -38,6 +43,7 @@ struct CommandLineTools: Sendable {
                     { @Sendable (line: String) in log.write(line) }
                 }
                 let allowed = server.allowedTools.map(Set.init)
+                places[server.name] = path
                 if let url = server.url {
                     var fields = HTTPFields()
                     for (name, value) in server.headers.sorted(by: { $0.key < $1.key }) {
@@ -47,11 +53,14 @@ struct CommandLineTools: Sendable {
                         }
                         fields[name] = value
                     }
+                    let authorization = ownSignIns.authorization(at: server)
+                    if let authorization { signIns.append(authorization) }
                     servers.append(
                         ChappieMCPServer(
-                            url: url, headerFields: fields, transport: transport, name: server.name,
-                            policy: server.policy, startTimeout: server.startTimeout, callTimeout: server.timeout,
-                            allowedTools: allowed, deniedTools: Set(server.deniedTools), log: log))
+                            url: url, headerFields: fields, transport: transport, authorization: authorization,
+                            name: server.name, policy: server.policy, startTimeout: server.startTimeout,
+                            callTimeout: server.timeout, allowedTools: allowed, deniedTools: Set(server.deniedTools),
+                            log: log))
                     continue
                 }
                 servers.append(
@@ -64,25 +73,38 @@ struct CommandLineTools: Sendable {
         }
         self.tools = tools
         self.servers = servers
-        providers = servers.map { NotedServer(server: $0, console: console) }
+        self.signIns = signIns
+        providers = servers.map { server in
+            NotedServer(
+                server: server, console: console,
+                login: ownSignIns.command(signingInAt: server.name, in: places[server.name] ?? ""))
+        }
     }
 }
 
-/// A server. It notes each of its tools that can't be used, once.
+/// A server. It notes each of its tools that can't be used, once; and its errors name the command that signs in.
 private final class NotedServer: ChappieToolProvider {
     /// How many tools are noted: a server may give its tools other names every time.
     private static let limit = 20
     private let server: ChappieMCPServer
     private let console: Console
+    private let login: ToolSignInCommand
     private let noted = Mutex<Set<ChappieMCPSkippedTool>>([])
+    private let saidFailures = Mutex<Set<String>>([])
 
-    init(server: ChappieMCPServer, console: Console) {
+    init(server: ChappieMCPServer, console: Console, login: ToolSignInCommand) {
         self.server = server
         self.console = console
+        self.login = login
     }
 
     func tools() async throws -> [ChappieHostTool] {
-        let tools = try await server.tools()
+        let tools: [ChappieHostTool]
+        do {
+            tools = try await server.tools()
+        } catch let error as ChappieMCPError {
+            throw login.naming(error)
+        }
         for skipped in server.skippedTools
         where noted.withLock({ $0.count < Self.limit && $0.insert(skipped).inserted }) {
             // The server wrote the name, and parts of the reason.
@@ -90,7 +112,21 @@ private final class NotedServer: ChappieToolProvider {
             let reason = UntrustedText.message(skipped.reason) ?? ""
             console.note("chappie: the tool \(name) of \(server.name) is left out. \(reason)")
         }
-        return tools
+        return tools.map { tool in tool.handled { handler in { try await self.call($0, handler) } } }
+    }
+
+    /// The user, and not the model alone, learns that a sign-in is missing in the middle of a turn.
+    private func call(_ call: ChappieToolCall, _ handler: ChappieHostTool.Handler) async throws -> ChappieToolResult {
+        do {
+            return try await handler(call)
+        } catch let error as ChappieMCPError {
+            let named = login.naming(error)
+            let words = named.errorDescription ?? ""
+            if named != error, saidFailures.withLock({ $0.count < Self.limit && $0.insert(words).inserted }) {
+                console.note("chappie: \(words)")
+            }
+            throw named
+        }
     }
 }
 
@@ -138,10 +174,12 @@ final class StartedTools: Sendable {
 
     private func end(_ id: Int) { state.withLock { $0.calls.removeValue(forKey: id) }?.fulfil(.success(())) }
 
-    /// Ends the servers, all at once, and waits for them and for programs that were cancelled. In a task of its own: Ctrl-C
-    /// may have cancelled this one.
+    /// Ends the servers, all at once, and waits for them, for their sign-ins that are being renewed, and for programs that
+    /// were cancelled. In a task of its own: Ctrl-C may have cancelled this one.
     func end() async {
-        let (servers, calls) = state.withLock { ($0.tools?.servers ?? [], $0.calls.values) }
+        let (tools, calls) = state.withLock { ($0.tools, $0.calls.values) }
+        let servers = tools?.servers ?? []
+        let signIns = tools?.signIns ?? []
         for server in servers { server.close() }
         await uncancelled {
             for call in calls {
@@ -150,6 +188,7 @@ final class StartedTools: Sendable {
                 }
             }
             for server in servers { await server.closed() }
+            for signIn in signIns { await signIn.settle() }
         }
     }
 }

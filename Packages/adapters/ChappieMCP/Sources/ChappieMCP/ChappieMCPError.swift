@@ -19,6 +19,12 @@ public struct ChappieMCPError: Error, Sendable, Hashable {
         public static let protocolViolation = Code(rawValue: "protocolViolation")
         /// The server answered a request with an error.
         public static let refused = Code(rawValue: "refused")
+        /// The server wants a sign-in, or its sign-in has ended: see ``ChappieMCPAuthorization``.
+        public static let signInNeeded = Code(rawValue: "signInNeeded")
+        /// The server wants more permissions for this than its sign-in has.
+        public static let permissionNeeded = Code(rawValue: "permissionNeeded")
+        /// The sign-in at the server can't be made, renewed, kept or read.
+        public static let signInFailed = Code(rawValue: "signInFailed")
         /// The host has closed the server.
         public static let closed = Code(rawValue: "closed")
     }
@@ -59,6 +65,9 @@ extension ChappieMCPError: ChappieError {
         case .timedOut: "Check what the server waits for, or allow it more time."
         case .protocolViolation:
             "Check that it sends nothing but the protocol: a program to its standard output, a server from its address."
+        case .signInNeeded: "Sign in to the server."
+        case .permissionNeeded: "Sign in to the server again, with these permissions."
+        case .signInFailed: "Nothing was changed. Check the server's address, or ask its operator."
         default: nil
         }
     }

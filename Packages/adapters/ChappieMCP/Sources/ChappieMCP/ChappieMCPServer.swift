@@ -100,6 +100,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
     ///   - url: `https:`, or `http:` on this machine.
     ///   - headerFields: sent with every request, for example an authorization; no message names them. Default: none.
     ///   - transport: how it is reached: its proxy, its trust and its deadlines for connecting hold.
+    ///   - authorization: the user's sign-in, made for the same `url`. Default `nil`: a server that wants one is an error.
     ///   - name: see ``name``.
     ///   - policy: whether the user is asked before each call. Default `.ask`.
     ///   - startTimeout: the limit for the handshake, and for each list. Default 30 seconds.
@@ -112,13 +113,17 @@ public final class ChappieMCPServer: ChappieToolProvider {
     ///     repeats one of its variables or header fields, or what looks like a secret, that is left out. It is called on
     ///     several threads, and holds the server up. Default `nil`: none.
     public convenience init(
-        url: URL, headerFields: HTTPFields = [:], transport: any HTTPTransport, name: String,
-        policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300),
+        url: URL, headerFields: HTTPFields = [:], transport: any HTTPTransport,
+        authorization: ChappieMCPAuthorization? = nil, name: String, policy: ChappieToolPolicy = .ask,
+        startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300),
         allowedTools: Set<String>? = nil, deniedTools: Set<String> = [], log: (@Sendable (String) -> Void)? = nil
     ) {
+        let authorized = authorization.map {
+            MiddlewareTransport(transport, middleware: [MCPAuthorizing(authorization: $0)])
+        }
         self.init(
             endpoint: MCPEndpoint(
-                url: url, headerFields: headerFields, transport: transport, callTimeout: callTimeout),
+                url: url, headerFields: headerFields, transport: authorized ?? transport, callTimeout: callTimeout),
             command: [], name: name, policy: policy, startTimeout: startTimeout, callTimeout: callTimeout,
             allowedTools: allowedTools, deniedTools: deniedTools, log: log, limits: MCPSession.Limits())
     }

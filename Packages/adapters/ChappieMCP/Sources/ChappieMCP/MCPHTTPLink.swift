@@ -114,6 +114,8 @@ final class MCPHTTPLink: MCPLink {
         } catch let failure as LinkFailure {
             if failure.endsSession { end(because: failure.reason) }
             if let id { receive(.lost(id, failure.code, failure.reason)) }
+        } catch let refusal as OAuthRefusal {
+            if let id { receive(.lost(id, refusal.code, refusal.reason)) }
         } catch is CancellationError {
             return
         } catch {

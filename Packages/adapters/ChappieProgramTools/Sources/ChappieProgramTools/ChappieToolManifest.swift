@@ -26,9 +26,11 @@ import FoundationEssentials
 /// default, `automatic` or `deny`) and `timeout` (seconds for a call; default: 60 for a program, 300 for a server). A
 /// `command` without a slash is looked up in `PATH`, another command from the manifest's folder. A server with a `url`
 /// is asked over HTTP; beside `policy` and `timeout` it may have `headers` and `bearerTokenEnv`, the name of the variable
-/// that holds its token. Every server may have `startTimeout` (seconds for its start, and for each of its lists; default:
-/// 30), `allowTools` (the names of the only tools that are offered) and `denyTools` (names of tools that are not). Times are
-/// more than 0 seconds, and at most a day. An unknown member is an error.
+/// that holds its token, or `oauth` with `clientId` (a program that its owner has registered at the server's authorization
+/// server) and `scopes` (permissions to ask for) for the user's sign-in there. Every server may have `startTimeout`
+/// (seconds for its start, and for each of its lists; default: 30), `allowTools` (the names of the only tools that are
+/// offered) and `denyTools` (names of tools that are not). Times are more than 0 seconds, and at most a day. An unknown
+/// member is an error.
 public struct ChappieToolManifest: Sendable, Hashable {
     /// A Model Context Protocol server, as the manifest describes it: the values for a `ChappieMCPServer` of
     /// ChappieMCP.
@@ -39,6 +41,10 @@ public struct ChappieToolManifest: Sendable, Hashable {
         public var url: URL?
         /// The header fields for a server elsewhere, its token's among them.
         public var headers: [String: String]
+        /// The client id for the user's sign-in at a server elsewhere; `nil` if the program registers itself.
+        public var clientID: String?
+        /// The permissions to ask for at the user's sign-in, beside those that the server names.
+        public var scopes: [String]
         /// The program, as an absolute path, and its arguments; empty for a server elsewhere.
         public var command: [String]
         /// All variables that it gets.
@@ -59,12 +65,14 @@ public struct ChappieToolManifest: Sendable, Hashable {
         /// A server with the given properties.
         public init(
             name: String, command: [String] = [], environment: [String: String] = [:], workingDirectory: String? = nil,
-            url: URL? = nil, headers: [String: String] = [:], policy: ChappieToolPolicy = .ask,
-            timeout: Duration = .seconds(300), startTimeout: Duration = .seconds(30), allowedTools: [String]? = nil,
-            deniedTools: [String] = []
+            url: URL? = nil, headers: [String: String] = [:], clientID: String? = nil, scopes: [String] = [],
+            policy: ChappieToolPolicy = .ask, timeout: Duration = .seconds(300), startTimeout: Duration = .seconds(30),
+            allowedTools: [String]? = nil, deniedTools: [String] = []
         ) {
             self.url = url
             self.headers = headers
+            self.clientID = clientID
+            self.scopes = scopes
             self.name = name
             self.command = command
             self.environment = environment
@@ -166,6 +174,8 @@ public struct ChappieToolManifest: Sendable, Hashable {
                     }
                     server.headers["Authorization"] = "Bearer \(token)"
                 }
+                server.clientID = entry.signIn?.clientID
+                server.scopes = entry.signIn?.scopes ?? []
             }
             servers.append(server)
         }

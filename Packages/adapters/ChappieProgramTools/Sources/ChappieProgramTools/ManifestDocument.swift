@@ -118,9 +118,10 @@ struct ManifestServer: Decodable {
     var startTimeout: Duration?
     var allowedTools: [String]?
     var deniedTools: [String]
+    var signIn: ManifestSignIn?
 
     private enum Key: String, CodingKey, CaseIterable {
-        case type, url, headers, bearerTokenEnv, startTimeout, allowTools, denyTools
+        case type, url, headers, bearerTokenEnv, oauth, startTimeout, allowTools, denyTools
         case command, args, env, passEnv, cwd, policy, timeout
     }
 
@@ -141,8 +142,9 @@ struct ManifestServer: Decodable {
         startTimeout = try members.givenSeconds(.startTimeout)
         allowedTools = try members.givenToolNames(.allowTools)
         deniedTools = try members.givenToolNames(.denyTools) ?? []
+        signIn = try members.given(ManifestSignIn.self, .oauth)
         guard let address else {
-            for key in [Key.headers, .bearerTokenEnv] where members.contains(key) {
+            for key in [Key.headers, .bearerTokenEnv, .oauth] where members.contains(key) {
                 throw members.fault(key, "is for a server with a url")
             }
             return
@@ -154,6 +156,30 @@ struct ManifestServer: Decodable {
             url.host()?.isEmpty == false, url.user() == nil
         else { throw members.fault(.url, "must be an address that begins with https:// (or http:// on this machine)") }
         self.url = url
+        let isAuthorized = tokenVariable != nil || headerFields.keys.contains { $0.lowercased() == "authorization" }
+        guard signIn == nil || !isAuthorized else {
+            throw members.fault(.oauth, "is for a server without an authorization of its own, and this one has a token")
+        }
+    }
+}
+
+/// The member `oauth` of a server that is elsewhere.
+struct ManifestSignIn: Decodable {
+    var clientID: String?
+    var scopes: [String]
+
+    private enum Key: String, CodingKey, CaseIterable { case clientId, scopes }
+
+    init(from decoder: any Decoder) throws {
+        let members = try decoder.members(Key.self)
+        clientID = try members.given(ManifestText.self, .clientId)?.text
+        guard clientID.map({ UntrustedText.token($0, limit: 2048) != nil }) ?? true else {
+            throw members.fault(.clientId, "must be visible ASCII characters, at most 2048")
+        }
+        scopes = try members.given([ManifestText].self, .scopes)?.map(\.text) ?? []
+        guard scopes.allSatisfy({ UntrustedText.token($0, limit: 200) != nil }) else {
+            throw members.fault(.scopes, "must be words without spaces, each of at most 200 ASCII characters")
+        }
     }
 }
 

@@ -90,6 +90,16 @@ struct ToolManifestTests {
         #expect(manifest.servers.map(\.deniedTools) == [["y"], []])
     }
 
+    @Test func aServerElsewhereMayNameAClientAndPermissionsForASignIn() throws {
+        let manifest = try Self.read(
+            #"{"mcpServers":{"d":{"url":"https://d.example/mcp","oauth":{"clientId":"c-1","scopes":["read","a:b"]}}}}"#)
+        let url = try #require(URL(string: "https://d.example/mcp"))
+        #expect(
+            manifest.servers == [
+                ChappieToolManifest.Server(name: "d", url: url, clientID: "c-1", scopes: ["read", "a:b"])
+            ])
+    }
+
     @Test(
         arguments: [
             (
@@ -203,6 +213,25 @@ struct ToolManifestTests {
                 "mcpServers.a.bearerTokenEnv names NONE, which is not set."
             ),
             (#"{"mcpServers":{"a":{"url":7}}}"#, "mcpServers.a.url must be a string."),
+            (
+                #"{"mcpServers":{"a":{"command":"sh","oauth":{}}}}"#, "mcpServers.a.oauth is for a server with a url."
+            ),
+            (
+                #"{"mcpServers":{"a":{"url":"https://x","headers":{"AUTHORIZATION":"b"},"oauth":{}}}}"#,
+                "mcpServers.a.oauth is for a server without an authorization of its own, and this one has a token."
+            ),
+            (
+                #"{"mcpServers":{"a":{"url":"https://x","oauth":{"clientId":"a b"}}}}"#,
+                "mcpServers.a.oauth.clientId must be visible ASCII characters, at most 2048."
+            ),
+            (
+                #"{"mcpServers":{"a":{"url":"https://x","oauth":{"scopes":["a b"]}}}}"#,
+                "mcpServers.a.oauth.scopes must be words without spaces, each of at most 200 ASCII characters."
+            ),
+            (
+                #"{"mcpServers":{"a":{"url":"https://x","oauth":{"secret":"s"}}}}"#,
+                "mcpServers.a.oauth.secret is not known; known are clientId, scopes."
+            ),
             (
                 #"{"mcpServers":{"a":{"type":"http","command":"sh"}}}"#,
                 #"mcpServers.a.type must be "stdio" with a command, or "http" with a url: a server that is reached otherwise can't be used."#

@@ -2,7 +2,7 @@
 import FoundationEssentials
 import Testing
 
-@testable import ChappieAuth
+@_spi(ChappieInternals) @testable import ChappieAuth
 
 /// The listener's side of a sign-in without a socket: heads go in, responses come out.
 @Suite struct CallbackRequestTests {
@@ -21,6 +21,32 @@ import Testing
 
     private static func status(_ response: [UInt8]) -> Int? {
         String(decoding: response, as: UTF8.self).split(separator: " ").dropFirst().first.flatMap { Int($0) }
+    }
+
+    @Test(
+        arguments: [
+            (true, "&iss=https%3A%2F%2Fa.example", true), (true, "", false), (false, "", true),
+            (true, "&iss=https%3A%2F%2Fa.example%2F", false), (false, "&iss=https%3A%2F%2FA.example", false),
+            (false, "&iss=https%3A%2F%2Fa.example&iss=https%3A%2F%2Fa.example", false),
+        ])
+    func anAnswerThatNamesAnotherServerEndsTheSignIn(isNamed: Bool, field: String, isTaken: Bool) throws {
+        for rest in ["code=c", "error=access_denied&error_description=words-of-another"] {
+            var requests = CallbackRequests(
+                port: 50_001, path: "/auth/callback", state: Secret(Self.state),
+                issuer: .init(identifier: "https://a.example", isNamed: isNamed))
+            _ = requests.answer(Self.head("/auth/callback?\(rest)&state=\(Self.state)\(field)"))
+            let error: ChappieAuthError?
+            do {
+                _ = try #require(requests.outcome).get()
+                error = nil
+            } catch let failure as ChappieAuthError {
+                error = failure
+            }
+            let isOfAnother = error?.errorDescription?.contains("another sign-in service") == true
+            #expect(isOfAnother == !isTaken)
+            if !isTaken { #expect(error?.errorDescription?.contains("words-of-another") == false) }
+            #expect((error == nil) == (isTaken && rest == "code=c"))
+        }
     }
 
     @Test func theCallbackLeavesTheAddressBarAndAPageWithoutParametersFollows() throws {

@@ -3,7 +3,7 @@ import ChappieTesting
 import FoundationEssentials
 import Testing
 
-@testable import ChappieAuth
+@_spi(ChappieInternals) @testable import ChappieAuth
 
 /// The life of a credential as tables: an input, and what is to be done about it. Nothing waits.
 @Suite struct CredentialLifecycleTests {

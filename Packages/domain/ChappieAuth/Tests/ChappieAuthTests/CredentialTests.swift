@@ -2,7 +2,7 @@
 import FoundationEssentials
 import Testing
 
-@testable import ChappieAuth
+@_spi(ChappieInternals) @testable import ChappieAuth
 
 @Suite struct CredentialTests {
     private let now = Date(timeIntervalSince1970: 1_795_176_000)

@@ -4,7 +4,7 @@ import FoundationEssentials
 import TestFixtures
 import Testing
 
-@testable import ChappieAuth
+@_spi(ChappieInternals) @testable import ChappieAuth
 
 /// The sign-in service adds members, takes some away, and empties lists: nothing of that traps, and what is still said
 /// is understood.

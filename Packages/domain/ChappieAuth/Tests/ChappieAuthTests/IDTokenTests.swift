@@ -3,7 +3,7 @@ import ChappieTesting
 import FoundationEssentials
 import Testing
 
-@testable import ChappieAuth
+@_spi(ChappieInternals) @testable import ChappieAuth
 
 /// Signatures that only this type makes and accepts: the key's modulus and a checksum of the message.
 struct ToyCryptography: SignInCryptography {

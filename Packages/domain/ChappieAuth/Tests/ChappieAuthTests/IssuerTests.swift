@@ -4,7 +4,7 @@ import FoundationEssentials
 import HTTPTypes
 import Testing
 
-@testable import ChappieAuth
+@_spi(ChappieInternals) @testable import ChappieAuth
 
 private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]) -> IssuerResponse {
     IssuerResponse(status: status, headerFields: fields, body: Array(body.utf8))
@@ -296,7 +296,7 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
     }
 
     @Test func formsAreEncodedInOrder() {
-        let form = TokenClient.form([
+        let form = FormFields.encoded([
             ("b", "https://auth.openai.com/deviceauth/callback"), ("a", "x&y=z +%ü~-._"), ("", ""),
         ])
         #expect(

@@ -37,7 +37,7 @@ struct AuthorizeRequest: Sendable {
             if let email = hint.email { fields.append(("login_hint", email)) }
         }
         if asksForConsent { fields.append(("prompt", "consent")) }
-        let query = String(decoding: TokenClient.form(fields), as: UTF8.self)
+        let query = String(decoding: FormFields.encoded(fields), as: UTF8.self)
         return URL(string: endpoints.profile.authorizeURL(openID).absoluteString + "?" + query)
     }
 

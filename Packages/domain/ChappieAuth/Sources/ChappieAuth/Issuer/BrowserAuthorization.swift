@@ -1,30 +1,32 @@
-@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 import Synchronization
 
 /// The way of a browser back to one sign-in: between the listener's threads, an address that the user pastes, and the
 /// task that waits.
-final class BrowserCallback: Sendable {
+@_spi(ChappieInternals) public final class BrowserCallback: Sendable {
     private let requests: Mutex<CallbackRequests?> = Mutex(nil)
     private let approval = Promise<CallbackRequests.Approval>()
     private let end = Promise<Void>()
 
     private let entropy: any Entropy
 
-    init(entropy: any Entropy) { self.entropy = entropy }
+    /// - Parameter entropy: makes the paths of ``start()``.
+    public init(entropy: any Entropy) { self.entropy = entropy }
 
     /// Requests have a meaning once the port is known.
-    func open(_ requests: CallbackRequests) { self.requests.withLock { $0 = requests } }
+    public func open(_ requests: CallbackRequests) { self.requests.withLock { $0 = requests } }
 
-    /// See ``CallbackRequests/start(_:)``; `nil` if the system gives no random bytes.
-    func start() -> URL? {
+    /// An address on this machine that leads a browser to the page, once; `nil` if the system gives no random bytes.
+    public func start() -> URL? {
         guard let bytes = try? entropy.bytes(32) else { return nil }
         return requests.withLock { $0?.start(Secret(Base64URL.encode(bytes))) }.flatMap { URL(string: $0) }
     }
 
     /// Whether the browser has come back.
-    var isOver: Bool { approval.isFulfilled }
+    public var isOver: Bool { approval.isFulfilled }
 
-    func answer(_ head: [UInt8]) -> [UInt8] {
+    /// Takes the head of a request to the listener, and returns the whole response.
+    public func answer(_ head: [UInt8]) -> [UInt8] {
         requests.withLock { requests in
             let response = requests?.answer(head) ?? []
             publish(requests)
@@ -32,8 +34,10 @@ final class BrowserCallback: Sendable {
         }
     }
 
+    /// Takes the address at which a browser on another machine has ended.
+    ///
     /// - Throws: ``ChappieAuthError/wrongCallbackAddress(_:)``; the sign-in continues.
-    func paste(_ address: String) throws(ChappieAuthError) {
+    public func paste(_ address: String) throws(ChappieAuthError) {
         let result = requests.withLock { requests in
             Result { () throws(ChappieAuthError) in
                 guard requests != nil else { throw .noCallbackAwaited }
@@ -44,11 +48,13 @@ final class BrowserCallback: Sendable {
         try result.get()
     }
 
+    /// Waits until the browser has come back.
+    ///
     /// - Throws: ``ChappieAuthError``; `CancellationError`.
-    func value() async throws -> CallbackRequests.Approval { try await approval.value() }
+    public func value() async throws -> CallbackRequests.Approval { try await approval.value() }
 
     /// Waits for the browser's last page.
-    func shownEnd() async throws { try await end.value() }
+    public func shownEnd() async throws { try await end.value() }
 
     private func publish(_ requests: CallbackRequests?) {
         if let outcome = requests?.outcome { approval.fulfil(outcome.mapError { $0 }) }

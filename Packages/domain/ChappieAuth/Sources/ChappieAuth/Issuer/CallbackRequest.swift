@@ -52,12 +52,29 @@ struct CallbackRequest: Sendable {
 ///
 /// Any page in the browser and any program on this machine may send requests. The state, which only the authorization
 /// server and this sign-in know, marks the callback among all requests. A wrong state changes nothing.
-struct CallbackRequests: Sendable {
+@_spi(ChappieInternals) public struct CallbackRequests: Sendable {
     /// The values that the browser brought.
-    struct Approval: Sendable {
-        let code: Secret
+    public struct Approval: Sendable {
+        /// The authorization code.
+        public let code: Secret
         /// The client id that the server has issued, as it arrived.
-        let clientID: String?
+        public let clientID: String?
+    }
+
+    /// The authorization server that was asked, for answers that name the one that they are from (RFC 9207, 2.4).
+    public struct Issuer: Sendable {
+        let identifier: String
+        let isNamed: Bool
+
+        /// - Parameters:
+        ///   - identifier: compared byte by byte.
+        ///   - isNamed: whether the server has announced that its answers name it.
+        public init(identifier: String, isNamed: Bool) {
+            self.identifier = identifier
+            self.isNamed = isNamed
+        }
+
+        func fits(_ found: [String]) -> Bool { found.isEmpty ? !isNamed : found == [identifier] }
     }
 
     /// The path of a page without parameters, so that no code stays in the address bar or in the browser's history.
@@ -68,23 +85,30 @@ struct CallbackRequests: Sendable {
     let host: String
     let path: String
     let state: Secret
+    private let issuer: Issuer?
     /// The end of the sign-in; `nil` while it is waited for.
     private(set) var outcome: Result<Approval, ChappieAuthError>?
     /// Whether the browser has had its last page, or is on another machine.
     private(set) var hasShownEnd = false
     /// The address of the authorization server's page.
-    var page: String?
+    public var page: String?
     /// The paths that lead a browser there, each once.
     private var starts: [Secret] = []
 
-    init(port: Int, path: String, state: Secret) {
+    /// - Parameters:
+    ///   - port: the listener's.
+    ///   - path: of the redirect address; begins with a slash.
+    ///   - state: the sign-in's, unpredictable.
+    ///   - issuer: an answer that names another one ends the sign-in. Default: answers name none.
+    public init(port: Int, path: String, state: Secret, issuer: Issuer? = nil) {
         host = "127.0.0.1:\(port)"
         self.path = path
         self.state = state
+        self.issuer = issuer
     }
 
     /// The redirect address of the sign-in.
-    var redirectURI: String { "http://\(host)\(path)" }
+    public var redirectURI: String { "http://\(host)\(path)" }
 
     /// An address that leads a browser to the page, once. Other users of the machine can see the arguments of a program,
     /// a browser's too, and the page's own address has the state and perhaps an identity token in it.
@@ -107,7 +131,7 @@ struct CallbackRequests: Sendable {
         }
         if let page, request.query.isEmpty, let index = starts.firstIndex(of: Secret(request.path)) {
             starts.remove(at: index)
-            return Self.response("303 See Other", ["Location: \(page)"], "Continue in ChatGPT.")
+            return Self.response("303 See Other", ["Location: \(page)"], "Go on at the sign-in page.")
         }
         guard request.path == path else { return Self.response("404 Not Found", [], "There is nothing here.") }
         let wasOver = outcome != nil
@@ -141,6 +165,11 @@ struct CallbackRequests: Sendable {
             return "This address is not of the sign-in that is waiting. Begin again in the app."
         }
         guard outcome == nil else { return nil }
+        if let issuer, !issuer.fits(fields.all("iss")) {
+            outcome = .failure(
+                .authorizationDenied("The answer is from another sign-in service than the one that was asked."))
+            return nil
+        }
         if let error = fields.first("error") {
             outcome = .failure(Self.denial(error, description: fields.first("error_description")))
             return nil
@@ -179,7 +208,7 @@ struct CallbackRequests: Sendable {
 }
 
 /// The fields of a query (https://url.spec.whatwg.org/#application/x-www-form-urlencoded).
-struct FormFields: Sendable {
+@_spi(ChappieInternals) public struct FormFields: Sendable {
     private let fields: [(name: String, value: String)]
 
     /// - Returns: `nil` for an escape that is none, or bytes that are not UTF-8.
@@ -205,6 +234,19 @@ struct FormFields: Sendable {
     func only(_ name: String) -> String? {
         let values = all(name)
         return values.count == 1 ? values[0] : nil
+    }
+
+    /// Encodes as `application/x-www-form-urlencoded` (RFC 6749, appendix B): escapes all bytes but letters, digits and
+    /// `-._~`.
+    public static func encoded(_ fields: [(name: String, value: String)]) -> [UInt8] {
+        let digits = Array("0123456789ABCDEF".utf8)
+        func escaped(_ text: String) -> [UInt8] {
+            text.utf8.flatMap { byte in
+                isUnreserved(byte) ? [byte] : [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 0x0F)]]
+            }
+        }
+        return Array(
+            fields.map { escaped($0.name) + [UInt8(ascii: "=")] + escaped($0.value) }.joined(separator: "&".utf8))
     }
 
     private static func decoded(_ text: Substring.UTF8View) -> String? {

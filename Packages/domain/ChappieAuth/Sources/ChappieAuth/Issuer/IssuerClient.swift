@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 import HTTPTypes
 
 /// Sends requests to the authorization server and reads each answer as a whole.
@@ -228,14 +228,14 @@ extension HTTPExchangeRequest {
     }
 
     /// The same with a form as its body.
-    static func form(
+    @_spi(ChappieInternals) public static func form(
         _ fields: [(name: String, value: String)], to url: URL, as program: ChappieRegistration? = nil
     ) -> HTTPExchangeRequest {
         var header: HTTPFields = [.contentType: "application/x-www-form-urlencoded"]
         header[.userAgent] = program?.userAgent
         header[.accept] = "*/*"
         return HTTPExchangeRequest(
-            method: .post, url: url, headerFields: header, body: .init(bytes: TokenClient.form(fields)))
+            method: .post, url: url, headerFields: header, body: .init(bytes: FormFields.encoded(fields)))
     }
 }
 

@@ -146,19 +146,6 @@ struct TokenClient: Sendable {
                     + " Disconnect this app in ChatGPT's settings to be sure.")
         }
     }
-
-    /// Encodes as `application/x-www-form-urlencoded` (RFC 6749, appendix B): escapes all bytes but letters, digits and
-    /// `-._~`.
-    static func form(_ fields: [(name: String, value: String)]) -> [UInt8] {
-        let digits = Array("0123456789ABCDEF".utf8)
-        func escaped(_ text: String) -> [UInt8] {
-            text.utf8.flatMap { byte in
-                isUnreserved(byte) ? [byte] : [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 0x0F)]]
-            }
-        }
-        return Array(
-            fields.map { escaped($0.name) + [UInt8(ascii: "=")] + escaped($0.value) }.joined(separator: "&".utf8))
-    }
 }
 
 /// The result of every grant, with all values for the token exchange.

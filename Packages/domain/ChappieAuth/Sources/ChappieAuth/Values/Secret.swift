@@ -73,10 +73,10 @@ extension DefaultStringInterpolation {
 
 extension Secret {
     /// The bytes as text, only for the moment at which a request or a stored document is built.
-    var text: String { withBytes { String(decoding: $0, as: UTF8.self) } }
+    @_spi(ChappieInternals) public var text: String { withBytes { String(decoding: $0, as: UTF8.self) } }
 
     /// A token that fits an authorization header: 1 byte to 64 KiB of visible ASCII; `nil` for anything else.
-    init?(token: String?) {
+    @_spi(ChappieInternals) public init?(token: String?) {
         guard let token = UntrustedText.token(token, limit: 64 << 10) else { return nil }
         self.init(token)
     }

@@ -1,0 +1,164 @@
+@_spi(ChappieInternals) public import ChappieAuth
+@_spi(ChappieInternals) public import ChappieCore
+
+/// The page on which the user approves a sign-in at a tool server.
+public struct ChappieMCPSignInPage: Sendable {
+    /// The page's address, for a browser on this machine. It holds no secret but the sign-in's state.
+    public let url: URL
+    /// The host of the service that asks, for example `login.example`.
+    public let host: String
+    /// The time at which the sign-in is given up.
+    public let expiresAt: Date
+    private let callback: BrowserCallback
+
+    fileprivate init(url: URL, host: String, expiresAt: Date, callback: BrowserCallback) {
+        self.url = url
+        self.host = host
+        self.expiresAt = expiresAt
+        self.callback = callback
+    }
+
+    /// An address on this machine that leads a browser to the page, once: other users of the machine can see a browser's
+    /// arguments. `nil` if the system gives no random bytes.
+    public func startAddress() -> URL? { callback.start() }
+
+    /// Goes on with the address at which a browser on another machine has ended.
+    ///
+    /// - Throws: ``ChappieAuthError/wrongCallbackAddress(_:)``; the sign-in continues.
+    public func complete(pasting address: String) throws(ChappieAuthError) { try callback.paste(address) }
+}
+
+/// The result of signing out of a tool server.
+public struct ChappieMCPSignOut: Sendable, Hashable {
+    /// Whether there was a sign-in that could be read.
+    public let wasSignedIn: Bool
+    /// Whether the authorization server has confirmed that the tokens count no more.
+    public let isRevoked: Bool
+}
+
+extension ChappieMCPAuthorization {
+    /// The limit for the user's part.
+    private static let patience = Duration.seconds(15 * 60)
+    /// The limit for the browser's last page after it has come back.
+    private static let courtesy = Duration.milliseconds(1500)
+
+    /// Signs in through a browser, and keeps the tokens.
+    ///
+    /// - Parameters:
+    ///   - scopes: more permissions, beside those of an earlier sign-in and those that the server names. Default: none.
+    ///   - listener: receives the browser that comes back to 127.0.0.1.
+    ///   - cryptography: makes the digest of PKCE.
+    ///   - entropy: makes the values that bind the answer to this sign-in. Default: the system's.
+    ///   - onPage: shows the page to the user. The sign-in waits for the browser at the same time.
+    /// - Returns: the permissions that were given, if the server names them.
+    /// - Throws: ``ChappieMCPError``: `signInFailed`, or `signInNeeded` if the user has not approved;
+    ///   ``CredentialStoreError``; ``ChappieAuthError`` if the system gives no random bytes; `CancellationError`.
+    @discardableResult
+    @concurrent
+    public func signIn(
+        scopes more: [String] = [], listener: any CallbackListener, cryptography: any SignInCryptography,
+        entropy: any Entropy = SystemEntropy(), onPage: @Sendable (ChappieMCPSignInPage) async -> Void
+    ) async throws -> [String] {
+        let callback = BrowserCallback(entropy: entropy)
+        var listening: (any CallbackListening)?
+        defer { listening?.close() }
+        do {
+            try await prepare()
+            let grant = try await grant(more, callback, cryptography, entropy, onPage) { () throws(DesktopError) in
+                let opened = try listener.listen { callback.answer($0) }
+                listening = opened
+                return opened.port
+            }
+            // Ctrl-C must not lose what the user has just approved.
+            try await uncancelled { try await self.adopt(grant) }
+            await seeOff(callback, listening)
+            return grant.scopes
+        } catch {
+            await seeOff(callback, listening)
+            throw described(error)
+        }
+    }
+
+    /// Carries out the steps of ``OAuthFlow``.
+    private func grant(
+        _ more: [String], _ callback: BrowserCallback, _ cryptography: any SignInCryptography, _ entropy: any Entropy,
+        _ onPage: @Sendable (ChappieMCPSignInPage) async -> Void, listen: () throws(DesktopError) -> Int
+    ) async throws -> OAuthGrant {
+        var wanted = scopes
+        // A sign-in with more permissions keeps the ones that it has.
+        if !more.isEmpty { wanted += more + ((try? await stored())?.scopes ?? []) }
+        var flow = try OAuthFlow(server: url, clientID: clientID, clientName: "Chappie", scopes: wanted)
+        var step = flow.start()
+        var requests: CallbackRequests?
+        while true {
+            switch step {
+            case .fetch(let request): step = try flow.received(try await send(request), at: clock.now)
+            case .listen(let issuer):
+                let state = try Self.random(entropy)
+                let verifier = try Self.random(entropy)
+                let opened = CallbackRequests(port: try listen(), path: "/callback", state: state, issuer: issuer)
+                requests = opened
+                step = try flow.listening(
+                    opened.redirectURI, state: state, verifier: verifier,
+                    challenge: try cryptography.sha256(verifier.withBytes(Array.init)))
+            case .show(let url):
+                requests?.page = url.absoluteString
+                if let requests { callback.open(requests) }
+                await onPage(
+                    ChappieMCPSignInPage(
+                        url: url, host: flow.issuerLabel ?? "",
+                        expiresAt: clock.now.addingTimeInterval(Self.patience.inSeconds), callback: callback))
+                let approval = try await withDeadline(
+                    Self.patience, clock: clock, late: ChappieAuthError.callbackTimeout
+                ) { try await callback.value() }
+                step = try flow.approved(approval.code)
+            case .finish(let grant): return grant
+            }
+        }
+    }
+
+    /// Gives the browser that has come back its last page.
+    private func seeOff(_ callback: BrowserCallback, _ listening: (any CallbackListening)?) async {
+        guard let listening, callback.isOver else { return }
+        _ = try? await withDeadline(Self.courtesy, clock: clock, late: CancellationError()) {
+            try await callback.shownEnd()
+        }
+        listening.close()
+        await listening.closed()
+    }
+
+    /// The error of a sign-in in the package's own terms.
+    private func described(_ failure: any Error) -> any Error {
+        switch failure {
+        case let refusal as OAuthRefusal: error(refusal)
+        case let failure as DesktopError: error(OAuthRefusal(clause: failure.sentence))
+        case ChappieAuthError.callbackTimeout:
+            error(OAuthRefusal(.signInNeeded, "the browser did not come back within 15 minutes"))
+        case ChappieAuthError.authorizationDenied(let words): error(OAuthRefusal(.signInNeeded, clause: words))
+        default: failure
+        }
+    }
+
+    /// Whether there is a sign-in for the server. Nothing is sent, and it may have been revoked.
+    ///
+    /// - Throws: ``CredentialStoreError``.
+    public func isSignedIn() async throws(CredentialStoreError) -> Bool { try await stored() != nil }
+
+    /// Removes the sign-in, and then revokes it at the authorization server, if that takes it.
+    ///
+    /// - Throws: ``CredentialStoreError`` if it could not be removed.
+    @concurrent
+    public func signOut() async throws -> ChappieMCPSignOut {
+        let grant = try await uncancelled { try await self.remove() }
+        guard let revocation = grant?.revocation else {
+            return ChappieMCPSignOut(wasSignedIn: grant != nil, isRevoked: false)
+        }
+        let answer = try? await send(revocation)
+        return ChappieMCPSignOut(wasSignedIn: true, isRevoked: answer?.isSuccess == true)
+    }
+
+    /// 32 random bytes as text, for which PKCE asks as well (RFC 7636, 4.1).
+    private static func random(_ entropy: any Entropy) throws -> Secret {
+        Secret(Base64URL.encode(try entropy.bytes(32)))
+    }
+}

@@ -1,0 +1,309 @@
+@_spi(ChappieInternals) public import ChappieAuth
+@_spi(ChappieInternals) public import ChappieCore
+import HTTPTypes
+import Synchronization
+
+/// The user's sign-in at a tool server that is asked over HTTP: OAuth as the protocol describes it
+/// (modelcontextprotocol.io/specification/2026-07-28/basic/authorization).
+///
+/// ```swift
+/// let authorization = ChappieMCPAuthorization(
+///     server: url, name: "docs", store: store, lock: lock, transport: transport)
+/// let server = ChappieMCPServer(url: url, transport: transport, authorization: authorization, name: "docs")
+/// ```
+///
+/// Its tokens go to that server alone. They are renewed before they end, and once after the server has refused one; of
+/// all processes with the same store and lock, one at a time renews. ``signIn(scopes:listener:cryptography:entropy:onPage:)``
+/// is for a user who asks for it: a server that wants a sign-in is an error of ``ChappieMCPServer/tools()``, with the code
+/// ``ChappieMCPError/Code/signInNeeded``, and opens no page.
+public final class ChappieMCPAuthorization: Sendable {
+    private struct State {
+        /// The sign-in that is in use; `nil` before it is read, and if there is none.
+        var grant: OAuthGrant?
+        /// Whether the store was asked.
+        var isRead = false
+        /// The mark of the last change by any process, when the store was asked.
+        var mark: [UInt8]?
+        /// The reason for which the store gave no answer.
+        var storeError: CredentialStoreError?
+        /// New tokens that the store did not take, and the refresh token that is used up for them.
+        var unsaved: (grant: OAuthGrant, usedUp: Secret)?
+    }
+
+    /// An authorization server that takes longer counts as unreachable.
+    private static let deadline = Duration.seconds(30)
+    /// The most bytes of a description or an answer.
+    private static let answerLimit = 256 << 10
+    /// The time in which another process has to finish its renewal.
+    private static let lockPatience = Duration.seconds(45)
+
+    /// The place of the sign-in in the store: the service `com.chappie.tools`, with the server's address as its issuer. A
+    /// query is in it as a digest, since some services put a key there, and names are not secret.
+    public let slot: CredentialSlot
+    /// The server's address.
+    public let url: URL
+    private let name: String
+    let clientID: String?
+    let scopes: [String]
+    private let store: any CredentialStore
+    private let lock: any CredentialLock
+    private let transport: any HTTPTransport
+    let clock: any ChappieClock
+    private let state = Mutex(State())
+    /// One reading or renewal at a time in this process.
+    private let line = AsyncLock()
+
+    /// The sign-in at the server at `url`. Nothing is read or sent yet.
+    ///
+    /// - Parameters:
+    ///   - url: the server's, as ``ChappieMCPServer`` has it.
+    ///   - name: the server's, for errors.
+    ///   - account: keeps the sign-ins of several users apart. Default `default`.
+    ///   - clientID: of a program that its owner has registered at the authorization server, without a secret and with
+    ///     `http://127.0.0.1/callback` as its redirect address, at any port. Default `nil`: this program registers itself.
+    ///   - scopes: permissions to ask for beside those that the server names. Default: none.
+    ///   - store: keeps the tokens.
+    ///   - lock: the store's; keeps other processes from renewing at the same time.
+    ///   - transport: reaches the authorization server.
+    ///   - clock: decides when a token is due. Default: the machine's.
+    public init(
+        server url: URL, name: String, account: String = "default", clientID: String? = nil, scopes: [String] = [],
+        store: any CredentialStore, lock: any CredentialLock, transport: any HTTPTransport,
+        clock: any ChappieClock = SystemClock()
+    ) {
+        self.url = url
+        self.name = name
+        self.clientID = clientID
+        self.scopes = scopes
+        self.store = store
+        self.lock = lock
+        self.transport = transport
+        self.clock = clock
+        let address = url.absoluteString.split(separator: "?", maxSplits: 1).map(String.init)
+        let query = address.count > 1 ? "?" + FNV1a.hexadecimal([address[1]]) : ""
+        slot = CredentialSlot(
+            service: "com.chappie.tools", account: account, issuer: (address.first ?? "") + query)
+    }
+
+    // MARK: Requests
+
+    /// The token for the next request; `nil` without a sign-in. It may read the store, and renew.
+    ///
+    /// - Parameter refused: a token that the server has just refused.
+    /// - Throws: ``OAuthRefusal``; `CancellationError`, and a renewal goes on to its end (see ``settle()``).
+    func token(refused: Secret? = nil) async throws -> Secret? {
+        let mark = lock.changeMark(for: slot)
+        let known = state.withLock { state -> OAuthGrant.Need? in
+            guard state.isRead, state.mark == mark else { return nil }
+            return state.grant?.need(refused: refused, at: clock.now) ?? .nothing
+        }
+        switch known {
+        case .use(let token): return token
+        case .nothing: return nil
+        case .renew, .signIn, nil: break
+        }
+        let result = Promise<Secret?>()
+        let ticket = line.reserve()
+        Task.detached { [self] in
+            do {
+                try await line.enter(ticket)
+                result.fulfil(.success(try await prepared(refused)))
+            } catch {
+                result.fulfil(.failure(error))
+            }
+            line.leave(ticket)
+        }
+        return try await result.value()
+    }
+
+    /// Waits for a renewal that is under way, since breaking it off may use up the sign-in. Tokens that the store did not
+    /// take are offered to it once more.
+    public func settle() async {
+        _ = try? await withDeadline(.seconds(90), clock: clock, late: CancellationError()) { [self] in
+            try await line.alone {
+                guard state.withLock({ $0.unsaved != nil }) else { return }
+                try await locked { if let grant = try await self.stored() { try await self.save(grant) } }
+            }
+        }
+    }
+
+    /// Why a request had no token. The store is asked again before the next one, if it gave no answer.
+    func withoutToken() -> OAuthRefusal {
+        let error = state.withLock { state in
+            if state.storeError != nil { state.isRead = false }
+            return state.storeError
+        }
+        return error.map { OAuthRefusal(store: $0) } ?? OAuthRefusal(.signInNeeded, "it wants a sign-in")
+    }
+
+    private func prepared(_ refused: Secret?) async throws -> Secret? {
+        let mark = lock.changeMark(for: slot)
+        if state.withLock({ !$0.isRead || $0.mark != mark }) {
+            do throws(CredentialStoreError) {
+                keep(try await stored(), mark)
+            } catch {
+                // The server may want no sign-in. It is asked, and the reason is said if it does want one.
+                keep(nil, mark, because: error)
+                return nil
+            }
+        }
+        switch state.withLock(\.grant)?.need(refused: refused, at: clock.now) ?? .nothing {
+        case .use(let token): return token
+        case .nothing: return nil
+        case .signIn: throw Self.hasEnded
+        case .renew: return try await renewed(refused)
+        }
+    }
+
+    /// Renews the tokens under the lock, unless another process has done so.
+    private func renewed(_ refused: Secret?) async throws -> Secret? {
+        do {
+            return try await renewedWhileLocked(refused)
+        } catch let error as CredentialStoreError {
+            throw OAuthRefusal(store: error)
+        }
+    }
+
+    private func renewedWhileLocked(_ refused: Secret?) async throws -> Secret? {
+        try await locked {
+            let grant = try await self.stored()
+            self.keep(grant, self.lock.changeMark(for: self.slot))
+            guard var grant else { return nil }
+            let refreshToken: Secret
+            switch grant.need(refused: refused, at: self.clock.now) {
+            case .use(let token):
+                if self.state.withLock({ $0.unsaved != nil }) { try? await self.save(grant) }
+                return token
+            case .signIn, .nothing: throw Self.hasEnded
+            case .renew(let token): refreshToken = token
+            }
+            // A refresh token works once, so the store must be able to keep the next one.
+            try await self.store.prepareToSave(in: self.slot)
+            let answer = try await self.send(grant.renewal(with: refreshToken))
+            guard answer.isSuccess, let json = answer.json else {
+                guard answer.endsTheGrant else {
+                    throw OAuthFlow.refusal(of: answer, "its sign-in can't be renewed now", without: grant.secrets)
+                }
+                try await self.store.delete(self.slot)
+                self.keep(nil, self.lock.announceChange(of: self.slot))
+                throw Self.hasEnded
+            }
+            grant.take(try OAuthTokens(json), at: self.clock.now)
+            // Until they are saved, this process has the only copy.
+            self.state.withLock { $0.unsaved = (grant, refreshToken) }
+            try await self.save(grant)
+            return grant.accessToken
+        }
+    }
+
+    private static let hasEnded = OAuthRefusal(.signInNeeded, "its sign-in has ended or was revoked")
+
+    // MARK: The store
+
+    /// What is stored for the server; `nil` if that is nothing, or not of this client.
+    func stored() async throws(CredentialStoreError) -> OAuthGrant? {
+        guard let document = try await store.load(slot), let grant = OAuthGrant(document, for: url),
+            clientID == nil || clientID == grant.client.id
+        else { return nil }
+        let unsaved = state.withLock(\.unsaved)
+        return unsaved?.usedUp == grant.refreshToken ? unsaved?.grant : grant
+    }
+
+    /// Saves, and announces it to the other processes.
+    private func save(_ grant: OAuthGrant) async throws(CredentialStoreError) {
+        do throws(CredentialStoreError) {
+            try await store.save(grant.document, in: slot)
+        } catch {
+            // The old refresh token is used up: once more, for a store that was busy.
+            try await store.save(grant.document, in: slot)
+        }
+        state.withLock { $0.unsaved = nil }
+        keep(grant, lock.announceChange(of: slot))
+    }
+
+    private func keep(_ grant: OAuthGrant?, _ mark: [UInt8]?, because error: CredentialStoreError? = nil) {
+        state.withLock { state in
+            state.grant = grant
+            state.isRead = true
+            state.mark = mark
+            state.storeError = error
+        }
+    }
+
+    /// Runs `work` while no other process changes the sign-in.
+    private func locked<Value>(_ work: () async throws -> Value) async throws -> Value {
+        let hold = try await lock.acquire(slot, within: Self.lockPatience)
+        defer { withExtendedLifetime(hold) {} }
+        return try await work()
+    }
+
+    /// The refusal as the package's error.
+    func error(_ refusal: OAuthRefusal) -> ChappieMCPError {
+        ChappieMCPError(refusal.code, server: name, reason: refusal.reason)
+    }
+
+    /// Keeps a new sign-in.
+    ///
+    /// - Throws: ``CredentialStoreError``.
+    func adopt(_ grant: OAuthGrant) async throws {
+        try await locked { try await self.save(grant) }
+    }
+
+    /// Removes the stored sign-in.
+    ///
+    /// - Returns: what was stored; `nil` if that was nothing, or could not be read.
+    /// - Throws: ``CredentialStoreError``.
+    func remove() async throws -> OAuthGrant? {
+        try await locked {
+            let document = try? await self.store.load(self.slot)
+            try await self.store.delete(self.slot)
+            self.state.withLock { $0.unsaved = nil }
+            self.keep(nil, self.lock.announceChange(of: self.slot))
+            return document.flatMap { OAuthGrant($0, for: self.url) }
+        }
+    }
+
+    /// Whether a new sign-in could be kept.
+    ///
+    /// - Throws: ``CredentialStoreError``.
+    func prepare() async throws(CredentialStoreError) { try await store.prepareToSave(in: slot) }
+
+    // MARK: The network
+
+    /// Sends a request of the sign-in, and reads the answer as a whole.
+    ///
+    /// - Throws: ``OAuthRefusal``; `CancellationError`.
+    func send(_ request: HTTPExchangeRequest) async throws -> OAuthFlow.Answer {
+        var request = request
+        request.headerFields[.userAgent] = "chappie/\(ChappieVersion.current)"
+        let host = Origin(request.url)?.label ?? ""
+        let late = OAuthRefusal("\(host) did not answer within \(Self.deadline.components.seconds) s")
+        do {
+            return try await withDeadline(Self.deadline, clock: clock, late: late) { [transport, request] in
+                let response = try await transport.send(request)
+                // A server that listens for more may keep its answer open.
+                let isProbe = request.url == self.url && response.status.kind == .successful
+                defer { response.body.cancel() }
+                let body = isProbe ? [] : try await response.body.collect(upTo: Self.answerLimit, host: host)
+                return OAuthFlow.Answer(
+                    status: response.status.code, headerFields: response.headerFields, body: body)
+            }
+        } catch let error as ChappieTransportError {
+            throw OAuthRefusal("\(host) can't be used: \(error.reason)")
+        }
+    }
+}
+
+extension OAuthFlow.Answer {
+    /// Whether the authorization server itself says that the refresh token or the client counts no more.
+    fileprivate var endsTheGrant: Bool {
+        ["invalid_grant", "invalid_client", "unauthorized_client"].contains(json?["error"]?.string)
+    }
+}
+
+extension OAuthRefusal {
+    fileprivate init(store error: CredentialStoreError) {
+        let words = OAuthRefusal(clause: error.errorDescription ?? "The store failed.").reason
+        self.init("its sign-in can't be read or kept: \(words)")
+    }
+}

@@ -1,0 +1,309 @@
+@_spi(ChappieInternals) import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+import HTTPTypes
+
+/// A sign-in at a tool server, from the server's refusal to the tokens; sans-IO
+/// (modelcontextprotocol.io/specification/2026-07-28/basic/authorization, and 2025-11-25, which it includes).
+///
+/// Each step is carried out, and its result makes the next one. After an error the sign-in is over.
+struct OAuthFlow: Sendable {
+    enum Step: Sendable {
+        /// Send this; ``OAuthFlow/received(_:at:)`` follows.
+        case fetch(HTTPExchangeRequest)
+        /// Listen for the browser; ``OAuthFlow/listening(_:state:verifier:challenge:)`` follows.
+        case listen(CallbackRequests.Issuer)
+        /// Show this page, and wait for the browser; ``OAuthFlow/approved(_:)`` follows.
+        case show(URL)
+        case finish(OAuthGrant)
+    }
+
+    /// An answer, whole.
+    struct Answer: Sendable {
+        let status: Int
+        let headerFields: HTTPFields
+        let body: [UInt8]
+
+        var isSuccess: Bool { (200..<300).contains(status) }
+        /// The body, if it is a JSON object.
+        var json: ChappieJSON? { (try? ChappieJSON(parsing: body))?.object.map { .object($0) } }
+    }
+
+    /// The redirect address, and the values that bind the browser's answer to this sign-in.
+    private struct Callback: Sendable {
+        let redirectURI: String
+        let state: Secret
+        let verifier: Secret
+        let challenge: [UInt8]
+    }
+
+    /// A list of addresses, the first of which is being asked.
+    private struct Candidates: Sendable {
+        var urls: ArraySlice<URL>
+        /// Why an earlier one could not be used.
+        var refusal: OAuthRefusal?
+
+        /// The next address after one that could not be used; `nil` after the last.
+        mutating func next(after refusal: OAuthRefusal) -> URL? {
+            if self.refusal == nil, refusal != OAuthFlow.nothing { self.refusal = refusal }
+            urls = urls.dropFirst()
+            return urls.first
+        }
+    }
+
+    private enum Phase: Sendable {
+        /// The server is asked without a token. Next: `describing`.
+        case probing
+        /// The server's description is looked for. Next: `locating`.
+        case describing(Candidates)
+        /// The authorization server's description is looked for. Next: `listening`.
+        case locating(Candidates, OAuthResource)
+        /// Next: `registering`, or `approving` with a client that its owner has registered.
+        case listening(OAuthServer, OAuthResource)
+        /// Next: `approving`.
+        case registering(OAuthServer, OAuthResource, Callback)
+        /// The user is at the authorization server's page. Next: `exchanging`.
+        case approving(OAuthServer, OAuthResource, Callback, OAuthClient)
+        /// The code becomes tokens. Next: `over`.
+        case exchanging(OAuthServer, OAuthResource, OAuthClient, secrets: [Secret])
+        case over
+    }
+
+    private let server: URL
+    private let origin: Origin
+    private let clientID: String?
+    private let clientName: String
+    /// The permissions that the user wants; later also those that the server asks for.
+    private var scopes: [String]
+    /// Whether the server has named permissions in its refusal.
+    private var isChallenged = false
+    private var phase = Phase.probing
+
+    /// - Parameters:
+    ///   - clientID: A client that its owner has registered; `nil` to register.
+    ///   - clientName: Is shown to the user at the authorization server.
+    ///   - scopes: Asked for beside those that the server names.
+    init(
+        server: URL, clientID: String?, clientName: String, scopes: [String]
+    ) throws(OAuthRefusal) {
+        do throws(ChappieTransportError) {
+            origin = try Origin(of: server, for: .http)
+        } catch {
+            throw OAuthRefusal("its address can't be used: \(error.reason)")
+        }
+        self.server = server
+        self.clientID = clientID
+        self.clientName = clientName
+        self.scopes = OAuthScopes.usable(scopes)
+    }
+
+    /// The host of the authorization server, once it is known.
+    var issuerLabel: String? {
+        switch phase {
+        case .approving(let server, _, _, _): Origin(server.authorizationURL)?.label
+        default: nil
+        }
+    }
+
+    /// Asks the server as a client without a token does.
+    func start() -> Step {
+        let hello: ChappieJSON = [
+            "jsonrpc": "2.0", "id": 1, "method": "initialize",
+            "params": [
+                "protocolVersion": .string(MCPSession.versions[0]), "capabilities": [:],
+                "clientInfo": ["name": "chappie", "version": .string(ChappieVersion.current)],
+            ],
+        ]
+        let fields: HTTPFields = [
+            .accept: "application/json, text/event-stream", .contentType: "application/json",
+        ]
+        return .fetch(
+            HTTPExchangeRequest(
+                method: .post, url: server, headerFields: fields, body: .init(bytes: hello.serializedBytes())))
+    }
+
+    /// The answer to the last request has come.
+    mutating func received(_ answer: Answer, at now: Date) throws(OAuthRefusal) -> Step {
+        let current = phase
+        phase = .over
+        switch current {
+        case .probing: return try probed(answer)
+        case .describing(var candidates):
+            do throws(OAuthRefusal) {
+                return try described(try Self.document(answer))
+            } catch {
+                guard let next = candidates.next(after: error) else {
+                    throw candidates.refusal ?? OAuthRefusal("it wants a sign-in, and does not say where")
+                }
+                phase = .describing(candidates)
+                return Self.get(next)
+            }
+        case .locating(var candidates, let resource):
+            do throws(OAuthRefusal) {
+                return try located(try Self.document(answer), resource)
+            } catch {
+                guard let next = candidates.next(after: error) else {
+                    let host = Origin(resource.issuerURL)?.label ?? ""
+                    throw candidates.refusal
+                        ?? OAuthRefusal("its authorization server \(host) does not describe itself")
+                }
+                phase = .locating(candidates, resource)
+                return Self.get(next)
+            }
+        case .registering(let server, let resource, let callback):
+            guard answer.isSuccess, let json = answer.json else {
+                throw Self.refusal(of: answer, "its authorization server does not register this program", without: [])
+            }
+            let client = try OAuthClient(json, asked: server.proof ?? .none)
+            return try approve(server, resource, callback, client)
+        case .exchanging(let server, let resource, let client, let secrets):
+            guard answer.isSuccess, let json = answer.json else {
+                throw Self.refusal(of: answer, "its authorization server gave no token", without: secrets)
+            }
+            return .finish(grant(try OAuthTokens(json), server, resource, client, at: now))
+        case .listening, .approving, .over: throw Self.misuse
+        }
+    }
+
+    /// The browser is awaited at this address.
+    ///
+    /// - Parameters:
+    ///   - verifier: 32 random bytes as text (RFC 7636, 4.1).
+    ///   - challenge: The verifier's SHA-256.
+    mutating func listening(
+        _ redirectURI: String, state: Secret, verifier: Secret, challenge: [UInt8]
+    ) throws(OAuthRefusal) -> Step {
+        guard case .listening(let server, let resource) = phase else { throw Self.misuse }
+        let callback = Callback(redirectURI: redirectURI, state: state, verifier: verifier, challenge: challenge)
+        if let clientID { return try approve(server, resource, callback, OAuthClient(id: clientID)) }
+        guard let url = server.registrationURL, let proof = server.proof else {
+            phase = .over
+            throw OAuthRefusal(
+                "its authorization server registers no programs; register one there, and put its id into the manifest "
+                    + "(\"oauth\": {\"clientId\": …})")
+        }
+        phase = .registering(server, resource, callback)
+        return .fetch(registration(at: url, proof, callback))
+    }
+
+    /// The user has approved, and the browser has brought this code.
+    mutating func approved(_ code: Secret) throws(OAuthRefusal) -> Step {
+        guard case .approving(let server, let resource, let callback, let client) = phase else { throw Self.misuse }
+        let secrets = [code, callback.verifier, client.secret].compactMap(\.self)
+        phase = .exchanging(server, resource, client, secrets: secrets)
+        let fields = [
+            ("grant_type", "authorization_code"), ("code", code.text), ("redirect_uri", callback.redirectURI),
+            ("code_verifier", callback.verifier.text), ("resource", resource.identifier),
+        ]
+        return .fetch(client.form(fields, to: server.tokenURL))
+    }
+
+    // MARK: Steps
+
+    private mutating func probed(_ answer: Answer) throws(OAuthRefusal) -> Step {
+        guard answer.status == 401 else {
+            throw OAuthRefusal(
+                answer.isSuccess
+                    ? "it wants no sign-in" : "it answers with status \(answer.status), and asks for no sign-in")
+        }
+        let challenge = OAuthChallenge(answer.headerFields)
+        if let wanted = challenge.scopes {
+            isChallenged = true
+            scopes = OAuthScopes.usable(wanted + scopes)
+        }
+        var urls = OAuthAddress.descriptions(of: server)
+        if let named = challenge.resourceMetadata {
+            guard let url = OAuthAddress.usable(named, for: origin) else {
+                throw OAuthRefusal("the address of its description can't be used: it must have TLS")
+            }
+            urls = [url]
+        }
+        guard let first = urls.first else { throw OAuthRefusal("it wants a sign-in, and does not say where") }
+        phase = .describing(Candidates(urls: urls[...]))
+        return Self.get(first)
+    }
+
+    private mutating func described(_ json: ChappieJSON) throws(OAuthRefusal) -> Step {
+        let resource = try OAuthResource(json, of: server, at: origin)
+        if !isChallenged, scopes.isEmpty { scopes = resource.scopes ?? [] }
+        let urls = OAuthAddress.descriptions(ofIssuer: resource.issuerURL)
+        guard let first = urls.first else { throw OAuthRefusal("its authorization server has no address") }
+        phase = .locating(Candidates(urls: urls[...]), resource)
+        return Self.get(first)
+    }
+
+    private mutating func located(_ json: ChappieJSON, _ resource: OAuthResource) throws(OAuthRefusal) -> Step {
+        let server = try OAuthServer(json, of: resource, at: origin)
+        // A refresh token spares the user the next sign-in.
+        if server.offersOfflineAccess { scopes = OAuthScopes.usable(scopes + ["offline_access"]) }
+        phase = .listening(server, resource)
+        return .listen(CallbackRequests.Issuer(identifier: server.issuer, isNamed: server.namesItself))
+    }
+
+    private mutating func approve(
+        _ server: OAuthServer, _ resource: OAuthResource, _ callback: Callback, _ client: OAuthClient
+    ) throws(OAuthRefusal) -> Step {
+        var fields = [
+            ("response_type", "code"), ("client_id", client.id), ("redirect_uri", callback.redirectURI),
+            ("state", callback.state.text), ("code_challenge", Base64URL.encode(callback.challenge)),
+            ("code_challenge_method", "S256"), ("resource", resource.identifier),
+        ]
+        if !scopes.isEmpty { fields.append(("scope", scopes.joined(separator: " "))) }
+        let page = server.authorizationURL.absoluteString
+        let query = String(decoding: FormFields.encoded(fields), as: UTF8.self)
+        guard let url = URL(string: page + (page.contains("?") ? "&" : "?") + query) else {
+            throw OAuthRefusal("the page of its authorization server has no usable address")
+        }
+        phase = .approving(server, resource, callback, client)
+        return .show(url)
+    }
+
+    /// The registration of this program (RFC 7591, 3.1). The redirect address has its port, since some servers compare
+    /// all of it; so each sign-in registers anew.
+    private func registration(
+        at url: URL, _ proof: OAuthServer.ClientProof, _ callback: Callback
+    ) -> HTTPExchangeRequest {
+        var json: ChappieJSONObject = [
+            "client_name": .string(clientName), "redirect_uris": [.string(callback.redirectURI)],
+            "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
+            "token_endpoint_auth_method": .string(proof.rawValue), "application_type": "native",
+        ]
+        if !scopes.isEmpty { json["scope"] = .string(scopes.joined(separator: " ")) }
+        let fields: HTTPFields = [.contentType: "application/json", .accept: "application/json"]
+        return HTTPExchangeRequest(
+            method: .post, url: url, headerFields: fields,
+            body: .init(bytes: ChappieJSON.object(json).serializedBytes()))
+    }
+
+    private func grant(
+        _ tokens: OAuthTokens, _ server: OAuthServer, _ resource: OAuthResource, _ client: OAuthClient, at now: Date
+    ) -> OAuthGrant {
+        OAuthGrant(
+            server: self.server, resource: resource.identifier, issuer: server.issuer, tokenURL: server.tokenURL,
+            revocationURL: server.revocationURL, client: client, scopes: tokens.scopes ?? scopes,
+            accessToken: tokens.accessToken, refreshToken: tokens.refreshToken, renewAt: tokens.renewAt(from: now))
+    }
+
+    // MARK: Answers
+
+    private static func get(_ url: URL) -> Step {
+        .fetch(HTTPExchangeRequest(url: url, headerFields: [.accept: "application/json"]))
+    }
+
+    /// A description; an address without one is not a mistake, and has no words.
+    private static func document(_ answer: Answer) throws(OAuthRefusal) -> ChappieJSON {
+        guard answer.isSuccess, let json = answer.json else { throw nothing }
+        return json
+    }
+
+    fileprivate static let nothing = OAuthRefusal("")
+    private static let misuse = OAuthRefusal("its sign-in is over")
+
+    /// The authorization server's own words, if it has any (RFC 6749, 5.2; RFC 7591, 3.2.2).
+    static func refusal(of answer: Answer, _ reason: String, without secrets: [Secret]) -> OAuthRefusal {
+        let hidden = secrets.map(\.text)
+        let words = UntrustedText.message(answer.json?["error_description"]?.string, without: hidden)
+        let code = UntrustedText.message(answer.json?["error"]?.string, without: hidden, limit: 64)
+        let said = [words, code.map { "(\($0))" }].compactMap(\.self).joined(separator: " ")
+        return OAuthRefusal("\(reason): \(said.isEmpty ? "status \(answer.status)" : said)")
+    }
+}

@@ -1,0 +1,161 @@
+@_spi(ChappieInternals) import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+
+/// The reason why a sign-in at a tool server can't go on.
+struct OAuthRefusal: Error, Hashable {
+    let code: ChappieMCPError.Code
+    /// One clause without a full stop, about the server.
+    let reason: String
+
+    init(_ code: ChappieMCPError.Code, _ reason: String) {
+        self.code = code
+        self.reason = reason
+    }
+
+    init(_ reason: String) { self.init(.signInFailed, reason) }
+
+    /// - Parameter sentence: whole, with a capital and a full stop.
+    init(_ code: ChappieMCPError.Code = .signInFailed, clause sentence: String) {
+        let whole = sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence
+        self.init(code, whole.prefix(1).lowercased() + whole.dropFirst())
+    }
+}
+
+/// The addresses of a sign-in. All but the server's own come from the network.
+enum OAuthAddress {
+    private static let limit = 2048
+
+    /// An address that the client may use for a server at `origin`.
+    ///
+    /// It has TLS, or the server is on this machine and the address too: a server elsewhere must not send requests of
+    /// this client to other programs on this machine.
+    static func usable(_ text: String?, for origin: Origin) -> URL? {
+        guard let text = UntrustedText.token(text, limit: limit), !text.contains("#"), let url = URL(string: text),
+            let target = Origin(url)
+        else { return nil }
+        return (target.isLoopback ? origin.isLoopback : target.scheme == .https) ? url : nil
+    }
+
+    /// The addresses at which a server's description may be, in order (RFC 9728, 3.1, and below it the root).
+    static func descriptions(of server: URL) -> [URL] {
+        let name = ".well-known/oauth-protected-resource"
+        return unique([inserted(name, in: server, keepsQuery: true), inserted(name, in: root(of: server))])
+    }
+
+    /// The addresses at which an authorization server's description may be, in order (RFC 8414, 3.1 and 5; OpenID
+    /// Connect Discovery, 4).
+    static func descriptions(ofIssuer issuer: URL) -> [URL] {
+        let connect = ".well-known/openid-configuration"
+        return unique([
+            inserted(".well-known/oauth-authorization-server", in: issuer), inserted(connect, in: issuer),
+            URL(string: "\(base(of: issuer))\(path(of: issuer))/\(connect)"),
+        ])
+    }
+
+    /// Whether a token for `resource` is one for the server: the same origin, and a path at which the server's begins.
+    static func covers(_ resource: URL, _ server: URL) -> Bool {
+        guard let origin = Origin(resource), origin == Origin(server) else { return false }
+        let (outer, inner) = (path(of: resource), path(of: server))
+        return inner == outer || inner.hasPrefix(outer + "/")
+    }
+
+    private static func inserted(_ name: String, in url: URL, keepsQuery: Bool = false) -> URL? {
+        let query = keepsQuery ? url.query(percentEncoded: true).map { "?" + $0 } ?? "" : ""
+        return URL(string: "\(base(of: url))/\(name)\(path(of: url))\(query)")
+    }
+
+    private static func root(of url: URL) -> URL { URL(string: base(of: url)) ?? url }
+
+    private static func base(of url: URL) -> String { Origin(url)?.description ?? "" }
+
+    /// The path without a slash at its end.
+    private static func path(of url: URL) -> String {
+        let path = url.path(percentEncoded: true)
+        return path.hasSuffix("/") ? String(path.dropLast()) : path
+    }
+
+    private static func unique(_ urls: [URL?]) -> [URL] {
+        urls.compactMap(\.self).reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+    }
+}
+
+/// A server's description of itself as a protected resource (RFC 9728, 2).
+struct OAuthResource: Sendable, Hashable {
+    /// As the server writes it: the authorization server compares it.
+    let identifier: String
+    /// The first authorization server that can be used, as it is written.
+    let issuer: String
+    let issuerURL: URL
+    let scopes: [String]?
+
+    init(_ json: ChappieJSON, of server: URL, at origin: Origin) throws(OAuthRefusal) {
+        guard let identifier = UntrustedText.token(json["resource"]?.string, limit: 2048),
+            let resource = URL(string: identifier), OAuthAddress.covers(resource, server)
+        else { throw OAuthRefusal("its description is of another server") }
+        let issuers = (json["authorization_servers"]?.array ?? []).prefix(16).compactMap(\.string)
+        let usable = issuers.lazy.compactMap { text in OAuthAddress.usable(text, for: origin).map { (text, $0) } }.first
+        guard let usable, usable.1.query() == nil else {
+            throw OAuthRefusal(
+                issuers.isEmpty
+                    ? "its description names no authorization server"
+                    : "its description names no authorization server that can be used: it must have TLS")
+        }
+        self.identifier = identifier
+        (issuer, issuerURL) = usable
+        scopes = json["scopes_supported"]?.array.map { OAuthScopes.usable($0.prefix(256).compactMap(\.string)) }
+    }
+}
+
+/// An authorization server's description of itself (RFC 8414, 2; RFC 9207, 3).
+struct OAuthServer: Sendable, Hashable {
+    /// How a client proves that it has registered (RFC 7591, 2).
+    enum ClientProof: String, Sendable, Hashable {
+        case none
+        case post = "client_secret_post"
+        case basic = "client_secret_basic"
+    }
+
+    let issuer: String
+    let authorizationURL: URL
+    let tokenURL: URL
+    let registrationURL: URL?
+    let revocationURL: URL?
+    /// The proof to register with; `nil` if the server takes none that the client has.
+    let proof: ClientProof?
+    /// Whether answers in the browser name the server.
+    let namesItself: Bool
+    let offersOfflineAccess: Bool
+
+    init(_ json: ChappieJSON, of resource: OAuthResource, at origin: Origin) throws(OAuthRefusal) {
+        let host = Origin(resource.issuerURL)?.label ?? ""
+        guard let issuer = json["issuer"]?.string, Self.isSame(issuer, resource.issuer) else {
+            throw OAuthRefusal("the description of its authorization server \(host) is another one's")
+        }
+        func address(_ name: String) -> URL? { OAuthAddress.usable(json[name]?.string, for: origin) }
+        guard let authorizationURL = address("authorization_endpoint"), let tokenURL = address("token_endpoint") else {
+            throw OAuthRefusal("its authorization server \(host) has no address that can be used: it must have TLS")
+        }
+        func list(_ name: String) -> [String]? { json[name]?.array?.prefix(256).compactMap(\.string) }
+        guard list("code_challenge_methods_supported")?.contains("S256") == true else {
+            throw OAuthRefusal("its authorization server \(host) does not protect codes (PKCE with S256)")
+        }
+        guard list("response_types_supported")?.contains("code") ?? true,
+            list("grant_types_supported")?.contains("authorization_code") ?? true
+        else { throw OAuthRefusal("its authorization server \(host) has no sign-in through a browser") }
+        self.issuer = issuer
+        self.authorizationURL = authorizationURL
+        self.tokenURL = tokenURL
+        registrationURL = address("registration_endpoint")
+        revocationURL = address("revocation_endpoint")
+        let proofs = list("token_endpoint_auth_methods_supported")
+        let known: [ClientProof] = [.none, .post, .basic]
+        proof = proofs.map { proofs in known.first { proofs.contains($0.rawValue) } } ?? ClientProof.none
+        namesItself = json["authorization_response_iss_parameter_supported"]?.bool == true
+        offersOfflineAccess = list("scopes_supported")?.contains("offline_access") == true
+    }
+
+    /// Whether it is the issuer that the server has named. A slash at the end makes no other one.
+    private static func isSame(_ found: String, _ named: String) -> Bool {
+        found == named || found + "/" == named || found == named + "/"
+    }
+}
