@@ -44,11 +44,13 @@ struct Chat: ProgramCommand {
         let client = try program.client(answerOptions, approval: approval)
         try await answerOptions.explainTier(of: client, console)
         let kept = try await threadOptions.kept(by: client, in: program, early: true)
+        let conversation = ChatConversation(
+            client, kept, model: answerOptions.model, namedModel: self.answerOptions.model,
+            usualModel: program.settings[.model]?.string)
         var session = await ChatSession(
-            client, kept, program, answerOptions, frame, approval, reader, namedModel: self.answerOptions.model,
-            isInteractive: isInteractive)
+            conversation, program, answerOptions, frame, approval, reader, isInteractive: isInteractive)
         // Connects while the user types.
-        let prewarm = Task { [conversation = session.conversation] in await conversation.prewarm() }
+        let prewarm = Task { [port = conversation.port] in await port.prewarm() }
         defer { prewarm.cancel() }
         // A simulation leaves the user's files alone.
         let oldLines = options.simulate ? [] : ChatHistory.takeOldLines(program.environment, console)
@@ -88,7 +90,7 @@ struct Chat: ProgramCommand {
         console.note("Type a message. /help lists the commands, Ctrl-D ends the conversation.")
         let profile = program.settings.configuration.endpoints.profile
         if let manageUsage = PlanWords.manageUsage(profile) { console.note("\(PlanWords.inUse). \(manageUsage)") }
-        let known = session.completions()
+        let known = ChatCommand.known(to: session.conversation.client, program)
         let prompt = LineEditor.Prompt(
             "> ", isBold: console.terminals.styles,
             completions: { text in ChatCommand.completions(of: text, known) }, earlierEntries: history.entries)

@@ -1,4 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieRuntime
+import ChappieSDK
+import ChappieThreadsSQLite
 
 /// A line that is meant for the chat itself, and not for the model.
 enum ChatCommand: Equatable {
@@ -101,6 +104,20 @@ enum ChatCommand: Equatable {
         var models: @Sendable () -> [String] = { [] }
         var templates: @Sendable () -> [String] = { [] }
         var threads: @Sendable () -> [String] = { [] }
+    }
+
+    /// The names that this chat knows, requested at the first need. A call blocks for two seconds at most.
+    static func known(to client: ChappieClient, _ program: Program) -> Known {
+        let (models, threads) = (BlockingValue<[String]>(), BlockingValue<[String]>())
+        return Known(
+            models: { models.value(within: 2) { try await client.models().map(\.slug) } ?? [] },
+            templates: { Template.names(program.environment) },
+            threads: {
+                threads.value(within: 2) {
+                    let all = try await Threads.store(program).readableThreads().threads
+                    return all.latestFirst(includeArchived: false).map(\.shortID)
+                } ?? []
+            })
     }
 
     /// Whole lines that Tab may make of what was typed.
