@@ -122,9 +122,12 @@ struct ChatConversation: Sendable {
         await client.selectModel(model)
     }
 
+    /// The model of the next turn, if this conversation decides it.
+    var knownModel: String? { chosenModel ?? threadModel }
+
     /// The model of the next turn. The list of models may be requested.
     func model(_ running: RunningTurn) async throws -> String {
-        if let known = chosenModel ?? threadModel { return known }
+        if let knownModel { return knownModel }
         return UntrustedText.forTerminal(try await running.run { [client] in try await client.model.slug })
     }
 }

@@ -48,9 +48,13 @@ struct ChatReports: Sendable {
     }
 
     /// What is used of the plan's limits, and of the window of `model`.
-    func usage(_ model: String?) async throws {
+    ///
+    /// - Returns: the limits; `nil` if the service does not report them.
+    func usage(_ model: String?) async throws -> ChappieUsageLimitSnapshot? {
+        var limits: ChappieUsageLimitSnapshot?
         do {
             let usage = try await running.run { [client] in try await client.usageLimits() }
+            limits = usage
             for line in Usage.lines(usage, isTerminal: console.terminals.output) { console.line(line) }
         } catch ChappieClientError.usageNotReported(let page) {
             for line in PlanWords.usage(page) { console.line(line) }
@@ -60,10 +64,12 @@ struct ChatReports: Sendable {
             try await client.models(filter: ChappieModelFilter(includesHidden: true))
         }
         guard let window = listed?.first(where: { $0.slug == model })?.contextWindow, window > 0 else {
-            return console.line("Context: about \(await client.context().estimatedTokens) tokens.")
+            console.line("Context: about \(await client.context().estimatedTokens) tokens.")
+            return limits
         }
         let size = await client.contextSize(contextWindow: window)
         let percent = Int(size.usedPercent.rounded(.up))
         console.line("Context: \(percent) % of \(window) tokens, about \(size.estimatedTokens).")
+        return limits
     }
 }

@@ -21,6 +21,8 @@ struct ChatSession: Sendable {
     private var last: (text: String, frame: MessageFrame, isAnswered: Bool)?
     private var searchesWeb: Bool
     private var transport: TransportSummary?
+    /// The limits as an answer or `/usage` reported them last.
+    private(set) var limits: ChappieUsageLimitSnapshot?
 
     private var client: ChappieClient { conversation.client }
     private var console: Console { program.console }
@@ -109,6 +111,7 @@ struct ChatSession: Sendable {
         }
         last?.isAnswered = true
         transport = printed.transport
+        limits = printed.limits ?? limits
         conversation.answered(text, printed.response)
         if let response = printed.response, let schema = asked.schema {
             try Ask.checkWhole(response, mayBeEmpty: true)
@@ -175,7 +178,7 @@ struct ChatSession: Sendable {
         case .model(nil):
             let model = try await conversation.model(running)
             console.line("\(model)\n/model SLUG chooses another; chappie models lists yours.")
-        case .usage: try await reports.usage(try? await conversation.model(running))
+        case .usage: limits = try await reports.usage(try? await conversation.model(running)) ?? limits
         case .compact: try await compact()
         case .clear:
             try await conversation.clear()

@@ -26,7 +26,8 @@ struct AnswerPrinter {
     private var isCommentary = false
     /// Whether text that is written as it is stands off from what is above.
     private var needsGap = false
-    private var limits: ChappieUsageLimitSnapshot?
+    /// As the answer reported them; `nil` if it did not.
+    private(set) var limits: ChappieUsageLimitSnapshot?
 
     /// - Parameters:
     ///   - markdown: draws the text; `nil` writes it as it is.

@@ -33,7 +33,12 @@ void ceditline_prepare(EditLine *editor, int takes);
 /// Draws the line at the cursor, as if there were nothing of it on the screen.
 void ceditline_redraw(EditLine *editor);
 
-/// The rows between that of the line's cursor and the first row of the prompt, on a screen with so many columns.
+/// The rows that the editor has drawn below the first row of the prompt, on a screen with so many columns: down to that of the
+/// line's cursor, or all of them if `whole` is not 0.
+int ceditline_rows(EditLine *editor, int prompt_columns, int screen_columns, int whole);
+
+/// The rows between that of the line's cursor and the first row of the prompt, once a terminal has broken them anew for so many
+/// columns: then a row that is full has not begun the next one.
 int ceditline_rows_above(EditLine *editor, int prompt_columns, int screen_columns);
 
 /// Gives the editor a history of `limit` lines; a line that repeats the one before it is not added.
