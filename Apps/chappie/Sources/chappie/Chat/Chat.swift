@@ -58,7 +58,7 @@ struct Chat: ProgramCommand {
         // Connects while the user types.
         let prewarm = Task {
             await conversation.port.prewarm()
-            await status.fill(conversation)
+            if await status.fill(conversation), editor != nil { LineEditor.redraw() }
         }
         defer { prewarm.cancel() }
         // A simulation leaves the user's files alone.

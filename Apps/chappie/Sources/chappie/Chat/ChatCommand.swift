@@ -92,6 +92,7 @@ enum ChatCommand: Equatable {
 
     /// The sentence for a word that is not a command.
     static func correction(of name: String) -> String {
+        if name.lowercased() == "/web" { return "Write /web on or /web off; /web alone switches." }
         if names.contains(name.lowercased()) { return "\(name) takes no argument. /help lists the commands." }
         let similar = names.filter { $0.hasPrefix(name.prefix(3).lowercased()) && name.count > 2 }
         let guess = similar.isEmpty ? "" : " Did you mean \(similar.joined(separator: " or "))?"
@@ -127,7 +128,7 @@ enum ChatCommand: Equatable {
         where text.hasPrefix(name) {
             return words().map { name + $0 }
         }
-        for name in ["/file ", "/image "] where text.hasPrefix(name) {
+        for name in ["/file ", "/image ", "/save "] where text.hasPrefix(name) {
             return PathArgument.completions(of: String(text.dropFirst(name.count))).map { name + $0 }
         }
         return overview.map { $0.form.contains(" ") ? String($0.form.prefix { $0 != " " }) + " " : $0.form }

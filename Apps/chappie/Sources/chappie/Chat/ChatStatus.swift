@@ -9,9 +9,12 @@ import Synchronization
 final class ChatStatus: Sendable {
     private let parts = Mutex<[String]>([])
 
-    /// The row for a terminal. What has no room is left out from its end.
-    func row(columns: Int) -> String {
-        var parts = parts.withLock(\.self)
+    /// The row for a terminal.
+    func row(columns: Int) -> String { Self.row(parts.withLock(\.self), columns: columns) }
+
+    /// What has no room is left out from its end; the first part is cut.
+    static func row(_ parts: [String], columns: Int) -> String {
+        var parts = parts
         while parts.count > 1, PlainText.columns(of: parts.joined(separator: " · ")) >= columns { parts.removeLast() }
         return columns < 4 ? "" : PlainText.cut(parts.joined(separator: " · "), to: columns - 1)
     }
@@ -22,11 +25,15 @@ final class ChatStatus: Sendable {
         self.parts.withLock { $0 = parts }
     }
 
-    /// Takes over what the client has learned meanwhile, unless there was a prompt with more.
-    func fill(_ conversation: ChatConversation) async {
+    /// Takes over what the client has learned since the first prompt, if there was nothing to show there.
+    ///
+    /// - Returns: whether there is something now.
+    func fill(_ conversation: ChatConversation) async -> Bool {
         let found = await Self.parts(conversation, nil)
-        parts.withLock { parts in
-            if parts.isEmpty { parts = found }
+        return parts.withLock { parts in
+            guard parts.isEmpty, !found.isEmpty else { return false }
+            parts = found
+            return true
         }
     }
 

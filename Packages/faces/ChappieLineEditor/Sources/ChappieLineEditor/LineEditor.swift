@@ -138,6 +138,10 @@ public final class LineEditor: @unchecked Sendable {
         }
     }
 
+    /// Draws the prompt again, with a status that has changed. Any thread may call this, also during a call of
+    /// ``read(_:until:)``.
+    public static func redraw() { Attention.call() }
+
     /// Adds an entry to the history of the arrow keys.
     public func remember(_ entry: String) {
         lock.withLock { _ in
@@ -323,6 +327,8 @@ private enum Attention {
         return (ends[0], ends[1])
     }()
 
+    static func call() { _ = write(pipe.writer, "w", 1) }
+
     /// The descriptor. Its first use installs the signal handler.
     static let reader: CInt = {
         guard pipe.reader >= 0 else { return -1 }
@@ -330,7 +336,7 @@ private enum Attention {
         action.sa_flags = SA_RESTART
         action.__sigaction_handler.sa_handler = { _ in
             let reason = errno
-            _ = write(Attention.pipe.writer, "w", 1)
+            Attention.call()
             errno = reason
         }
         for number in [SIGWINCH, SIGCONT] { sigaction(number, &action, nil) }
