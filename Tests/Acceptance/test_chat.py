@@ -98,10 +98,21 @@ class Terminal(Counterpart):
         wait_until(lambda: os.get_terminal_size(terminal).columns == columns, "the terminal's new size", 30)
 
     @property
-    def screen(self):
-        """With what has scrolled away above it."""
+    def everything(self):
+        """What is on the screen, and what has scrolled away above it."""
         lines = self.tmux("capture-pane", "-p", "-S", "-").split("\n")
         return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
+
+    @property
+    def screen(self):
+        """The same without the chat's status, which is the last row."""
+        return re.sub(r"\n\S+ · context [^\n]*\n\Z", "\n", self.everything)
+
+    @property
+    def status(self):
+        """The chat's status; "" if there is none."""
+        row = self.everything.rstrip("\n").split("\n")[-1]
+        return row if " · context " in row else ""
 
     @property
     def visible(self):

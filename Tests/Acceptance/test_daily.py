@@ -1,10 +1,13 @@
 """What the program remembers and what a day with it takes: settings, questions without a command, what goes with a
 question, the web, what is read back, completions, and the chat's own commands."""
 
+import contextlib
+import http.server
 import json
 import os
 import pathlib
 import subprocess
+import threading
 
 import pytest
 
@@ -72,6 +75,9 @@ def test_tools_and_a_template_are_there_without_being_named(person, tmp_path):
     someone.run("config", "set", "template", "loud")
     assert "> Louder: hello" in someone.run("ask", "hello").output
     assert "> hello" in someone.run("ask", "-t", "", "hello").output and "Louder" not in someone.run("ask", "-c", "more").output
+    assert "> Louder: again" in someone.run("ask", "-c", "-t", "loud", "again").output
+    assert {(row["name"], row["source"]) for row in someone.run("config", "-t", "x", "--ephemeral", "--no-status-line", "--json").events[0]["settings"]
+            if row["source"] == "flag"} == {("template", "flag"), ("keep_threads", "flag"), ("status_line", "flag")}
 
 
 @pytest.mark.parametrize("text, says", [
@@ -116,6 +122,10 @@ def test_a_question_needs_no_command(user):
     assert someone.run("--simulate", "-x", "reply: ```\na\n```").output == "a\n"
     assert someone.run("--simulate", "--json", "reply: hello").events[-1]["type"] == "completed"
     assert "> piped" in someone.run("--simulate", "-", input="piped").output
+    assert someone.run("--simulate", input="reply: only a pipe").output == "only a pipe\n"
+    assert someone.run("--simulate", "Sum up", input="piped").output.count("> Sum up\n>\n> piped") == 1
+    assert someone.run().output.startswith("OVERVIEW")
+    someone.run("--simulate", input="", status=USAGE, says="nothing to ask")
     for word, meant in (("lgoin", "login"), ("theads", "threads"), ("sttaus", "status")):
         outcome = someone.run(word, status=None)
         assert outcome.status == USAGE and f"Did you mean {meant}?" in outcome.errors, outcome
@@ -135,6 +145,42 @@ def test_blocks_folders_addresses_and_images_from_a_pipe(user, tmp_path):
     with someone.start("ask", "--simulate", "-i", "-", "What?", stdin=subprocess.PIPE, text=False) as process:
         output, errors = process.communicate(PIXEL, timeout=60)
     assert process.returncode == 0 and b"Images: 1" in output, errors
+    assert ask("-x", "--last-block", BLOCKS, status=None).status == USAGE
+
+
+def test_an_address_is_read_and_bounded(user):
+    seen = []
+
+    class Place(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            seen.append((self.path, dict(self.headers)))
+            if self.path in ("/moved", "/loop"):
+                self.send_response(302)
+                self.send_header("Location", "/text" if self.path == "/moved" else "/loop")
+                return self.end_headers()
+            self.send_response(404 if self.path == "/missing" else 200)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                for _ in range(17 << 4 if self.path == "/large" else 1):
+                    self.wfile.write(b"x" * (1 << 16) if self.path == "/large" else b"the moon is full")
+
+        def log_message(self, *_):
+            pass
+
+    ask = lambda *words, **more: user().run("ask", "--simulate", *words, **more)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Place) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        place = f"http://127.0.0.1:{server.server_port}"
+        for path in ("/text", "/moved"):
+            outcome = ask("-f", place + path, "What?")
+            assert f'<document name="{place}{path}">' in outcome.output and "the moon is full" in outcome.output, outcome
+            assert f"{place}{path}: 1 KiB" in outcome.errors
+        ask("-f", place + "/missing", "x", status=UNAVAILABLE, says="answers with status 404")
+        ask("-f", place + "/loop", "x", status=UNAVAILABLE, says="redirects in a row")
+        ask("-f", place + "/large", "x", status=USAGE, says="is over 16 MiB")
+        server.shutdown()
+    assert len([path for path, _ in seen if path == "/loop"]) == 6
+    assert not [headers for _, headers in seen if {"authorization", "chatgpt-account-id", "cookie"} & {name.lower() for name in headers}]
     ask("-f", "https://127.0.0.1:1/", "x", status=UNAVAILABLE)
     ask("-f", "https://", "x", status=USAGE, says="not an address")
 
@@ -226,8 +272,10 @@ def test_what_goes_with_a_message_in_a_chat(chat, tmp_path):
     assert terminal.prompts(6).count("Images: 1") == 1
     terminal.type("/file /nonexistent", "Enter")
     assert "can't be read" in terminal.prompts(7)
+    terminal.type("/web perhaps", "Enter")
+    assert "Write /web on or /web off" in terminal.prompts(8)
     terminal.type("/help", "Enter")
-    screen = terminal.prompts(8)
+    screen = terminal.prompts(9)
     assert "/paste" in screen and max(map(len, screen.split("\n"))) <= 100, screen
     terminal.type("/quit", "Enter")
     terminal.ends(0)

@@ -13,7 +13,7 @@ struct ChappieCommand: AsyncParsableCommand {
         commandName: "chappie",
         abstract: "Talk to ChatGPT with your own account, from your own machine.",
         discussion: """
-            chappie "a question" is short for chappie ask "a question".
+            chappie "a question" is short for chappie ask "a question", and so is a question from a pipe.
 
             Every command takes --json, --account NAME, --route ROUTE, --timeout SECONDS, --verbose and --simulate, \
             before or after its name.
@@ -58,7 +58,10 @@ struct ChappieCommand: AsyncParsableCommand {
         signal(SIGPIPE, SIG_IGN)
         forbidCoreDumps()
         do {
-            var command = try parseAsRoot(try GlobalOptions.normalized(Array(CommandLine.arguments.dropFirst())))
+            let arguments = try GlobalOptions.normalized(Array(CommandLine.arguments.dropFirst())) {
+                StandardInput().isGiven
+            }
+            var command = try parseAsRoot(arguments)
             if let command = command as? any ConsoleCommand { await command.runAndExit() }
             try command.run()
         } catch {
@@ -108,10 +111,11 @@ struct GlobalOptions: ParsableArguments {
     }
 
     /// Moves these options from before the command's name to after it, because the parser looks for them there. Arguments
-    /// without a command are a question.
+    /// without a command are a question, and so is standard input without arguments.
     ///
+    /// - Parameter isInputGiven: whether standard input may hold a question. Called if there is no argument.
     /// - Throws: `ValidationError` for a command that is misspelt.
-    static func normalized(_ arguments: [String]) throws -> [String] {
+    static func normalized(_ arguments: [String], isInputGiven: () -> Bool = { false }) throws -> [String] {
         var leading: [String] = []
         var rest = arguments[...]
         while let first = rest.first {
@@ -126,7 +130,7 @@ struct GlobalOptions: ParsableArguments {
                 break
             }
         }
-        guard let command = rest.first else { return arguments }
+        guard let command = rest.first else { return isInputGiven() ? ["ask"] + leading : arguments }
         guard ChappieCommand.names.contains(command) else {
             // The parser's own options, and what looks like a command that is misspelt.
             let own = ["-h", "--help", "--version", "---completion", "--generate-completion-script", "--experimental-"]

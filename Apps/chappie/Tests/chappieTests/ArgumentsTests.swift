@@ -43,6 +43,13 @@ import Testing
         if given != ["--account"] { #expect(try ChappieCommand.parseAsRoot(expected) is Ask) }
     }
 
+    @Test(
+        arguments: [([], ["ask"]), (["--json"], ["ask", "--json"])] as [([String], [String])])
+    func standardInputWithoutArgumentsIsAQuestion(_ given: [String], _ expected: [String]) throws {
+        #expect(try GlobalOptions.normalized(given) { true } == expected)
+        #expect(try GlobalOptions.normalized(given) { false } == given)
+    }
+
     @Test(arguments: [
         ("lgoin", "login"), ("logni --account me", "login"), ("thread list", "threads"), ("stauts", "status"),
         ("hepl", "help"),
@@ -65,7 +72,7 @@ import Testing
         "config", "config list --model m", "config set model m", "config set tools a b", "config unset model",
         "config path", "config edit", "chat -s be -t t -p a=b -f f -i i --schema g", "ask --no-ephemeral x",
         "ask --last-block x", "threads show -r", "threads show -x -n 3", "threads list --model m --since 7d",
-        "threads path",
+        "threads path", "chat --no-status-line", "config list -t t --ephemeral --status-line",
         "ask --schema g -m m -s be -i a -i b -f c -o d -x -t e -p f=g --verbosity low x",
     ])
     func everyCommandParses(_ line: String) throws {

@@ -189,6 +189,15 @@ import Testing
 }
 
 @Suite struct ChatTests {
+    @Test(arguments: [
+        (32, "m-漢字 · context 3 % · 5 h 12 %"), (31, "m-漢字 · context 3 %"), (21, "m-漢字 · context 3 %"),
+        (20, "m-漢字"), (7, "m-漢字"), (6, "m-漢…"), (4, "m-…"), (3, ""), (0, ""),
+    ]) func theStatusIsShorterThanTheWindowIsWide(columns: Int, expected: String) {
+        let row = ChatStatus.row(["m-漢字", "context 3 %", "5 h 12 %"], columns: columns)
+        #expect(row == expected && PlainText.columns(of: row) < max(columns, 1))
+        #expect(ChatStatus.row([], columns: columns) == "")
+    }
+
     @Test func aConversationIsSavedAsMarkdown() {
         var transcript = ChatTranscript()
         #expect(transcript.isEmpty)

@@ -3,6 +3,7 @@ import ArgumentParser
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 import FoundationEssentials
+import Glibc
 import Testing
 
 @testable import chappie
@@ -266,7 +267,10 @@ import Testing
     /// A hostile or broken file is named with its line and member, and nothing of it is used.
     @Test(arguments: [
         ("{\n  \"modle\": \"x\"\n}", "line 2: there is no setting modle. Did you mean model?"),
-        ("{\"model\": \"a\",\n\"model\": 7}", "model takes a text"),
+        ("{\"model\": \"a\",\n\"model\": 7}", "model is there twice"),
+        ("{\"route\": \"plan\",\n\"route\": \"plan\"}", "route is there twice"),
+        ("{\"model\": {\"model\": \"a\"}}", "model takes a text"), ("{\"status_line\": 1}", "true or false"),
+        ("{\"store\": \"\\u006bloud\"}", "keyring, file or memory"),
         ("{\n\n\"transport\": \"pigeon\"}", "line 3: transport takes auto, websocket or sse"),
         ("{\"tools\": [\"a\", 7]}", "line 1: tools[1] takes the path of a file"),
         ("{\"tools\": \"a\"}", "tools takes an array"),
@@ -312,6 +316,55 @@ import Testing
             try await UserSettings.change(home.environment()) { $0[.store] = "file" }
         }
         #expect(try SmallFile.read(file) == Array(text.utf8))
+    }
+
+    /// It names programs that the model may run, and must never be passed over.
+    @Test(arguments: ["pipe", "folder", "link to nothing", "file that all can write", "file of 2 MiB"])
+    func aFileThatCannotBeTrustedIsAnError(_ kind: String) async throws {
+        try FileManager.default.createDirectory(
+            atPath: home.path + "/.config/chappie", withIntermediateDirectories: true)
+        let says: String
+        switch kind {
+        case "pipe":
+            #expect(mkfifo(file, 0o600) == 0)
+            says = "it is not a regular file"
+        case "folder":
+            #expect(mkdir(file, 0o700) == 0)
+            says = "Is a directory"
+        case "link to nothing":
+            #expect(symlink(home.path + "/elsewhere.json", file) == 0)
+            says = "No such file"
+        case "file that all can write":
+            #expect(PrivateFile.replace(file, with: Array("{}".utf8)) && chmod(file, 0o666) == 0)
+            says = "every user can change it"
+        default:
+            #expect(PrivateFile.replace(file, with: [UInt8](repeating: 0x20, count: 2 << 20)))
+            says = "too large"
+        }
+        for work in [{ _ = try kept() }, { _ = try settings() }] as [() throws -> Void] {
+            let error = try #require(throws: CommandLineError.self, performing: work)
+            #expect(error.message.contains(file) && error.message.contains(says), "\(error.message)")
+            #expect(error.status == .usage && error.suggestion != nil)
+        }
+        await #expect(throws: CommandLineError.self) {
+            try await UserSettings.change(home.environment()) { $0[.model] = "m" }
+        }
+    }
+
+    private func settings() throws -> Settings {
+        try Settings(options: GlobalOptions.parse([]), environment: home.environment())
+    }
+
+    @Test func aLinkToAFileElsewhereIsFollowedAndStays() async throws {
+        let place = home.path + "/dotfiles/settings.json"
+        #expect(PrivateFile.replace(place, with: Array("{\"model\":\"a\"}".utf8)))
+        try FileManager.default.createDirectory(
+            atPath: home.path + "/.config/chappie", withIntermediateDirectories: true)
+        #expect(symlink(place, file) == 0)
+        try await UserSettings.change(home.environment()) { $0[.effort] = "low" }
+        #expect(try kept()[.model] == "a" && kept()[.effort] == "low")
+        #expect(try ChappieJSON(parsing: SmallFile.read(place))["effort"] == "low")
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: file) == place)
     }
 
     @Test func changesAtTheSameTimeAreAllKept() async throws {

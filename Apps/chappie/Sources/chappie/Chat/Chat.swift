@@ -26,6 +26,11 @@ struct Chat: ProgramCommand {
     @OptionGroup var messageOptions: MessageOptions
     @OptionGroup var threadOptions: ThreadOptions
 
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Show model, context and limits below the prompt (default: as in chappie config, else shown).")
+    var statusLine: Bool?
+
     func run(in program: Program) async throws {
         let console = program.console
         let isInteractive = console.terminals.input && console.terminals.output && !options.json
@@ -44,17 +49,23 @@ struct Chat: ProgramCommand {
         let client = try program.client(answerOptions, approval: approval)
         try await answerOptions.explainTier(of: client, console)
         let kept = try await threadOptions.kept(by: client, in: program, early: true)
+        let conversation = ChatConversation(
+            client, kept, model: answerOptions.model, namedModel: self.answerOptions.model,
+            usualModel: program.settings[.model]?.string)
         var session = await ChatSession(
-            client, kept, program, answerOptions, frame, approval, reader, namedModel: self.answerOptions.model,
-            isInteractive: isInteractive)
+            conversation, program, answerOptions, frame, approval, reader, isInteractive: isInteractive)
+        let status = ChatStatus()
         // Connects while the user types.
-        let prewarm = Task { [conversation = session.conversation] in await conversation.prewarm() }
+        let prewarm = Task {
+            await conversation.port.prewarm()
+            if await status.fill(conversation), editor != nil { LineEditor.redraw() }
+        }
         defer { prewarm.cancel() }
         // A simulation leaves the user's files alone.
         let oldLines = options.simulate ? [] : ChatHistory.takeOldLines(program.environment, console)
         if let editor {
             let history = ChatHistory(store: kept?.store, oldLines: oldLines)
-            try await edit(with: editor, history, &session, program)
+            try await edit(with: editor, history, status, &session, program)
         } else {
             try await read(&session, program, isInteractive: isInteractive)
         }
@@ -82,17 +93,21 @@ struct Chat: ProgramCommand {
     }
 
     private func edit(
-        with editor: LineEditor, _ history: ChatHistory, _ session: inout ChatSession, _ program: Program
+        with editor: LineEditor, _ history: ChatHistory, _ status: ChatStatus, _ session: inout ChatSession,
+        _ program: Program
     ) async throws {
         let console = program.console
         console.note("Type a message. /help lists the commands, Ctrl-D ends the conversation.")
         let profile = program.settings.configuration.endpoints.profile
         if let manageUsage = PlanWords.manageUsage(profile) { console.note("\(PlanWords.inUse). \(manageUsage)") }
-        let known = session.completions()
+        let known = ChatCommand.known(to: session.conversation.client, program)
+        let showsStatus = console.terminals.styles && (statusLine ?? program.settings[.statusLine]?.bool ?? true)
         let prompt = LineEditor.Prompt(
             "> ", isBold: console.terminals.styles,
-            completions: { text in ChatCommand.completions(of: text, known) }, earlierEntries: history.entries)
+            completions: { text in ChatCommand.completions(of: text, known) },
+            status: showsStatus ? status.row : nil, earlierEntries: history.entries)
         while true {
+            if showsStatus { await status.update(session.conversation, session.limits) }
             console.line()
             try await console.drained()
             switch try await onThread({ editor.read(prompt) }) {

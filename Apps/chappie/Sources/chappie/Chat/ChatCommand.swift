@@ -1,4 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieRuntime
+import ChappieSDK
+import ChappieThreadsSQLite
 
 /// A line that is meant for the chat itself, and not for the model.
 enum ChatCommand: Equatable {
@@ -94,6 +97,7 @@ enum ChatCommand: Equatable {
 
     /// The sentence for a word that is not a command.
     static func correction(of name: String) -> String {
+        if name.lowercased() == "/web" { return "Write /web on or /web off; /web alone switches." }
         if names.contains(name.lowercased()) { return "\(name) takes no argument. /help lists the commands." }
         let similar = names.filter { $0.hasPrefix(name.prefix(3).lowercased()) && name.count > 2 }
         let guess = similar.isEmpty ? "" : " Did you mean \(similar.joined(separator: " or "))?"
@@ -110,6 +114,24 @@ enum ChatCommand: Equatable {
         var prompts: @Sendable () -> [String] = { [] }
     }
 
+    /// The names that this chat knows, requested at the first need. A call blocks for two seconds at most.
+    static func known(to client: ChappieClient, _ program: Program) -> Known {
+        let (models, threads) = (BlockingValue<[String]>(), BlockingValue<[String]>())
+        let (resources, prompts) = (BlockingValue<[String]>(), BlockingValue<[String]>())
+        let offers = program.startedTools.offers
+        return Known(
+            models: { models.value(within: 2) { try await client.models().map(\.slug) } ?? [] },
+            templates: { Template.names(program.environment) },
+            threads: {
+                threads.value(within: 2) {
+                    let all = try await Threads.store(program).readableThreads().threads
+                    return all.latestFirst(includeArchived: false).map(\.shortID)
+                } ?? []
+            },
+            resources: { resources.value(within: 2) { await offers.names(.resources) } ?? [] },
+            prompts: { prompts.value(within: 2) { await offers.names(.prompts) } ?? [] })
+    }
+
     /// Whole lines that Tab may make of what was typed.
     static func completions(of text: String, _ known: Known) -> [String] {
         guard text.first == "/" else { return [] }
@@ -119,7 +141,7 @@ enum ChatCommand: Equatable {
         ] where text.hasPrefix(name) {
             return words().map { name + $0 }
         }
-        for name in ["/file ", "/image "] where text.hasPrefix(name) {
+        for name in ["/file ", "/image ", "/save "] where text.hasPrefix(name) {
             return PathArgument.completions(of: String(text.dropFirst(name.count))).map { name + $0 }
         }
         return overview.map { $0.form.contains(" ") ? String($0.form.prefix { $0 != " " }) + " " : $0.form }

@@ -1,5 +1,8 @@
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieMarkdown
+import FoundationEssentials
+import Glibc
 
 /// The questions and answers of a conversation, for a file.
 struct ChatTranscript {
@@ -24,5 +27,21 @@ struct ChatTranscript {
             ]
         }
         return blocks.joined(separator: "\n\n") + "\n"
+    }
+
+    /// Writes the Markdown to a new file.
+    ///
+    /// - Parameter path: `nil` stands for a name with the time.
+    /// - Returns: The file's path.
+    /// - Throws: ``CommandLineError``.
+    func save(to path: String?, home: String) throws -> String {
+        let name = path ?? "chappie-\(Date().localMinute.replacing(" ", with: "-").replacing(":", with: "")).md"
+        let file = name.hasPrefix("~/") ? home + name.dropFirst() : name
+        guard PrivateFile.create(file, with: Array(markdown.utf8)) else {
+            throw CommandLineError.usage(
+                "\(file) can't be written: \(String(cString: strerror(errno))).",
+                suggestion: "Name another: /save FILE.")
+        }
+        return file
     }
 }

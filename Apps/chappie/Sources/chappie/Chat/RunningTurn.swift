@@ -1,7 +1,7 @@
 import ChappieLineEditor
 import Synchronization
 
-/// The turn that Ctrl-C ends instead of the program.
+/// The turn that Ctrl-C ends instead of the program, in a chat at a terminal.
 final class RunningTurn: Sendable {
     private struct State {
         var cancel: (@Sendable () -> Void)?
@@ -10,14 +10,43 @@ final class RunningTurn: Sendable {
     }
 
     private let state = Mutex(State())
+    private let isInteractive: Bool
 
-    func begins(_ cancel: @escaping @Sendable () -> Void) { state.withLock { $0 = State(cancel: cancel) } }
+    /// - Parameter isInteractive: whether a user types at a terminal. Otherwise Ctrl-C ends the program.
+    init(isInteractive: Bool) {
+        self.isInteractive = isInteractive
+        if isInteractive { Interruption.takesCtrlC.withLock { $0 = { [self] in stop() } } }
+    }
 
-    func ends() { state.withLock { $0 = State(hasEnded: true) } }
+    /// Ctrl-C ends the program again.
+    func leave() { Interruption.takesCtrlC.withLock { $0 = nil } }
+
+    /// Runs `work`; in an interactive chat Ctrl-C ends `work` alone.
+    ///
+    /// - Parameter stop: ends it. Default: it is cancelled.
+    func run<Result: Sendable>(
+        stop: (@Sendable () -> Void)? = nil, _ work: @escaping @Sendable () async throws -> Result
+    ) async throws -> Result {
+        guard isInteractive else { return try await work() }
+        let task = Task { try await work() }
+        state.withLock { $0 = State(cancel: stop ?? { task.cancel() }) }
+        TerminalState.echo(false)
+        Interruption.takesStops(true)
+        defer {
+            Interruption.takesStops(false)
+            TerminalState.echo(true)
+            state.withLock { $0 = State(hasEnded: true) }
+        }
+        return try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
+        }
+    }
 
     /// - Returns: whether the program continues. A second Ctrl-C ends it, if the first did not help. A Ctrl-C that
     ///   comes too late, between the end of the answer and the prompt, was meant for the answer.
-    func stop() -> Bool {
+    private func stop() -> Bool {
         state.withLock { state in
             defer {
                 state.isStopped = true

@@ -40,9 +40,29 @@ struct Config: ParsableCommand {
         @OptionGroup var options: GlobalOptions
         @OptionGroup var answerOptions: AnswerOptions
 
+        @Option(
+            name: .shortAndLong, help: "Ask with a template (see chappie ask --help).",
+            completion: .custom { _, _, _ in Template.names(.process) })
+        var template: String?
+
+        @Flag(inversion: .prefixedNo, help: "Keep nothing of the conversation.")
+        var ephemeral: Bool?
+
+        @Flag(inversion: .prefixedNo, help: "Show model, context and limits below the prompt of a chat.")
+        var statusLine: Bool?
+
+        /// The options of the command line, as settings.
+        private var given: [Setting: ChappieJSON] {
+            var given = answerOptions.given
+            given[.template] = template.map { .string($0) }
+            given[.keepThreads] = ephemeral.map { .bool(!$0) }
+            given[.statusLine] = statusLine.map { .bool($0) }
+            return given
+        }
+
         func run(on console: Console, _ environment: ProgramEnvironment) async throws {
             let kept = try options.simulate ? nil : UserSettings(environment: environment)
-            let given = answerOptions.given
+            let given = given
             let all = try Setting.allCases.map { setting in
                 let flag = given[setting].map { (value: $0, source: Setting.Source.flag) }
                 return (setting: setting, chosen: try flag ?? setting.chosen(environment, kept))
@@ -157,7 +177,7 @@ struct Config: ParsableCommand {
         func run(on console: Console, _ environment: ProgramEnvironment) async throws {
             try options.refuseSimulation("settings")
             let path = try Config.path(environment)
-            let before = SmallFile.exists(path) ? try SmallFile.read(path) : []
+            let before = try UserSettings.contents(of: path) ?? []
             let start = before.isEmpty ? Array("{\n}\n".utf8) : before
             var text = start
             let isTerminal = console.terminals.input && console.terminals.error && !options.json

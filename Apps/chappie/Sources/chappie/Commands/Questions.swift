@@ -231,6 +231,10 @@ struct Ask: ProgramCommand {
 
     private var givesBlock: Bool { extract || lastBlock }
 
+    func validate() throws {
+        if extract, lastBlock { throw ValidationError("-x and --last-block give two blocks of one answer.") }
+    }
+
     @Argument(help: "The question; - reads standard input.")
     var words: [String] = []
 

@@ -31,7 +31,9 @@ enum Attachment {
             guard let url = URL(string: argument), let host = url.host(), !host.isEmpty else {
                 throw CommandLineError.usage("\(argument.prefix(200)) is not an address.")
             }
-            return [try part(try await RemoteFile.read(url, transport), name: argument)]
+            let bytes = try await RemoteFile.read(url, transport)
+            console.note("chappie: \(argument): \((bytes.count + 1023) / 1024) KiB")
+            return [try part(bytes, name: argument)]
         }
         var isFolder = false
         if FileManager.default.fileExists(atPath: argument, isDirectory: &isFolder), isFolder {
@@ -113,7 +115,8 @@ struct FolderText {
             throw CommandLineError.usage("\(folder) has no text files.", suggestion: "Name its files with -f.")
         }
         let rest = others == 0 ? "" : "; left out, because they are not text or too large: \(others)"
-        sentence = "\(folder): \(files.count) text files, \((size + 1023) / 1024) KiB\(rest)"
+        let count = files.count == 1 ? "1 text file" : "\(files.count) text files"
+        sentence = "\(folder): \(count), \((size + 1023) / 1024) KiB\(rest)"
     }
 
     private static func tooLarge(_ folder: String, _ amount: String) -> CommandLineError {

@@ -5,7 +5,9 @@ import ChappieSDK
 /// A flag of the command line is stronger than a template, that than the environment, that than the file, and that than
 /// the default.
 enum Setting: String, CaseIterable, Sendable {
-    case model, effort, verbosity, transport, markdown, template, tools
+    case model, effort, verbosity, transport, markdown
+    case statusLine = "status_line"
+    case template, tools
     case keepThreads = "keep_threads"
     case threadsLimit = "threads_limit"
     case store
@@ -33,7 +35,7 @@ enum Setting: String, CaseIterable, Sendable {
         case .transport: .oneOf(AnswerOptions.Transport.allCases.map(\.rawValue))
         case .markdown: .oneOf(MarkdownChoice.allCases.map(\.rawValue))
         case .tools: .files
-        case .keepThreads: .yesOrNo
+        case .keepThreads, .statusLine: .yesOrNo
         case .threadsLimit: .size
         case .store: .oneOf(Settings.Store.allCases.map(\.rawValue))
         }
@@ -56,7 +58,7 @@ enum Setting: String, CaseIterable, Sendable {
         case .effort, .verbosity: "the model's own"
         case .transport, .markdown: "auto"
         case .template, .tools: "none"
-        case .keepThreads: "true"
+        case .keepThreads, .statusLine: "true"
         case .threadsLimit: "512"
         case .store: "keyring"
         }
@@ -70,6 +72,7 @@ enum Setting: String, CaseIterable, Sendable {
         case .verbosity: "how long answers are (--verbosity)"
         case .transport: "how answers travel (--transport)"
         case .markdown: "when Markdown is drawn (--markdown)"
+        case .statusLine: "whether a chat shows model, context and limits (--status-line)"
         case .template: "the template of new conversations (--template)"
         case .tools: "manifests of tools and of tool servers (--tools)"
         case .keepThreads: "whether conversations are kept (--ephemeral)"

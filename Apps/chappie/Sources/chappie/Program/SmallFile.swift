@@ -21,7 +21,7 @@ enum SmallFile {
                 throw CommandLineError.usage("\(path) can't be read: \(error.words).", suggestion: "Check the path.")
             case .tooLarge:
                 throw CommandLineError.usage("\(path) is over \(limit >> 20) MiB.")
-            case .open, .special:
+            case .open, .special, .changeable:
                 throw CommandLineError.usage(
                     "\(path) is not a regular file that only you can open.",
                     suggestion: "If you trust its contents: chmod 600 \(path)")

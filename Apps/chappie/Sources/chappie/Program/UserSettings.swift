@@ -29,14 +29,35 @@ struct UserSettings: Equatable {
     ///
     /// - Throws: ``CommandLineError``, which names the file, the line and the member that can't be used.
     init(environment: ProgramEnvironment) throws {
-        guard let path = Self.path(environment), SmallFile.exists(path) else {
+        guard let path = Self.path(environment), let bytes = try Self.contents(of: path) else {
             self.init()
             return
         }
-        try self.init(parsing: try SmallFile.read(path), path: path)
+        try self.init(parsing: bytes, path: path)
     }
 
     private init() {}
+
+    /// In bytes.
+    private static let limit = 1 << 20
+
+    /// The bytes of the file; `nil` if it is missing. It names the tools of the model: a file that every user can change
+    /// is refused, and a pipe, which might never end.
+    ///
+    /// - Throws: ``CommandLineError``.
+    static func contents(of path: String) throws -> [UInt8]? {
+        do throws(WholeFile.Failure) {
+            return try WholeFile.contents(of: path, limit: limit, kind: .guarded)
+        } catch {
+            var facts = stat()
+            // A link that leads nowhere is a mistake, and no missing file.
+            if error == .missing, lstat(path, &facts) != 0 { return nil }
+            throw CommandLineError.usage(
+                "\(path) can't be read: \(error.words).",
+                suggestion: error == .changeable
+                    ? "If you trust its contents: chmod o-w \(path)" : "Fix it, or move it away.")
+        }
+    }
 
     /// - Parameter path: for messages.
     /// - Throws: as ``init(environment:)``.
@@ -44,7 +65,11 @@ struct UserSettings: Equatable {
         do {
             let json = try ChappieJSON(parsing: bytes)
             guard let object = json.object else { throw Fault(nil, "it is not a JSON object.") }
+            var names: Set<String> = []
             for member in object.members {
+                guard names.insert(member.name).inserted else {
+                    throw Fault(member.name, "\(Self.shown(member.name)) is there twice.")
+                }
                 if let setting = Setting(rawValue: member.name) {
                     if let problem = setting.problem(of: member.value) { throw Fault(member.name, problem) }
                     values[setting] = member.value
@@ -164,7 +189,7 @@ struct UserSettings: Equatable {
         _ environment: ProgramEnvironment, with text: [UInt8], ifStill before: [UInt8]
     ) async throws {
         try await locked(environment) { path in
-            guard (SmallFile.exists(path) ? try SmallFile.read(path) : []) == before else {
+            guard try contents(of: path) ?? [] == before else {
                 throw CommandLineError.usage(
                     "\(path) was changed by another command while you edited it; your changes are not used.",
                     suggestion: "Edit it again.")
@@ -237,7 +262,10 @@ struct UserSettings: Equatable {
     }
 
     private static func write(_ text: [UInt8], to path: String) throws {
-        guard PrivateFile.replace(path, with: text) else {
+        // A link leads to the place in which the user keeps the file.
+        let target = realpath(path, nil)
+        defer { free(target) }
+        guard PrivateFile.replace(target.map { String(cString: $0) } ?? path, with: text) else {
             throw CommandLineError.usage(
                 "\(path) can't be written: \(String(cString: strerror(errno))).", suggestion: "Check the folder.")
         }

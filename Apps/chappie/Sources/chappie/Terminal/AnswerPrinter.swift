@@ -26,7 +26,8 @@ struct AnswerPrinter {
     private var isCommentary = false
     /// Whether text that is written as it is stands off from what is above.
     private var needsGap = false
-    private var limits: ChappieUsageLimitSnapshot?
+    /// As the answer reported them; `nil` if it did not.
+    private(set) var limits: ChappieUsageLimitSnapshot?
     /// The call whose arguments are being written, and how far they are.
     private var written = (callID: "", byteCount: 0, nextNote: 0)
 

@@ -63,7 +63,8 @@ final class Console: Sendable {
         let styles = environment["NO_COLOR"] == nil && environment["TERM"] != "dumb"
         let terminals = Terminals(input: input, output: output, draws: error && styles, error: error, styles: styles)
         self.init(terminals) { stream, bytes in
-            bytes.withUnsafeBytes { ChappieFiles.writeAll($0, to: stream.rawValue) }
+            TerminalState.clearStatus()
+            return bytes.withUnsafeBytes { ChappieFiles.writeAll($0, to: stream.rawValue) }
         }
     }
 

@@ -34,6 +34,12 @@ struct StandardInput {
         return format == S_IFIFO || format == S_IFSOCK ? .pipe : .file
     }
 
+    /// Whether the user has given something to read: a pipe, or a file. `/dev/null` and other devices are neither.
+    var isGiven: Bool {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 && [S_IFIFO, S_IFSOCK, S_IFREG].contains(status.st_mode & S_IFMT)
+    }
+
     /// Whether there is a byte, or the end, to read within that time.
     func isReady(withinMilliseconds milliseconds: CInt) async throws -> Bool {
         try await onThread { [descriptor] in

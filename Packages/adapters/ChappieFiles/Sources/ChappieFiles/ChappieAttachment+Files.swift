@@ -45,7 +45,7 @@ private func read(_ path: String, _ limit: Int) throws(ChappieAttachmentError) -
         switch error {
         case .missing: throw .notFound(path)
         case .directory: throw .isDirectory(path)
-        case .special, .open: throw .notAFile(path)
+        case .special, .open, .changeable: throw .notAFile(path)
         case .tooLarge: throw .tooLarge(path, limit: limit)
         case .system(let reason): throw .unreadable(path, reason: reason)
         }

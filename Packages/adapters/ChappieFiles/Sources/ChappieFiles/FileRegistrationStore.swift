@@ -149,7 +149,7 @@ private struct RegistrationDocument {
             case .missing:
                 self.init()
                 return
-            case .open:
+            case .open, .changeable:
                 throw .unsafeFile(
                     "\(path) is not a file that this user alone can open",
                     remedy: "Make it so (chmod 600), or move it away and sign in again.")

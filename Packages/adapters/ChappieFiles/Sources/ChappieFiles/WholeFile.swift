@@ -18,6 +18,8 @@
         case special
         /// Other users can read or write the file, or it is not a regular file of this user's.
         case open
+        /// Every user can write the file.
+        case changeable
         /// The file has more bytes than the limit.
         case tooLarge
         /// The system's sentence.
@@ -29,6 +31,7 @@
             case .missing: String(cString: strerror(ENOENT))
             case .special: "it is not a regular file"
             case .open: "other users can open it"
+            case .changeable: "every user can change it"
             case .directory: String(cString: strerror(EISDIR))
             case .tooLarge: String(cString: strerror(EFBIG))
             case .system(let words): words
@@ -40,6 +43,8 @@
     public enum Kind: Sendable {
         /// A file with an end.
         case regular
+        /// A file with an end that not every user can write.
+        case guarded
         /// A file with an end that this user owns and no other user can open, by a name that is not a link.
         case ownAndPrivate
         /// Pipes and devices as well, which are read to their end.
@@ -91,6 +96,7 @@
         if kind == .ownAndPrivate, !isRegular || facts.st_uid != geteuid() || facts.st_mode & 0o077 != 0 { throw .open }
         guard facts.st_mode & S_IFMT != S_IFDIR else { throw .directory }
         guard isRegular || kind == .any else { throw .special }
+        guard kind != .guarded || facts.st_mode & S_IWOTH == 0 else { throw .changeable }
         guard !isRegular || facts.st_size <= limit else { throw .tooLarge }
         return isRegular ? Int(facts.st_size) : 0
     }

@@ -143,6 +143,19 @@ extension ChappieClient {
             format: WireFormat.version, ranked: profile.ranksModels)
     }
 
+    /// The model of the next turn, unless it is given, and the tokens of its window, as this machine knows them: no
+    /// request is sent. Either is `nil` if it is unknown.
+    ///
+    /// - Parameter readsStore: whether to read the account's list of an earlier run, which may wait for the credential.
+    @_spi(ChappieInternals) public func knownWindow(
+        of slug: String?, readsStore: Bool
+    ) async -> (model: String?, contextWindow: Int?) {
+        var list = modelList
+        if list == nil, readsStore, let account = try? await accountInfo() { list = await knownList(of: account) }
+        let model = slug ?? knownModel ?? list?.best(at: clock.now)?.slug
+        return (model, model.flatMap { list?[$0]?.contextWindow })
+    }
+
     /// The list as this client has it, else as an earlier run has kept it.
     private func knownList(of account: ChappieAccountInfo) async -> ModelList? {
         if let modelList, modelList.account.isSameAccount(as: account) { return modelList }

@@ -83,6 +83,27 @@ void ceditline_prepare(EditLine *editor, int takes) { el_set(editor, EL_PREP_TER
 
 void ceditline_redraw(EditLine *editor) { el_set(editor, EL_REFRESH); }
 
+int ceditline_rows(EditLine *editor, int prompt_columns, int screen_columns, int whole) {
+    const LineInfoW *line = el_wline(editor);
+    const wchar_t *end = whole ? line->lastchar : line->cursor;
+    int rows = 0, column = prompt_columns;
+    for (const wchar_t *at = line->buffer; at < end; at++) {
+        int width = wcwidth(*at), is_shown = width >= 0;
+        // As ct_visual_width of libedit has them: ^A, \U+1234, \U+12345.
+        if (!is_shown) width = *at < 0x80 ? 2 : *at > 0xFFFF ? 8 : 7;
+        if (*at == L'\t') width = 8 - column % 8;
+        if (*at == L'\n') width = screen_columns - column;
+        // A tab ends at the margin, and so does the space before a wide character that has no room in the row.
+        if (column + width > screen_columns && (is_shown || *at == L'\t')) {
+            rows++;
+            column = 0;
+            if (*at == L'\t') continue;
+        }
+        for (column += width; column >= screen_columns; column -= screen_columns) rows++;
+    }
+    return rows;
+}
+
 int ceditline_rows_above(EditLine *editor, int prompt_columns, int screen_columns) {
     const LineInfoW *line = el_wline(editor);
     int rows = 0, column = prompt_columns;

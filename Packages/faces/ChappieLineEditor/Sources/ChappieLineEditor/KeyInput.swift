@@ -44,6 +44,13 @@ struct KeyInput {
         ownPaste = nil
     }
 
+    /// Whether there is something to read at once.
+    var isReady: Bool {
+        if !pushed.isEmpty || next < bytes.count { return true }
+        var waited = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&waited, 1, 0) > 0
+    }
+
     /// Waits for the next key.
     mutating func event() -> Event {
         if let key = pushed.popLast() { return .key(key) }

@@ -36,6 +36,9 @@ public final class LineEditor: @unchecked Sendable {
         public var dropsTypeAhead: Bool
         /// Returns whole texts that could replace the text before the cursor, for Tab.
         public var completions: (@Sendable (_ text: String) -> [String])?
+        /// Returns a row to show below the text, dim, while the editor waits for a key; it has no control characters and
+        /// takes fewer columns than `columns`. An empty one is not shown, nor one for which the text leaves no room.
+        public var status: (@Sendable (_ columns: Int) -> String)?
         /// Returns entries that are older than this editor, the newest last. The editor calls it when the user first
         /// presses a key that may lead to them, and again at the next prompt as long as the result is `nil`. The user
         /// waits for it.
@@ -45,6 +48,7 @@ public final class LineEditor: @unchecked Sendable {
         public init(
             _ text: String, initial: String = "", isBold: Bool = false, endsWhenInterrupted: Bool = false,
             dropsTypeAhead: Bool = false, completions: (@Sendable (_ text: String) -> [String])? = nil,
+            status: (@Sendable (_ columns: Int) -> String)? = nil,
             earlierEntries: (@Sendable () -> [String]?)? = nil
         ) {
             self.text = text
@@ -53,6 +57,7 @@ public final class LineEditor: @unchecked Sendable {
             self.endsWhenInterrupted = endsWhenInterrupted
             self.dropsTypeAhead = dropsTypeAhead
             self.completions = completions
+            self.status = status
             self.earlierEntries = earlierEntries
         }
     }
@@ -135,6 +140,10 @@ public final class LineEditor: @unchecked Sendable {
         }
     }
 
+    /// Draws the prompt again, with a status that has changed. Any thread may call this, also during a call of
+    /// ``read(_:until:)``.
+    public static func redraw() { Attention.call() }
+
     /// Adds an entry to the history of the arrow keys.
     public func remember(_ entry: String) {
         lock.withLock { _ in
@@ -155,10 +164,14 @@ public final class LineEditor: @unchecked Sendable {
 
     fileprivate func read(_ character: UnsafeMutablePointer<wchar_t>?) -> CInt {
         while true {
-            switch input.event() {
+            if !input.isReady { showStatus() }
+            let event = input.event()
+            let isAsDrawn = StatusRow.hide()
+            switch event {
             case .end: return 0
             case .attention: takeBack()
             case .key(let scalar):
+                if !isAsDrawn { takeBack() }
                 // All keys that lead into the history are control characters, or begin with one, with vi's bindings
                 // too. Return, Tab, Ctrl-C and Ctrl-D do not lead there.
                 if mayRecall, scalar.value < 0x20, !["\r", "\n", "\t", "\u{3}", "\u{4}"].contains(scalar) { recall() }
@@ -312,6 +325,17 @@ public final class LineEditor: @unchecked Sendable {
 
     // MARK: The screen
 
+    /// Shows the prompt's status below the text, which libedit has drawn by now, if there is room.
+    private func showStatus() {
+        guard let status = prompt.status, let size = TerminalState.size() else { return }
+        let (prompt, columns) = (CInt(prompt.text.count), CInt(size.columns))
+        let rows = ceditline_rows(editor, prompt, columns, 1)
+        guard rows + 2 < size.rows else { return }
+        let text = status(size.columns)
+        guard !text.isEmpty else { return }
+        StatusRow.show(text, below: Int(rows - ceditline_rows(editor, prompt, columns, 0)), on: size)
+    }
+
     /// Goes up to the first row and draws everything again: the terminal has wrapped the rows again, or the shell has
     /// used it meanwhile.
     private func takeBack() {
@@ -341,6 +365,8 @@ private enum Attention {
         return (ends[0], ends[1])
     }()
 
+    static func call() { _ = write(pipe.writer, "w", 1) }
+
     /// The descriptor. Its first use installs the signal handler.
     static let reader: CInt = {
         guard pipe.reader >= 0 else { return -1 }
@@ -348,7 +374,7 @@ private enum Attention {
         action.sa_flags = SA_RESTART
         action.__sigaction_handler.sa_handler = { _ in
             let reason = errno
-            _ = write(Attention.pipe.writer, "w", 1)
+            Attention.call()
             errno = reason
         }
         for number in [SIGWINCH, SIGCONT] { sigaction(number, &action, nil) }

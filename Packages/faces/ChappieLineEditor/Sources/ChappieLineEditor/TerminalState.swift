@@ -50,10 +50,16 @@ public enum TerminalState {
                 defer { line.isEdited = false }
                 return line.isEdited
             }
-            if wasEdited, takesOutput(STDOUT_FILENO) { announce("\u{1B}[?2004l\n") }
+            if wasEdited, takesOutput(STDOUT_FILENO) {
+                StatusRow.hide()
+                announce("\u{1B}[?2004l\n")
+            }
             tcsetattr(STDIN_FILENO, TCSANOW, &settings)
         }
     }
+
+    /// Takes away the row below the line that is being edited, if there is one. Other output calls this first.
+    public static func clearStatus() { StatusRow.hide() }
 
     static func remember() {
         original.withLock { original in

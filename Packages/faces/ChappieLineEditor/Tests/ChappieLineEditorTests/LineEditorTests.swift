@@ -41,6 +41,18 @@ private func pipeHolding(_ bytes: [UInt8]) -> (reader: CInt, writer: CInt) {
         #expect(input.event() == .end)
     }
 
+    @Test func aKeyIsReadyOnceItHasCome() {
+        let (reader, writer) = pipeHolding([])
+        defer { for descriptor in [reader, writer] { close(descriptor) } }
+        var input = KeyInput(descriptor: reader, attention: -1)
+        #expect(!input.isReady)
+        input.push("x")
+        #expect(input.isReady && input.event() == .key("x") && !input.isReady)
+        _ = write(writer, "ab", 2)
+        #expect(input.isReady && input.event() == .key("a") && input.isReady)
+        #expect(input.event() == .key("b") && !input.isReady)
+    }
+
     @Test func attentionComesBetweenKeys() {
         let (reader, writer) = pipeHolding([])
         let (attention, caller) = pipeHolding([1])

@@ -220,7 +220,7 @@ struct ThreadFault: Error, Equatable {
                 switch error {
                 case .missing: "there is none."
                 case .directory: "it is a folder."
-                case .special, .open: "it is not a regular file."
+                case .special, .open, .changeable: "it is not a regular file."
                 case .tooLarge: "it is over \(ChappieThreadImport.byteLimit >> 30) GiB."
                 case .system(let reason): "\(reason)."
                 }

@@ -43,7 +43,12 @@ void ceditline_prepare(EditLine *editor, int takes);
 /// Draws the line at the cursor, as if there were nothing of it on the screen.
 void ceditline_redraw(EditLine *editor);
 
-/// The rows between the row of the line's cursor and the first row of the prompt, on a screen of this width, 1 or more.
+/// The rows that the editor has drawn below the first row of the prompt, on a screen of this width, 1 or more: down to the row
+/// of the line's cursor, or all of them if `whole` is not 0.
+int ceditline_rows(EditLine *editor, int prompt_columns, int screen_columns, int whole);
+
+/// The rows between the row of the line's cursor and the first row of the prompt, once a terminal has broken them anew for this
+/// width: then a row that is full has not begun the next one.
 int ceditline_rows_above(EditLine *editor, int prompt_columns, int screen_columns);
 
 /// Gives the editor a history of `limit` lines; a line that repeats the one before it is not added.

@@ -1,0 +1,50 @@
+import ChappieDesktopLinux
+import ChappieMarkdown
+import ChappieSDK
+
+/// Reads the files, folders and addresses that a line of a chat names.
+struct ChatAttachments: Sendable {
+    let program: Program
+    /// Asks the user whether to attach a file.
+    let reader: any LineReader
+
+    enum Kind { case file, image }
+
+    /// Reads the argument of `/file` and `/image`.
+    func read(_ argument: String, as kind: Kind) async throws -> [ChappieInputMessage.Part] {
+        let isAddress = ["https:", "http:", "data:"].contains(where: argument.lowercased().hasPrefix)
+        let paths = isAddress ? [argument] : PathArgument.paths(in: argument, home: program.environment["HOME"])
+        var parts: [ChappieInputMessage.Part] = []
+        for path in paths {
+            switch kind {
+            case .image: parts.append(try await Attachment.image(path))
+            case .file: parts += try await Attachment.file(path, program.outside, program.console)
+            }
+        }
+        return parts
+    }
+
+    /// Offers to attach files that were dropped on the terminal's window.
+    ///
+    /// - Returns: `nil` for a text that is to be sent.
+    func dropped(_ text: String) async throws -> [ChappieInputMessage.Part]? {
+        guard let paths = PathArgument.dropped(text, home: program.environment["HOME"]) else { return nil }
+        let names = paths.map { PlainText.cut($0.split(separator: "/").last.map(String.init) ?? "", to: 60) }.joined(
+            separator: ", ")
+        guard try await reader.confirms("Attach \(names)?") else { return nil }
+        var parts: [ChappieInputMessage.Part] = []
+        for path in paths {
+            if let image = try? await Attachment.image(path) {
+                parts.append(image)
+            } else {
+                parts += try await Attachment.file(path, program.outside, program.console)
+            }
+        }
+        return parts
+    }
+
+    /// The image or text on the clipboard.
+    func pasted() async throws -> ChappieInputMessage.Part {
+        try Attachment.pasted(try await program.clipboard.paste())
+    }
+}

@@ -1,0 +1,133 @@
+@_spi(ChappieInternals) import ChappieCore
+import ChappieRuntime
+import ChappieSDK
+import ChappieThreadsSQLite
+
+/// The conversation of a chat: its turns, its model, and the thread that keeps it.
+struct ChatConversation: Sendable {
+    let client: ChappieClient
+    /// The thread that keeps the conversation; `nil` if nothing is kept.
+    let kept: KeptConversation?
+    private(set) var transcript = ChatTranscript()
+    /// The contexts before each turn of a conversation that is not kept.
+    private var contexts: [ChappieClientContext] = []
+    /// The model of new conversations; `nil` if the account's best is used.
+    private let usualModel: String?
+    /// Whether the client has a model of its own, which it would take for a thread that was opened, too.
+    private let isClientsModelChosen: Bool
+    /// The model that the command line or `/model` has named.
+    private var namedModel: String?
+    /// The model to ask; else the thread's own model is used, or the account's best.
+    private(set) var chosenModel: String?
+    /// The model of a thread that was opened, before its first turn here.
+    private var threadModel: String?
+
+    /// Who is asked.
+    var port: any ChappieConversation { kept?.runtime ?? client }
+
+    /// - Parameters:
+    ///   - model: the client's, which the command line, a template or the settings have chosen.
+    ///   - namedModel: the command line's.
+    ///   - usualModel: the settings'.
+    init(_ client: ChappieClient, _ kept: KeptConversation?, model: String?, namedModel: String?, usualModel: String?) {
+        self.client = client
+        self.kept = kept
+        self.usualModel = model ?? usualModel
+        isClientsModelChosen = model != nil
+        self.namedModel = namedModel
+        chosenModel = model
+    }
+
+    // MARK: Turns
+
+    /// A turn begins. ``answered(_:_:)`` or ``failed()`` follows.
+    mutating func begins() async {
+        if kept == nil { contexts.append(await client.context()) }
+    }
+
+    mutating func answered(_ question: String, _ response: ChappieResponse?) {
+        transcript.add(question: question, answer: response?.outputText ?? "", by: response?.model ?? "")
+        threadModel = nil
+    }
+
+    mutating func failed() {
+        if kept == nil { contexts.removeLast() }
+    }
+
+    /// Takes the last turn out of the conversation. A kept one continues as a copy without it; the whole one is archived.
+    ///
+    /// - Returns: The question; `nil` without one.
+    @discardableResult
+    mutating func takeBack() async throws -> String? {
+        guard let question = transcript.lastQuestion else { return nil }
+        if let kept {
+            // Turns that were stopped or failed are no part of the conversation, and may stand behind it.
+            guard let thread = await kept.runtime.currentThread,
+                let last = thread.turns.lastIndex(where: { $0.status == .finished })
+            else { return nil }
+            if last > 0 {
+                try await kept.runtime.forkThread(thread.id, at: last)
+            } else {
+                try await kept.runtime.clear()
+            }
+            try await kept.runtime.archiveThread(thread.id)
+        } else if let context = contexts.popLast() {
+            await client.resumeContext(context)
+        } else {
+            return nil
+        }
+        transcript.removeLast()
+        return question
+    }
+
+    // MARK: Threads
+
+    /// Takes over the thread that is open.
+    ///
+    /// - Returns: The thread; `nil` if nothing is kept.
+    mutating func takeOver() async -> ChappieThread? {
+        guard let thread = await kept?.runtime.currentThread else { return nil }
+        threadModel = thread.summary.model.isEmpty ? nil : thread.summary.model
+        transcript = ChatTranscript()
+        for turn in thread.turns where turn.status == .finished {
+            transcript.add(question: turn.messages.last?.text ?? "", answer: turn.outputText, by: turn.model)
+        }
+        return thread
+    }
+
+    /// Continues a kept conversation.
+    mutating func open(_ id: String, in kept: KeptConversation) async throws -> ChappieThread? {
+        try await kept.runtime.openThread(id)
+        let thread = await takeOver()
+        // It keeps its model, unless the command line names another; the client would take the settings'.
+        chosenModel = namedModel ?? (isClientsModelChosen ? threadModel : nil)
+        return thread
+    }
+
+    /// Begins a new one.
+    mutating func clear() async throws {
+        try await port.clear()
+        transcript = ChatTranscript()
+        contexts = []
+        // A thread that was continued kept its model; a new conversation has the user's.
+        chosenModel = namedModel ?? usualModel
+    }
+
+    // MARK: The model
+
+    /// Uses this model from the next turn on.
+    mutating func choose(_ model: String) async {
+        chosenModel = model
+        namedModel = model
+        await client.selectModel(model)
+    }
+
+    /// The model of the next turn, if this conversation decides it.
+    var knownModel: String? { chosenModel ?? threadModel }
+
+    /// The model of the next turn. The list of models may be requested.
+    func model(_ running: RunningTurn) async throws -> String {
+        if let knownModel { return knownModel }
+        return UntrustedText.forTerminal(try await running.run { [client] in try await client.model.slug })
+    }
+}

@@ -1,0 +1,82 @@
+@_spi(ChappieInternals) import ChappieCore
+import ChappieLineEditor
+@_spi(ChappieInternals) import ChappieRuntime
+import ChappieSDK
+import ChappieThreadsSQLite
+
+/// The lists that a chat shows: kept conversations, tools, and what is used of the limits.
+struct ChatReports: Sendable {
+    let client: ChappieClient
+    let program: Program
+    let running: RunningTurn
+
+    private var console: Console { program.console }
+
+    /// The threads, or those with these words.
+    func threads(_ words: String?) async throws {
+        let store = try Threads.store(program)
+        var table = Table(["Thread", "Changed", "Turns", "Name"])
+        let threads =
+            if let words { try await store.readableHits(ChappieThreadQuery(words)).hits.map(\.thread) } else {
+                try await store.readableThreads().threads.latestFirst(includeArchived: false)
+            }
+        for thread in threads.prefix(Self.limit) {
+            table.rows.append([thread.shortID, thread.updatedAt.localMinute, "\(thread.turnCount)", thread.shownName])
+        }
+        guard !threads.isEmpty else {
+            return console.note(words == nil ? "There are no threads yet." : "Nothing found.")
+        }
+        for line in table.lines(isTerminal: console.terminals.output, width: TerminalState.size()?.columns) {
+            console.line(line)
+        }
+        if threads.count > Self.limit { console.note("… and \(threads.count - Self.limit) more: chappie threads.") }
+    }
+
+    private static let limit = 15
+
+    /// The resources or prompts of tool servers.
+    func offers(_ kind: ServerOffers.Kind) async throws {
+        let offers = program.startedTools.offers
+        let lines = try await running.run { try await offers.lines(kind) }
+        lines.forEach(console.line)
+    }
+
+    /// The tools that the model may call.
+    func tools() async throws {
+        let tools = try await running.run { [client] in try await client.availableTools() }
+        guard !tools.isEmpty else {
+            return console.line("The model has no tools here. chappie chat --tools FILE gives it some.")
+        }
+        for tool in tools {
+            let name = (tool.namespace.map { "\($0)/" } ?? "") + tool.name
+            let text = tool.description.isEmpty ? name : "\(name): \(tool.description)"
+            console.line(UntrustedText.message(tool.policy == .ask ? "\(text) (asks first)" : text, limit: 500) ?? name)
+        }
+    }
+
+    /// What is used of the plan's limits, and of the window of `model`.
+    ///
+    /// - Returns: the limits; `nil` if the service does not report them.
+    func usage(_ model: String?) async throws -> ChappieUsageLimitSnapshot? {
+        var limits: ChappieUsageLimitSnapshot?
+        do {
+            let usage = try await running.run { [client] in try await client.usageLimits() }
+            limits = usage
+            for line in Usage.lines(usage, isTerminal: console.terminals.output) { console.line(line) }
+        } catch ChappieClientError.usageNotReported(let page) {
+            for line in PlanWords.usage(page) { console.line(line) }
+        }
+        // Without its list of models the service does not say how large a window is.
+        let listed = try? await running.run { [client] in
+            try await client.models(filter: ChappieModelFilter(includesHidden: true))
+        }
+        guard let window = listed?.first(where: { $0.slug == model })?.contextWindow, window > 0 else {
+            console.line("Context: about \(await client.context().estimatedTokens) tokens.")
+            return limits
+        }
+        let size = await client.contextSize(contextWindow: window)
+        let percent = Int(size.usedPercent.rounded(.up))
+        console.line("Context: \(percent) % of \(window) tokens, about \(size.estimatedTokens).")
+        return limits
+    }
+}

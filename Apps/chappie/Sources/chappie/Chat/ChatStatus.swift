@@ -1,0 +1,66 @@
+@_spi(ChappieInternals) import ChappieClient
+@_spi(ChappieInternals) import ChappieCore
+import ChappieMarkdown
+import ChappieSDK
+import Synchronization
+
+/// The row below a chat's prompt: the model, how much of its window is used, and the limits as the account reported them
+/// last. Nothing is requested for it.
+final class ChatStatus: Sendable {
+    private let parts = Mutex<[String]>([])
+
+    /// The row for a terminal.
+    func row(columns: Int) -> String { Self.row(parts.withLock(\.self), columns: columns) }
+
+    /// What has no room is left out from its end; the first part is cut.
+    static func row(_ parts: [String], columns: Int) -> String {
+        var parts = parts
+        while parts.count > 1, PlainText.columns(of: parts.joined(separator: " · ")) >= columns { parts.removeLast() }
+        return columns < 4 ? "" : PlainText.cut(parts.joined(separator: " · "), to: columns - 1)
+    }
+
+    /// Takes over what is known before the next prompt.
+    func update(_ conversation: ChatConversation, _ limits: ChappieUsageLimitSnapshot?) async {
+        let parts = await Self.parts(conversation, limits)
+        self.parts.withLock { $0 = parts }
+    }
+
+    /// Takes over what the client has learned since the first prompt, if there was nothing to show there.
+    ///
+    /// - Returns: whether there is something now.
+    func fill(_ conversation: ChatConversation) async -> Bool {
+        let found = await Self.parts(conversation, nil)
+        return parts.withLock { parts in
+            guard parts.isEmpty, !found.isEmpty else { return false }
+            parts = found
+            return true
+        }
+    }
+
+    private static func parts(
+        _ conversation: ChatConversation, _ limits: ChappieUsageLimitSnapshot?
+    ) async -> [String] {
+        let client = conversation.client
+        // The sign-in of a conversation that is kept was read before its first prompt.
+        let known = await client.knownWindow(of: conversation.knownModel, readsStore: conversation.kept != nil)
+        guard let model = UntrustedText.message(known.model, limit: 100) else { return [] }
+        let windows = [limits?.primary, limits?.secondary].compactMap(\.self)
+        return [model, context(await client.contextSize(contextWindow: known.contextWindow ?? 0))]
+            + windows.map { "\(length($0.windowMinutes)) \($0.wholePercent) %" }
+    }
+
+    /// `5 h`, `week`. A short row has room in a narrow window, and a terminal that breaks its rows anew seldom breaks it.
+    private static func length(_ minutes: Int?) -> String {
+        guard let minutes, minutes > 0 else { return "limit" }
+        for (size, name, one) in [(10_080, "weeks", "week"), (1440, "d", "day"), (60, "h", "1 h")]
+        where minutes % size == 0 {
+            return minutes == size ? one : "\(minutes / size) \(name)"
+        }
+        return "\(minutes) min"
+    }
+
+    private static func context(_ size: ChappieContextSize) -> String {
+        guard size.contextWindow > 0 else { return "context \(size.estimatedTokens) tokens" }
+        return "context \(Int(size.usedPercent.rounded(.up))) %"
+    }
+}

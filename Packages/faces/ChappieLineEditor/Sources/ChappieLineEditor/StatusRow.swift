@@ -1,0 +1,44 @@
+import Glibc
+import Synchronization
+
+/// A row below the line that is being edited. It is on the screen only while the editor waits for a key.
+///
+/// Only what stands above the cursor ever scrolls away, and this row is below it; it is taken away before the key is
+/// given to libedit, and before anything else is written. So no row of it gets into the scrollback, whatever the key
+/// does: end the line, clear the screen, list completions, suspend the program. libedit knows nothing of it, and its
+/// redraws find the screen as they left it. A row above the prompt would scroll away with a long text, a row of libedit's
+/// own prompt would stay on the screen with the line, and a scroll region (DECSTBM) takes what leaves it from the
+/// scrollback on many terminals, and survives a program that is killed.
+enum StatusRow {
+    /// The rows from the cursor down to it, 0 if it is not shown; and the terminal's size.
+    private static let shown = Mutex((rows: 0, columns: 0, height: 0))
+
+    /// Draws the row, and leaves the cursor at its place.
+    ///
+    /// - Parameter rows: how many rows of the text are below the cursor.
+    static func show(_ text: String, below rows: Int, on size: (columns: Int, rows: Int)) {
+        let down = rows > 0 ? "\u{1B}[\(rows)B" : ""
+        // IND makes room: on the last row of the screen it scrolls. Then the cursor's place is kept (DECSC).
+        let room = "\(down)\u{1B}D\u{1B}[\(rows + 1)A"
+        write("\(room)\u{1B}7\u{1B}[\(rows + 1)B\r\u{1B}[2K\u{1B}[2m\(text)\u{1B}[0m\u{1B}8")
+        shown.withLock { $0 = (rows + 1, size.columns, size.rows) }
+    }
+
+    /// Takes the row away. Any thread may call this; it does nothing if the row is not shown.
+    ///
+    /// - Returns: `false` if the terminal has another size by now: it may have moved the row, and only a redraw of
+    ///   everything below the prompt takes it away.
+    @discardableResult
+    static func hide() -> Bool {
+        let row = shown.withLock { shown in
+            defer { shown.rows = 0 }
+            return shown
+        }
+        guard row.rows > 0 else { return true }
+        if let size = TerminalState.size(), size != (row.columns, row.height) { return false }
+        write("\u{1B}7\u{1B}[\(row.rows)B\r\u{1B}[J\u{1B}8")
+        return true
+    }
+
+    private static func write(_ text: String) { _ = Glibc.write(STDOUT_FILENO, text, text.utf8.count) }
+}
