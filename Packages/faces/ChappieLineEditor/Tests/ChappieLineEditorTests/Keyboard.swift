@@ -99,7 +99,7 @@ struct Keyboard {
                 defer { screen.removeFirst(end) }
                 return String(decoding: screen[..<end], as: UTF8.self)
             }
-            guard turn(writing: []) != nil else { break }
+            guard turn(writing: []) != nil || receivesMore() else { break }
         }
         Issue.record(
             "\(text.debugDescription) is not in \(String(decoding: screen, as: UTF8.self).debugDescription)",
@@ -133,6 +133,23 @@ struct Keyboard {
         _ = ioctl(terminal, UInt(TIOCSWINSZ), &size)
     }
 
+    /// Reads once, after the entry is complete: the kernel hands the last output of a terminal over a moment later.
+    ///
+    /// - Returns: `false` if nothing comes.
+    private mutating func receivesMore() -> Bool {
+        guard !isGone else { return false }
+        var waited = pollfd(fd: terminal, events: Int16(POLLIN), revents: 0)
+        guard poll(&waited, 1, 10_000) > 0 else { return false }
+        return receive()
+    }
+
+    private mutating func receive() -> Bool {
+        var piece = [UInt8](repeating: 0, count: 4096)
+        let count = Glibc.read(terminal, &piece, piece.count)
+        if count > 0 { screen += piece[..<count] }
+        return count > 0
+    }
+
     /// Reads or writes once, and waits until one of them is possible.
     ///
     /// - Returns: how many bytes were written; `nil` once the entry is complete.
@@ -144,9 +161,7 @@ struct Keyboard {
         ]
         guard poll(&waited, 2, -1) > 0 else { return 0 }
         if waited[0].revents & Int16(POLLIN) != 0 {
-            var piece = [UInt8](repeating: 0, count: 4096)
-            let count = Glibc.read(terminal, &piece, piece.count)
-            if count > 0 { screen += piece[..<count] }
+            _ = receive()
             return 0
         }
         if waited[0].revents & Int16(POLLOUT) != 0 {
