@@ -123,6 +123,20 @@ extension PythonHTTPServerTests {
                 error?.code == fault.code && error?.reason.hasPrefix(fault.words) == true, "\(error.debugDescription)")
             await server.closed()
         }
+        // A call fails alone, and is not made again.
+        try FileManager.default.removeItem(atPath: folder.path("fault"))
+        let server = server(url, counterpart)
+        let add = try await server.tool("add")
+        let call = ChappieToolCall(name: "add", callID: "c", arguments: #"{"first":2,"second":40}"#)
+        for fault in faults {
+            try folder.write(fault.name, to: "fault")
+            let error = await #expect(throws: ChappieMCPError.self) { try await add.handler(call) }
+            #expect(
+                error?.code == fault.code && error?.reason.hasPrefix(fault.words) == true, "\(error.debugDescription)")
+            try FileManager.default.removeItem(atPath: folder.path("fault"))
+            #expect(try await add.handler(call) == "42")
+        }
+        await server.closed()
         withExtendedLifetime(process) {}
     }
 

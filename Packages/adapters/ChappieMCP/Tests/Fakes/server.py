@@ -129,7 +129,7 @@ def review(language: str, tone: str = "kind") -> str:
 
 
 def spoiled(app):
-    """The package's answers as a proxy spoils them, while a note says how. Every other passes as it is."""
+    """The package's answers about tools as a proxy spoils them, while a note says how. Every other passes as it is."""
     async def answer(scope, receive, send):
         note = NOTES / "fault"
         fault = note.read_text() if scope["type"] == "http" and note.exists() else ""
@@ -139,7 +139,7 @@ def spoiled(app):
         while more:
             event = await receive()
             message, more = message + event.get("body", b""), event.get("more_body", False)
-        is_list, given = b'"tools/list"' in message, False
+        is_spoiled, given = b'"tools/' in message, False
 
         async def again():
             nonlocal given
@@ -149,10 +149,10 @@ def spoiled(app):
             return {"type": "http.request", "body": message, "more_body": False}
 
         async def spoil(event):
-            if is_list and fault == "mistyped" and event["type"] == "http.response.start":
+            if is_spoiled and fault == "mistyped" and event["type"] == "http.response.start":
                 others = [(name, value) for name, value in event["headers"] if name.lower() != b"content-type"]
                 event = {**event, "headers": [*others, (b"content-type", b"text/html")]}
-            if is_list and fault == "cut" and event["type"] == "http.response.body" and event.get("body"):
+            if is_spoiled and fault == "cut" and event["type"] == "http.response.body" and event.get("body"):
                 await send({**event, "body": event["body"][:len(event["body"]) // 2], "more_body": True})
                 raise ConnectionError("The wire is cut.")
             await send(event)
