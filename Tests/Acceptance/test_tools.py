@@ -176,6 +176,27 @@ def test_the_chat_lists_attaches_and_asks_with_what_servers_give(packages, user,
     assert chat.output.count("Water the plants.") >= 2 and chat.output.count("> Review this old Swift, and be kind.") >= 2, chat.output
 
 
+def test_tab_completes_what_a_server_gives_and_the_attachment_is_counted(user, tmp_path, stack):
+    terminal = stack.enter_context(Terminal(user(), "--simulate", "chat", "--tools", fixture(tmp_path, {}), columns=80, rows=24))
+    terminal.prompts()
+    terminal.type("/resource", "Enter")
+    terminal.shows("fixture:note://day/{day} · day · What was on that day. · a pattern")
+    terminal.prompts(2)
+    terminal.type("/resource fixture:note://t", "Tab")
+    terminal.shows("> /resource fixture:note://today")
+    terminal.type("", "Enter")
+    terminal.shows("One attachment goes with the next message.")
+    terminal.prompts(3)
+    terminal.type("/prompt fix", "Tab")
+    terminal.shows("> /prompt fixture:review")
+    terminal.type(" language=Swift", "Enter")
+    screen = terminal.shows("Words:")
+    assert "> Review this Swift, and be kind." in screen and "Water the plants." in screen, screen
+    terminal.prompts(5)
+    terminal.type("", "C-d")
+    terminal.ends(0)
+
+
 @PACKAGES
 def test_only_allowed_tools_are_called_and_a_name_that_is_wrong_is_said(packages, user, tmp_path):
     path = fixture(tmp_path, packages, allowTools=["add", "wait", "ad"], denyTools=["wait"])

@@ -26,8 +26,8 @@ enum ChatCommand: Equatable {
         ("/template [NAME]", "put messages into a template; without a name, stop that"),
         ("/file [PATH]", "attach a file, a folder or an address to the next message"),
         ("/image [PATH]", "attach an image"),
-        ("/resource [SERVER:ADDRESS]", "list what tool servers give to be read, or attach one"),
-        ("/prompt [SERVER:NAME]", "list the prompts of tool servers, or ask with one: … ARGUMENT=VALUE"),
+        ("/resource [NAME]", "list what tool servers give to be read, or attach SERVER:ADDRESS"),
+        ("/prompt [NAME …]", "list prompts of tool servers, or ask with SERVER:NAME ARGUMENT=VALUE"),
         ("/paste", "attach the image or text on the clipboard"),
         ("/edit [TEXT]", "write the message in your editor ($VISUAL, $EDITOR)"),
         ("/retry", "ask the last message again"),
@@ -128,8 +128,8 @@ enum ChatCommand: Equatable {
                     return all.latestFirst(includeArchived: false).map(\.shortID)
                 } ?? []
             },
-            resources: { resources.value(within: 2) { await offers.names(.resources) } ?? [] },
-            prompts: { prompts.value(within: 2) { await offers.names(.prompts) } ?? [] })
+            resources: { resources.value(within: 2) { try await offers.names(.resources) } ?? [] },
+            prompts: { prompts.value(within: 2) { try await offers.names(.prompts) } ?? [] })
     }
 
     /// Whole lines that Tab may make of what was typed.

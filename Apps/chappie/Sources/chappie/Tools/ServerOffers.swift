@@ -96,7 +96,9 @@ struct ServerOffers: Sendable {
     }
 
     /// The names for Tab; a server that fails has none.
-    func names(_ kind: Kind) async -> [String] {
+    ///
+    /// - Throws: `CancellationError`, if a server takes too long: the next Tab asks again.
+    func names(_ kind: Kind) async throws -> [String] {
         var names: [String] = []
         for server in servers {
             let all = (try? await entries(kind, of: server)) ?? []
@@ -104,6 +106,7 @@ struct ServerOffers: Sendable {
                 UntrustedText.line(entry.key, limit: 500).map { "\(server.name):\($0)" }
             }
         }
+        try Task.checkCancellation()
         return names
     }
 
