@@ -1,6 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieTesting
 import FoundationEssentials
+import Glibc
 import Synchronization
 import Testing
 
@@ -175,5 +176,37 @@ import Testing
         let stray = #"{"type":"response.function_call_arguments.delta","item_id":"fc_7","delta":"{}"}"#
         let harness = ClientHarness(.webSocket, [Reply(steps: [.events([stray] + answering("done"))])])
         #expect(try await read(harness).pieces.isEmpty)
+    }
+
+    /// Said one by one, broken off, and said again: sixteen times the pieces cost about sixteen times as much; copies of what
+    /// was said would make it 256 times.
+    @Test func argumentsOfManyPiecesCostInProportion() throws {
+        func seconds(_ count: Int) throws -> Double {
+            let call = ChappieOutputItem(ChappieClientTests.call("write"))
+            let piece = ResponsesEvent.toolArgumentsDelta("0123456789 abcdef", itemID: "fc_call_1", callID: nil)
+            let start = Self.threadTime()
+            var byteCount = 0
+            var accumulator = TurnAccumulator { event in
+                if case .toolArgumentsDelta(let piece) = event { byteCount += piece.delta.utf8.count }
+            }
+            for _ in 0..<2 {
+                accumulator.attemptBegan()
+                _ = try accumulator.received([.outputItemAdded(call, outputIndex: 0)])
+                for _ in 0..<count { _ = try accumulator.received([piece]) }
+            }
+            #expect(byteCount == count * 17)
+            return Self.threadTime() - start
+        }
+        let small = try (0..<3).map { _ in try seconds(4000) }.min() ?? 0
+        let factor = try seconds(64_000) / max(small, 2e-3)
+        print("growth: arguments: 4000 → 64000 pieces: × \(Int(factor.rounded()))")
+        #expect(factor < 100)
+    }
+
+    /// Of the processor, in seconds.
+    private static func threadTime() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 }
