@@ -46,6 +46,15 @@ import Testing
         #expect(await Self.decide(answers).0 == decision)
     }
 
+    @Test func freeTextIsShownAndEditedAsAJSONString() async {
+        let call = ChappieToolCall(name: "query", callID: "c", arguments: "SELECT 1;\nDROP a", isCustom: true)
+        let (decision, shown) = await Self.decide(
+            [.text("e"), .text("{}"), .text("e"), .text(#""SELECT 2""#)], about: call)
+        #expect(decision == .approved(arguments: "SELECT 2"))
+        #expect(shown.contains(#""SELECT 1;\nDROP a""#) && shown.contains("This is query with free text."))
+        #expect(shown.contains("That is not a JSON string."))
+    }
+
     @Test func withoutATerminalTheCallIsDeniedUnlessAllAreApproved() async {
         guard case .denied(let reason) = await Self.decide([]).0 else {
             Issue.record("not denied")

@@ -92,6 +92,21 @@ import Testing
         }
     }
 
+    @Test func aHarnessDeclaresATextToolThatTheHostCarriesOut() async throws {
+        let manifest = try ChappiePluginManifest(
+            json: Array(
+                #"{"name":"m","tools":[{"name":"query","textFormat":{"type":"grammar","syntax":"regex","definition":"a+"}}]}"#
+                    .utf8))
+        #expect(manifest.tools[0].textFormat == .regex("a+"))
+        let tool = ChappieHostTool(name: "query", textFormat: .text) { call in .init(output: call.arguments) }
+        let harness = ClientHarness(
+            .serverSentEvents, [Reply(steps: [.events(items([Self.queryCall]))]), .answer("done", id: "r2")],
+            harness: manifest.resolvedHarness, tools: [tool])
+        #expect(await harness.ask().text == "done")
+        #expect(try harness.requests[0]["tools"]?[0]?["format"]?["syntax"] == "regex")
+        #expect(try harness.requests.last?["input"]?.array?.last?["output"] == "SELECT 1")
+    }
+
     @Test func anEmptyGrammarIsRefusedBeforeAnythingIsSent() async throws {
         let tool = ChappieHostTool(name: "query", textFormat: .regex("")) { _ in "" }
         let harness = ClientHarness(.serverSentEvents, tools: [tool])

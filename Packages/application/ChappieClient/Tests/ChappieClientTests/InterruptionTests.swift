@@ -54,6 +54,17 @@ import Testing
                 "function_call_output: The user interrupted the turn before the tool ran.",
             ]
         ),
+        // A call without an id, and one whose id is another's: no output could name them.
+        (
+            [
+                done(["type": "function_call", "name": "weather", "arguments": "{}"]), done(call("weather")),
+                done(call("other")), delta("Hello"),
+            ], "Hello",
+            [
+                "function_call: ", "assistant: Hello",
+                "function_call_output: The user interrupted the turn before the tool ran.",
+            ]
+        ),
     ]
 
     @Test(arguments: Wire.allCases, answers.indices)

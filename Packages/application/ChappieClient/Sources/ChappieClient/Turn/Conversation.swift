@@ -146,9 +146,14 @@ struct Conversation: Sendable {
     }
 
     /// The items of an answer that the user interrupted: those that are complete, then the beginning of the message that
-    /// was being written. Reasoning is left out if the item that it led to is missing.
+    /// was being written. Reasoning is left out if the item that it led to is missing, and so is a call that no output can
+    /// name.
     static func kept(ofInterrupted response: ChappieResponse) -> [ChappieJSON] {
-        var answered = response.items.filter { sentBack.contains($0.type) }
+        var ids: Set<String> = []
+        var answered = response.items.filter { item in
+            guard item.isToolCall else { return sentBack.contains(item.type) }
+            return ChappieToolCall(item).map { ids.insert($0.callID).inserted } ?? false
+        }
         while answered.last?.type == "reasoning" { answered.removeLast() }
         var items = answered.map(\.json)
         let whole = ChappieResponse(items: response.items.filter { $0.phase != .commentary }).outputText

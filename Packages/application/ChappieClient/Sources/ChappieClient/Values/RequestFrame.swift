@@ -41,9 +41,11 @@ struct RequestFrame: Sendable, Hashable, Codable {
     /// Declares the tools that run here, and after them the backend's.
     mutating func declare(_ own: [ChappieJSON]) { tools = own + (hostedTools ?? []).map(\.declaration) }
 
+    /// The frame as a kept turn holds it.
     var withoutTools: RequestFrame {
         var frame = self
         frame.tools = []
+        frame.headerFields = [:]
         frame.isLite = false
         return frame
     }
