@@ -154,9 +154,9 @@ def test_an_address_is_read_and_bounded(user):
     class Place(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             seen.append((self.path, dict(self.headers)))
-            if self.path in ("/moved", "/loop"):
+            if self.path in ("/moved?key=secret", "/loop"):
                 self.send_response(302)
-                self.send_header("Location", "/text" if self.path == "/moved" else "/loop")
+                self.send_header("Location", "/loop" if self.path == "/loop" else "/text")
                 return self.end_headers()
             self.send_response(404 if self.path == "/missing" else 200)
             self.end_headers()
@@ -172,7 +172,8 @@ def test_an_address_is_read_and_bounded(user):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         place = f"http://127.0.0.1:{server.server_port}"
         for path in ("/text", "/moved"):
-            outcome = ask("-f", place + path, "What?")
+            outcome = ask("-f", f"{place}{path}?key=secret", "What?")
+            assert "secret" not in outcome.output + outcome.errors
             assert f'<document name="{place}{path}">' in outcome.output and "the moon is full" in outcome.output, outcome
             assert f"{place}{path}: 1 KiB" in outcome.errors
         ask("-f", place + "/missing", "x", status=UNAVAILABLE, says="answers with status 404")

@@ -76,6 +76,8 @@ def test_nothing_is_asked_for_it(chat, simulate, user, passphrase):
     simulator = simulate()
     person = user(simulator, CHAPPIE_CREDENTIAL_STORE="file", **passphrase("open")).sign_in()
     terminal = chat(columns=100, again=types.SimpleNamespace(user=person))
+    # It comes with the list of models that the first turn needs.
+    shows_status(terminal, "gpt-6.1-sol · context 0 %")
     terminal.type("reply: one", "Enter")
     terminal.prompts(2)
     shows_status(terminal)

@@ -2,6 +2,7 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieMarkdown
 import ChappieSDK
+import FoundationEssentials
 import Synchronization
 
 /// The row below a chat's prompt: the model, how much of its window is used, and the limits as the account reported them
@@ -44,7 +45,9 @@ final class ChatStatus: Sendable {
         // The sign-in of a conversation that is kept was read before its first prompt.
         let known = await client.knownWindow(of: conversation.knownModel, readsStore: conversation.kept != nil)
         guard let model = UntrustedText.message(known.model, limit: 100) else { return [] }
-        let windows = [limits?.primary, limits?.secondary].compactMap(\.self)
+        let now = Date()
+        // A window that has been reset since the last report is used by an unknown part.
+        let windows = [limits?.primary, limits?.secondary].compactMap(\.self).filter { ($0.resetsAt ?? now) >= now }
         return [model, context(await client.contextSize(contextWindow: known.contextWindow ?? 0))]
             + windows.map { "\(length($0.windowMinutes)) \($0.wholePercent) %" }
     }

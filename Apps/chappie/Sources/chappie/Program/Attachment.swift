@@ -32,8 +32,9 @@ enum Attachment {
                 throw CommandLineError.usage("\(argument.prefix(200)) is not an address.")
             }
             let bytes = try await RemoteFile.read(url, transport)
-            console.note("chappie: \(argument): \((bytes.count + 1023) / 1024) KiB")
-            return [try part(bytes, name: argument)]
+            let name = RemoteFile.name(of: url)
+            console.note("chappie: \(name): \((bytes.count + 1023) / 1024) KiB")
+            return [try part(bytes, name: name)]
         }
         var isFolder = false
         if FileManager.default.fileExists(atPath: argument, isDirectory: &isFolder), isFolder {
@@ -128,6 +129,16 @@ struct FolderText {
 private enum RemoteFile {
     private static let redirects = 5
 
+    /// The address for messages and for the model: a query may hold a key, as those of signed addresses do.
+    static func name(of url: URL) -> String {
+        var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
+        parts?.user = nil
+        parts?.password = nil
+        parts?.query = nil
+        parts?.fragment = nil
+        return parts?.string ?? url.host() ?? "the address"
+    }
+
     /// - Throws: ``CommandLineError`` for a status other than success, too many redirects and more than
     ///   ``SmallFile/limit``; errors of the network.
     static func read(_ address: URL, _ transport: any HTTPTransport) async throws -> [UInt8] {
@@ -147,20 +158,20 @@ private enum RemoteFile {
             guard response.status.kind == .successful else {
                 throw CommandLineError(
                     .unavailable, code: "address_unavailable",
-                    "\(address.absoluteString) can't be read: its server answers with status \(response.status.code).",
+                    "\(name(of: address)) can't be read: its server answers with status \(response.status.code).",
                     suggestion: "Check the address.")
             }
             var bytes: [UInt8] = []
             for try await piece in response.body {
                 bytes += piece
                 guard bytes.count <= SmallFile.limit else {
-                    throw CommandLineError.usage("\(address.absoluteString) is over \(SmallFile.limit >> 20) MiB.")
+                    throw CommandLineError.usage("\(name(of: address)) is over \(SmallFile.limit >> 20) MiB.")
                 }
             }
             return bytes
         }
         throw CommandLineError(
-            .unavailable, code: "address_unavailable", "\(address.absoluteString) leads from address to address.",
+            .unavailable, code: "address_unavailable", "\(name(of: address)) leads from address to address.",
             suggestion: "Name the last one.")
     }
 }

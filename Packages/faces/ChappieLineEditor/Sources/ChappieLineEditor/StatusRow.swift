@@ -20,7 +20,9 @@ enum StatusRow {
         let down = rows > 0 ? "\u{1B}[\(rows)B" : ""
         // IND makes room: on the last row of the screen it scrolls. Then the cursor's place is kept (DECSC).
         let room = "\(down)\u{1B}D\u{1B}[\(rows + 1)A"
-        write("\(room)\u{1B}7\u{1B}[\(rows + 1)B\r\u{1B}[2K\u{1B}[2m\(text)\u{1B}[0m\u{1B}8")
+        // Without DECAWM a text that the terminal finds wider than expected wraps into no second row.
+        write(
+            "\(room)\u{1B}7\u{1B}[\(rows + 1)B\r\u{1B}[2K\u{1B}[?7l\u{1B}[2m\(text)\u{1B}[0m\u{1B}[?7h\u{1B}8")
         shown.withLock { $0 = (rows + 1, size.columns, size.rows) }
     }
 
