@@ -1,6 +1,7 @@
 """The row below the prompt of a chat: what it says, that it leaves no trace above, and when it is not there."""
 
 import os
+import re
 import shlex
 import signal
 import types
@@ -70,6 +71,22 @@ def test_it_says_model_context_and_limits_and_leaves_no_trace(columns, rows, cha
     terminal.type("", "C-d")
     terminal.ends(0)
     assert MARK not in terminal.everything, terminal.everything
+
+
+def test_it_is_of_the_conversation_that_goes_on(chat):
+    """Also before its first turn here."""
+    terminal = chat(columns=100)
+    terminal.type("repeat 20000 words", "Enter")
+    terminal.prompts(2)
+    used = lambda: int(re.search(r"· context (\d+) %", terminal.status or "· context -1 %")[1])
+    wait_until(lambda: used() > 5, lambda: terminal.status, 30)
+    size, thread = used(), terminal.user.run("threads", "--json").events[0]["threads"][0]["id"]
+    for number, (command, expected) in enumerate((("/clear", 0), (f"/open {thread}", size), ("/undo", 0))):
+        terminal.type(command, "Enter")
+        terminal.prompts(3 + number)
+        wait_until(lambda: used() == expected, lambda: (command, expected, terminal.status), 30)
+    terminal.type("/usage", "Enter")
+    assert "Context: 0 %" in terminal.prompts(6)
 
 
 def test_nothing_is_asked_for_it(chat, simulate, user, passphrase):

@@ -22,7 +22,7 @@ struct ChatConversation: Sendable {
     /// The model of a thread that was opened, before its first turn here.
     private var threadModel: String?
 
-    /// Who is asked.
+    /// Takes the turns: the runtime that keeps them, else the client itself.
     var port: any ChappieConversation { kept?.runtime ?? client }
 
     /// - Parameters:
@@ -36,6 +36,14 @@ struct ChatConversation: Sendable {
         isClientsModelChosen = model != nil
         self.namedModel = namedModel
         chosenModel = model
+    }
+
+    /// What the next turn continues. The client learns of a thread that was opened or begun only with the turn.
+    var context: ChappieClientContext {
+        get async {
+            if let thread = await kept?.runtime.currentThread { return thread.context }
+            return await client.context()
+        }
     }
 
     // MARK: Turns

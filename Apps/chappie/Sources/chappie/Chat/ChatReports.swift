@@ -54,10 +54,10 @@ struct ChatReports: Sendable {
         }
     }
 
-    /// What is used of the plan's limits, and of the window of `model`.
+    /// What is used of the plan's limits, and by `context` of the window of `model`.
     ///
     /// - Returns: the limits; `nil` if the service does not report them.
-    func usage(_ model: String?) async throws -> ChappieUsageLimitSnapshot? {
+    func usage(_ model: String?, _ context: ChappieClientContext) async throws -> ChappieUsageLimitSnapshot? {
         var limits: ChappieUsageLimitSnapshot?
         do {
             let usage = try await running.run { [client] in try await client.usageLimits() }
@@ -71,10 +71,10 @@ struct ChatReports: Sendable {
             try await client.models(filter: ChappieModelFilter(includesHidden: true))
         }
         guard let window = listed?.first(where: { $0.slug == model })?.contextWindow, window > 0 else {
-            console.line("Context: about \(await client.context().estimatedTokens) tokens.")
+            console.line("Context: about \(context.estimatedTokens) tokens.")
             return limits
         }
-        let size = await client.contextSize(contextWindow: window)
+        let size = ChappieContextSize(estimatedTokens: context.estimatedTokens, contextWindow: window)
         let percent = Int(size.usedPercent.rounded(.up))
         console.line("Context: \(percent) % of \(window) tokens, about \(size.estimatedTokens).")
         return limits

@@ -185,7 +185,9 @@ struct ChatSession: Sendable {
         case .model(nil):
             let model = try await conversation.model(running)
             console.line("\(model)\n/model SLUG chooses another; chappie models lists yours.")
-        case .usage: limits = try await reports.usage(try? await conversation.model(running)) ?? limits
+        case .usage:
+            let reported = try await reports.usage(try? await conversation.model(running), await conversation.context)
+            limits = reported ?? limits
         case .compact: try await compact()
         case .clear:
             try await conversation.clear()

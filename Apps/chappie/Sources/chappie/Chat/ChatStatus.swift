@@ -41,14 +41,14 @@ final class ChatStatus: Sendable {
     private static func parts(
         _ conversation: ChatConversation, _ limits: ChappieUsageLimitSnapshot?
     ) async -> [String] {
-        let client = conversation.client
         // The sign-in of a conversation that is kept was read before its first prompt.
-        let known = await client.knownWindow(of: conversation.knownModel, readsStore: conversation.kept != nil)
+        let known = await conversation.client.knownWindow(
+            of: conversation.knownModel, readsStore: conversation.kept != nil)
         guard let model = UntrustedText.message(known.model, limit: 100) else { return [] }
         let now = Date()
         // A window that has been reset since the last report is used by an unknown part.
         let windows = [limits?.primary, limits?.secondary].compactMap(\.self).filter { ($0.resetsAt ?? now) >= now }
-        return [model, context(await client.contextSize(contextWindow: known.contextWindow ?? 0))]
+        return [model, size(await conversation.context.estimatedTokens, known.contextWindow ?? 0)]
             + windows.map { "\(length($0.windowMinutes)) \($0.wholePercent) %" }
     }
 
@@ -62,8 +62,9 @@ final class ChatStatus: Sendable {
         return "\(minutes) min"
     }
 
-    private static func context(_ size: ChappieContextSize) -> String {
-        guard size.contextWindow > 0 else { return "context \(size.estimatedTokens) tokens" }
+    private static func size(_ tokens: Int, _ window: Int) -> String {
+        guard window > 0 else { return "context \(tokens) tokens" }
+        let size = ChappieContextSize(estimatedTokens: tokens, contextWindow: window)
         return "context \(Int(size.usedPercent.rounded(.up))) %"
     }
 }

@@ -90,7 +90,7 @@ int ceditline_rows(EditLine *editor, int prompt_columns, int screen_columns, int
     for (const wchar_t *at = line->buffer; at < end; at++) {
         int width = wcwidth(*at), is_shown = width >= 0;
         // As ct_visual_width of libedit has them: ^A, \U+1234, \U+12345.
-        if (!is_shown) width = *at < 0x80 ? 2 : *at > 0xFFFF ? 8 : 7;
+        if (!is_shown) width = *at < 0x100 ? 2 : *at > 0xFFFF ? 8 : 7;
         if (*at == L'\t') width = 8 - column % 8;
         if (*at == L'\n') width = screen_columns - column;
         // A tab ends at the margin, and so does the space before a wide character that has no room in the row.

@@ -10,7 +10,9 @@ import Synchronization
 /// own prompt would stay on the screen with the line, and a scroll region (DECSTBM) takes what leaves it from the
 /// scrollback on many terminals, and survives a program that is killed.
 enum StatusRow {
-    /// The rows from the cursor down to it, 0 if it is not shown; and the terminal's size.
+    /// The rows from the cursor down to it, 0 if it is not shown; and the terminal's size. It is locked while the row is
+    /// written, too: another thread's output must not come between. ``TerminalState/restore()``, which must not wait for a
+    /// stopped terminal, asks first whether it takes output.
     private static let shown = Mutex((rows: 0, columns: 0, height: 0))
 
     /// Draws the row, and leaves the cursor at its place.
@@ -21,9 +23,11 @@ enum StatusRow {
         // IND makes room: on the last row of the screen it scrolls. Then the cursor's place is kept (DECSC).
         let room = "\(down)\u{1B}D\u{1B}[\(rows + 1)A"
         // Without DECAWM a text that the terminal finds wider than expected wraps into no second row.
-        write(
-            "\(room)\u{1B}7\u{1B}[\(rows + 1)B\r\u{1B}[2K\u{1B}[?7l\u{1B}[2m\(text)\u{1B}[0m\u{1B}[?7h\u{1B}8")
-        shown.withLock { $0 = (rows + 1, size.columns, size.rows) }
+        let row = "\u{1B}7\u{1B}[\(rows + 1)B\r\u{1B}[2K\u{1B}[?7l\u{1B}[2m\(text)\u{1B}[0m\u{1B}[?7h\u{1B}8"
+        shown.withLock { shown in
+            write(room + row)
+            shown = (rows + 1, size.columns, size.rows)
+        }
     }
 
     /// Takes the row away. Any thread may call this; it does nothing if the row is not shown.
@@ -32,14 +36,13 @@ enum StatusRow {
     ///   everything below the prompt takes it away.
     @discardableResult
     static func hide() -> Bool {
-        let row = shown.withLock { shown in
+        shown.withLock { shown in
+            guard shown.rows > 0 else { return true }
             defer { shown.rows = 0 }
-            return shown
+            if let size = TerminalState.size(), size != (shown.columns, shown.height) { return false }
+            write("\u{1B}7\u{1B}[\(shown.rows)B\r\u{1B}[J\u{1B}8")
+            return true
         }
-        guard row.rows > 0 else { return true }
-        if let size = TerminalState.size(), size != (row.columns, row.height) { return false }
-        write("\u{1B}7\u{1B}[\(row.rows)B\r\u{1B}[J\u{1B}8")
-        return true
     }
 
     private static func write(_ text: String) { _ = Glibc.write(STDOUT_FILENO, text, text.utf8.count) }
