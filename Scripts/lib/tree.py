@@ -3,7 +3,7 @@
 test-targets   prints the names of the root manifest's test targets
 measured-tests prints, for each target with suites and tests that carry the tag `.measured`, a pattern that selects them
 layers         checks imports against the table in ARCHITECTURE.md and against what each target declares, and that the page's
-               picture has each module; the table's columns `module` and `may import` hold names of modules
+               beginning has each module; the table's columns `module` and `may import` hold names of modules
 manifests      checks that the root manifest and the nested manifests say the same of every target's sources, and that the root
                manifest leaves out what has a root of its own, or with CHAPPIE_CONSUMERS says the same of what it depends on
 walks          checks that each file of ARCHITECTURE.md's walks is in the package that the walk names, and that each name of a type
@@ -129,8 +129,8 @@ def layers():
     # A program that tests start imports what it declares, as tests do.
     targets = [target for target in manifest(ROOT)["targets"] if target["type"] != "test" and "Tests/" not in target["path"]]
     targets += own_targets()
-    picture = read(f"{ROOT}/ARCHITECTURE.md").partition("\n```\n")[2].partition("\n```\n")[0]
-    problems += [f"ARCHITECTURE.md: its picture lacks {name}" for name in rows if not re.search(rf"(?<![\w-]){name}(?![\w-])", picture)]
+    picture = read(f"{ROOT}/ARCHITECTURE.md").partition("\n## ")[0]
+    problems += [f"ARCHITECTURE.md: its beginning lacks {name}" for name in rows if not re.search(rf"(?<![\w-]){name}(?![\w-])", picture)]
     here = {relative(path) for upper in ("Packages/*/*", "Apps/*") for path in glob.glob(f"{ROOT}/{upper}/Sources/*")}
     here -= {os.path.normpath(target["path"]) for target in targets}
     problems += [f"{path}: no manifest that is checked has a target here" for path in sorted(here)]
