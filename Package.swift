@@ -74,6 +74,7 @@ let package = Package(
         .library(name: "ChappieClient", targets: ["ChappieClient"]),
         .library(name: "ChappieRuntime", targets: ["ChappieRuntime"]),
         .library(name: "ChappieSignInUI", targets: ["ChappieSignInUI"]),
+        .library(name: "ChappieMarkdown", targets: ["ChappieMarkdown"]),
         .library(name: "ChappieThreadForms", targets: ["ChappieThreadForms"]),
         .library(name: "ChappieThreadsSQLite", targets: ["ChappieThreadsSQLite"]),
         .library(name: "ChappieFiles", targets: ["ChappieFiles"]),
