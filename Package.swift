@@ -384,7 +384,11 @@ if let folder = Context.environment["CHAPPIE_CONSUMERS"] {
     package.targets += [
         .systemLibrary(name: "CGtk4", path: "\(gtk)/CGtk4", pkgConfig: "gtk4"),
         library("\(gtk)/ChappieSignInGTK", ["CGtk4", "ChappieCore", "ChappieAuth", "ChappieSignInUI"], strict),
-        program("Apps/chappie-gtk/Sources/chappie-gtk", ["ChappieSDK", "ChappieSignInGTK", "CGtk4"], strict),
+        program(
+            "Apps/chappie-gtk/Sources/chappie-gtk",
+            [
+                "ChappieSDK", "ChappieSDKRuntime", "ChappieProgramTools", "ChappieMarkdown", "ChappieSignInGTK", "CGtk4",
+            ], strict),
         library("\(examples)/Playground", ["ChappieSDK"]),
         program("\(examples)/chat", ["ChappieSDK", "Playground"]),
         program("\(examples)/many-users", ["ChappieSDK", "Playground"]),

@@ -11,7 +11,7 @@ public enum MarkdownBlock: Sendable, Hashable {
     case heading(level: Int, [MarkdownRun])
     /// Code, with the first word after its fence, which may be empty. The text has no line feed at its end.
     case code(language: String, text: String)
-    /// Blocks that somebody else said.
+    /// The blocks of a quotation.
     case quote([MarkdownBlock])
     /// The items of a list.
     case list(MarkdownList)
@@ -63,7 +63,7 @@ public struct MarkdownStyle: OptionSet, Sendable, Hashable {
 
 /// A list. One that streams in comes item by item, each as a list with one item.
 public struct MarkdownList: Sendable, Hashable {
-    /// What stands before an item.
+    /// The mark before an item.
     public enum Mark: Sendable, Hashable {
         /// A bullet.
         case bullet
@@ -75,7 +75,7 @@ public struct MarkdownList: Sendable, Hashable {
 
     /// An item, which may hold further lists.
     public struct Item: Sendable, Hashable {
-        /// What stands before it.
+        /// The mark before it.
         public var mark: Mark
         /// Its content.
         public var blocks: [MarkdownBlock]
@@ -89,7 +89,7 @@ public struct MarkdownList: Sendable, Hashable {
 
 /// A table of GitHub's Markdown.
 public struct MarkdownTable: Sendable, Hashable {
-    /// Where the text of a column's cells stands.
+    /// The side of a column at which the text of its cells begins.
     public enum Alignment: Sendable, Hashable {
         case left, right, center
     }
