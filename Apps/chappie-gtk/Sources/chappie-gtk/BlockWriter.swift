@@ -183,14 +183,17 @@ final class BlockWriter {
     func beginCode(_ language: String, margin: Int = 0) {
         startLine()
         let start = end
-        if !language.isEmpty { insert(language + "  ", [tags[.dim]]) }
-        let button = gtk_button_new()
-        let label = gtk_label_new("Copy code")
-        guard let button, let label else { return }
+        guard let head = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6), let name = gtk_label_new(language),
+            let button = gtk_button_new(), let label = gtk_label_new("Copy code")
+        else { return }
+        name.setVisible(!language.isEmpty)
+        gtk_widget_add_css_class(name, "chappie-detail")
         gtk_button_set_child(button.cast(), label)
         gtk_widget_add_css_class(button, "flat")
         gtk_widget_add_css_class(button, "chappie-copy")
-        anchor(button)
+        gtk_box_append(head.cast(), name)
+        gtk_box_append(head.cast(), button)
+        anchor(head)
         apply([tags.margin(margin, hanging: 0)], from: start)
         setGap(8, from: start)
         insert("\n", [])
@@ -270,6 +273,7 @@ final class BlockWriter {
         gtk_widget_measure(grid, GTK_ORIENTATION_HORIZONTAL, -1, &least, &natural, nil, nil)
         guard let scroller = gtk_scrolled_window_new() else { return }
         gtk_scrolled_window_set_policy(scroller.cast(), GTK_POLICY_AUTOMATIC, GTK_POLICY_NEVER)
+        gtk_scrolled_window_set_overlay_scrolling(scroller.cast(), 0)
         gtk_scrolled_window_set_propagate_natural_height(scroller.cast(), 1)
         gtk_scrolled_window_set_child(scroller.cast(), grid)
         put(scroller, content: Int(natural), place)

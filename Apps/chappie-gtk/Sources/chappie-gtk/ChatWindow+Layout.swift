@@ -85,7 +85,7 @@ extension ChatWindow {
                   <child><object class="GtkBox" id="conversation"><property name="orientation">vertical</property>
                   <property name="hexpand">1</property>
                   <child><object class="GtkScrolledWindow" id="scroller"><property name="vexpand">1</property>
-                    <property name="hscrollbar-policy">never</property>
+                    <property name="hscrollbar-policy">external</property>
                     <child><object class="GtkTextView" id="transcript">
                       <property name="editable">0</property>
                       <property name="wrap-mode">word-char</property>
@@ -117,6 +117,7 @@ extension ChatWindow {
                     <child><object class="GtkOverlay"><property name="hexpand">1</property>
                       <child><object class="GtkFrame"><style><class name="view"/><class name="chappie-entry"/></style>
                       <child><object class="GtkScrolledWindow"><property name="hscrollbar-policy">never</property>
+                        <property name="vscrollbar-policy">external</property>
                         <property name="propagate-natural-height">1</property>
                         <property name="max-content-height">160</property>
                         <child><object class="GtkTextView" id="entry"><property name="accepts-tab">0</property>

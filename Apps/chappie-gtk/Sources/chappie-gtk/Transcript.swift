@@ -4,7 +4,7 @@ import ChappieSignInGTK
 import FoundationEssentials
 
 /// The conversation, as text that can be selected. Answers are Markdown: the unfinished block is shown as plain text, and
-/// is replaced when it is whole. The pieces of an answer are added together, once a frame.
+/// is replaced when it is whole. The pieces of an answer are added together, a few times a second.
 @MainActor
 final class Transcript {
     private let view: UnsafeMutablePointer<GtkTextView>
@@ -17,6 +17,7 @@ final class Transcript {
     /// Whether the text is the model's about its work, beside the answer.
     private var isCommentary = false
     private var gathered = ""
+    private var isPausing = false
     /// The start of the unfinished block.
     private var unfinished: gint?
     /// Bytes since the last break in the unfinished block.
@@ -43,6 +44,8 @@ final class Transcript {
         gtk_text_buffer_get_end_iter(buffer, &last)
         end = gtk_text_buffer_create_mark(buffer, nil, &last, 0)
         TranscriptLinks.follow(view, writer, open)
+        ChappieGTKSignal.connect(scroll, "value-changed") { [weak self] in self?.noticeScrolling() }
+        ChappieGTKSignal.connect(scroll, "changed") { [weak self] in self?.followHeight() }
     }
 
     // MARK: Messages
@@ -79,22 +82,32 @@ final class Transcript {
 
     // MARK: An answer
 
-    /// Adds text of an answer, which shows with the next frame.
+    /// The time between two changes of the text, in milliseconds: each costs a layout and a drawing of the whole page.
+    private static let pause: guint = 150
+
+    /// Adds text of an answer. The first piece shows at once, and others together after a pause.
     func append(_ text: String, isCommentary: Bool = false) {
         if isCommentary != self.isCommentary { finish() }
         self.isCommentary = isCommentary
-        let isWaiting = !gathered.isEmpty
         gathered += text
-        guard !isWaiting else { return }
-        // GTK releases the transcript after the frame, or with the widget.
-        gtk_widget_add_tick_callback(
-            OpaquePointer(view).widget,
-            { _, _, data in
+        guard !isPausing else { return }
+        showGathered()
+        isPausing = true
+        // GLib releases the transcript after the pause.
+        g_timeout_add_full(
+            G_PRIORITY_DEFAULT, Self.pause,
+            { data in
                 guard let data else { return 0 }
                 let transcript = Unmanaged<Transcript>.fromOpaque(data).takeUnretainedValue()
-                MainActor.assumeIsolated { transcript.showGathered() }
-                return 0
+                return MainActor.assumeIsolated { transcript.endPause() ? 1 : 0 }
             }, Unmanaged.passRetained(self).toOpaque(), { $0.map { Unmanaged<Transcript>.fromOpaque($0).release() } })
+    }
+
+    /// - Returns: whether another pause begins. Without text there is none.
+    private func endPause() -> Bool {
+        isPausing = !gathered.isEmpty
+        showGathered()
+        return isPausing
     }
 
     /// The answer, or the message about the work, has ended.
@@ -150,7 +163,7 @@ final class Transcript {
     }
 
     /// The length of a paragraph, in bytes, that GTK lays out again with each piece.
-    private static let longest = 2000
+    private static let longest = 500
 
     /// GTK lays out a whole paragraph for each piece that is added to it, so that a long one would cost the square of its
     /// length. While it is unfinished it is broken before its last row, which looks the same.
@@ -215,6 +228,12 @@ final class Transcript {
     // MARK: Scrolling
 
     private func showEnd() { if followsEnd { gtk_text_view_scroll_mark_onscreen(view, end) } }
+
+    /// The text's height is known only when GTK has laid it out.
+    private func followHeight() {
+        noticeScrolling()
+        if followsEnd { gtk_adjustment_set_value(scroll, height - page) }
+    }
 
     /// Notices whether the user has scrolled. Growing text moves the view down. If the view moved up, the user did it,
     /// unless the window has grown, or a block took the place of a longer one: then less text is above.

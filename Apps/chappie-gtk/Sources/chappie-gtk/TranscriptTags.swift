@@ -49,8 +49,6 @@ final class TranscriptTags {
         case .codeBlock:
             [
                 ("family", .string("monospace")), ("accumulative-margin", .bool(true)), ("left-margin", .int(12)),
-                ("right-margin", .int(12)),
-                ("paragraph-background-rgba", .colour(GdkRGBA(red: 0.5, green: 0.5, blue: 0.5, alpha: 0.16))),
             ]
         }
     }
