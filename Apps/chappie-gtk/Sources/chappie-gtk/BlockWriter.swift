@@ -190,6 +190,7 @@ final class BlockWriter {
         gtk_widget_add_css_class(name, "chappie-detail")
         gtk_button_set_child(button.cast(), label)
         gtk_widget_add_css_class(button, "flat")
+        button.tell(GTK_ACCESSIBLE_PROPERTY_LABEL, "Copy code")
         gtk_widget_add_css_class(button, "chappie-copy")
         gtk_box_append(head.cast(), name)
         gtk_box_append(head.cast(), button)
@@ -213,6 +214,7 @@ final class BlockWriter {
             defer { g_free(text) }
             gdk_clipboard_set_text(gtk_widget_get_clipboard(OpaquePointer(view).widget), text)
             gtk_label_set_text(label.cast(), "Copied")
+            button.tell(GTK_ACCESSIBLE_PROPERTY_LABEL, "Copied")
         }
         marks += [first, final]
     }

@@ -28,7 +28,7 @@ final class Composer {
             hint.setVisible(gtk_text_buffer_get_char_count(buffer) == 0)
         }
         takeKeys(send)
-        takeFiles(on: layout["chat"], refuse)
+        takeFiles(on: layout["window"], while: layout["chat"], refuse)
     }
 
     var draft: String {
@@ -62,12 +62,14 @@ final class Composer {
         gtk_widget_add_controller(entry, keys)
     }
 
-    private func takeFiles(on place: Widget, _ refuse: @escaping @MainActor (any ChappieError) -> Void) {
+    private func takeFiles(
+        on window: Widget, while page: Widget, _ refuse: @escaping @MainActor (any ChappieError) -> Void
+    ) {
         guard let target = gtk_drop_target_new(gdk_file_list_get_type(), GDK_ACTION_COPY) else { return }
         // Before the text's own, which would insert the addresses.
         gtk_event_controller_set_propagation_phase(target, GTK_PHASE_CAPTURE)
         ChappieGTKSignal.answer(UnsafeMutableRawPointer(target), "drop") { [unowned self] in
-            guard let value = gtk_drop_target_get_value(target), let list = g_value_get_boxed(value) else {
+            guard gtk_widget_get_visible(page) != 0, let value = gtk_drop_target_get_value(target), let list = g_value_get_boxed(value) else {
                 return false
             }
             let files = gdk_file_list_get_files(OpaquePointer(list))
@@ -87,6 +89,6 @@ final class Composer {
             focus()
             return true
         }
-        gtk_widget_add_controller(place, target)
+        gtk_widget_add_controller(window, target)
     }
 }

@@ -107,12 +107,10 @@ struct ProgramSettings {
     private static let manifestLimit = 1 << 20
 
     private static func tools(_ file: String) -> [ChappieHostTool] {
-        let attributes = try? FileManager.default.attributesOfItem(atPath: file)
-        // A link is followed by the file manager's reading, but not by its attributes.
-        let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: file)) == nil ? file : realPath(file)
-        let found = path == file ? attributes : try? FileManager.default.attributesOfItem(atPath: path)
-        guard found?[.type] as? FileAttributeType == .typeRegular, (found?[.size] as? Int ?? .max) <= manifestLimit,
-            let bytes = FileManager.default.contents(atPath: path)
+        var status = stat()
+        // A pipe would be waited for.
+        guard stat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size <= manifestLimit,
+            let bytes = FileManager.default.contents(atPath: file)
         else { refuse("\(file) is no file of at most \(manifestLimit >> 20) MiB that can be read.") }
         do {
             let manifest = try ChappieToolManifest(Array(bytes), file: file)
@@ -123,11 +121,5 @@ struct ProgramSettings {
         } catch {
             refuse(error.explanation)
         }
-    }
-
-    private static func realPath(_ file: String) -> String {
-        guard let path = realpath(file, nil) else { return file }
-        defer { free(path) }
-        return String(cString: path)
     }
 }
