@@ -69,7 +69,9 @@ final class Composer {
         // Before the text's own, which would insert the addresses.
         gtk_event_controller_set_propagation_phase(target, GTK_PHASE_CAPTURE)
         ChappieGTKSignal.answer(UnsafeMutableRawPointer(target), "drop") { [unowned self] in
-            guard gtk_widget_get_visible(page) != 0, let value = gtk_drop_target_get_value(target), let list = g_value_get_boxed(value) else {
+            guard gtk_widget_get_visible(page) != 0, let value = gtk_drop_target_get_value(target),
+                let list = g_value_get_boxed(value)
+            else {
                 return false
             }
             let files = gdk_file_list_get_files(OpaquePointer(list))

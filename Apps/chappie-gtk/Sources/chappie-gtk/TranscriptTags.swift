@@ -45,7 +45,11 @@ final class TranscriptTags {
         case .bold: [("weight", .int(700))]
         case .italic: [("style", .int(Int(PANGO_STYLE_ITALIC.rawValue)))]
         case .strike: [("strikethrough", .bool(true))]
-        case .code: [("family", .string("monospace"))]
+        case .code:
+            [
+                ("family", .string("monospace")),
+                ("background-rgba", .colour(GdkRGBA(red: 0.5, green: 0.5, blue: 0.5, alpha: 0.16))),
+            ]
         case .codeBlock:
             [
                 ("family", .string("monospace")), ("accumulative-margin", .bool(true)), ("left-margin", .int(12)),
