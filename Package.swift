@@ -74,6 +74,7 @@ let package = Package(
         .library(name: "ChappieClient", targets: ["ChappieClient"]),
         .library(name: "ChappieRuntime", targets: ["ChappieRuntime"]),
         .library(name: "ChappieSignInUI", targets: ["ChappieSignInUI"]),
+        .library(name: "ChappieMarkdown", targets: ["ChappieMarkdown"]),
         .library(name: "ChappieThreadForms", targets: ["ChappieThreadForms"]),
         .library(name: "ChappieThreadsSQLite", targets: ["ChappieThreadsSQLite"]),
         .library(name: "ChappieFiles", targets: ["ChappieFiles"]),
@@ -385,7 +386,11 @@ if let folder = Context.environment["CHAPPIE_CONSUMERS"] {
     package.targets += [
         .systemLibrary(name: "CGtk4", path: "\(gtk)/CGtk4", pkgConfig: "gtk4"),
         library("\(gtk)/ChappieSignInGTK", ["CGtk4", "ChappieCore", "ChappieAuth", "ChappieSignInUI"], strict),
-        program("Apps/chappie-gtk/Sources/chappie-gtk", ["ChappieSDK", "ChappieSignInGTK", "CGtk4"], strict),
+        program(
+            "Apps/chappie-gtk/Sources/chappie-gtk",
+            [
+                "ChappieSDK", "ChappieSDKRuntime", "ChappieProgramTools", "ChappieMarkdown", "ChappieSignInGTK", "CGtk4",
+            ], strict),
         library("\(examples)/Playground", ["ChappieSDK"]),
         program("\(examples)/chat", ["ChappieSDK", "Playground"]),
         program("\(examples)/many-users", ["ChappieSDK", "Playground"]),

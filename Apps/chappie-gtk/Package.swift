@@ -14,6 +14,9 @@ let package = Package(
             name: "chappie-gtk",
             dependencies: [
                 .product(name: "ChappieSDK", package: "chappie"),
+                .product(name: "ChappieSDKRuntime", package: "chappie"),
+                .product(name: "ChappieProgramTools", package: "chappie"),
+                .product(name: "ChappieMarkdown", package: "chappie"),
                 .product(name: "ChappieSignInGTK", package: "ChappieSignInGTK"),
                 .product(name: "CGtk4", package: "ChappieSignInGTK"),
             ])

@@ -37,8 +37,7 @@ LINUX = re.compile(r"\b(?:st_[amc]tim|CLOCK_BOOTTIME|O_PATH|O_TMPFILE|accept4|pi
 FOUNDATION = "Packages/domain/ChappieCore/Sources/ChappieCore/Support/Foundation.swift"
 TOOLCHAIN = EVERYWHERE - {"HTTPTypes"} | C_LIBRARY | {"Testing", "Foundation", "FoundationNetworking"}
 # Products that the root names otherwise than the package, and those of packages that the root does not have.
-RENAMED = {"ChappieTesting": "ChappieSDKTesting", "ChappieCurl": "", "ChappieProcess": "", "ChappieMarkdown": "",
-           "ChappieLineEditor": "", "ChappieSQLite": ""}
+RENAMED = {"ChappieTesting": "ChappieSDKTesting", "ChappieCurl": "", "ChappieProcess": "", "ChappieLineEditor": "", "ChappieSQLite": ""}
 # Packages with headers that only who takes them needs: roots of their own, over the repository's root.
 OWN_ROOTS = ["Packages/faces/ChappieSignInGTK", "Apps/chappie-gtk"]
 IMPORT = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:public |package |internal |fileprivate |private )?import\s+"

@@ -85,6 +85,20 @@ class Desktop(Session):
         border = (int(re.search(r"WIDTH=(\d+)", geometry)[1]) - width) // 2
         self.call("xdotool", "mousemove", "--window", window, str(x + border), str(y + border), "click", "1").check_returncode()
 
+    def drag(self, files, title):
+        """From a file manager's window to the middle of the window with this title, which is below it."""
+        self.start("/usr/bin/python3", str(HERE / "drag_source.py"), *map(str, files), env=self.environment)
+        self.wait_for_active("Files")
+        find = lambda name: self.call("xdotool", "search", "--onlyvisible", "--name", f"^{name}$").stdout.split()[-1]
+        source, target = find("Files"), find(title)
+        self.call("xdotool", "windowmove", "--sync", source, "0", "0").check_returncode()
+        # A drag begins with a movement, and the other program answers each step.
+        self.call("xdotool", "mousemove", "--sync", "--window", source, "80", "80", "mousedown", "1",
+                  "mousemove_relative", "--sync", "12", "12", "mousemove_relative", "--sync", "12", "12",
+                  "mousemove", "--sync", "--window", target, "300", "400",
+                  "mousemove_relative", "--sync", "4", "4").check_returncode()
+        return lambda: self.call("xdotool", "mouseup", "1").check_returncode()
+
     def shoot(self, path):
         self.call("import", "-window", "root", str(path)).check_returncode()
 

@@ -1,9 +1,12 @@
 """Apps/chappie-gtk on a desktop of its own: driven by keyboard, by mouse and by what a screen reader does, and read as one reads it."""
 
+import contextlib
+import json
 import os
 import pathlib
 import re
 import signal
+import sqlite3
 import subprocess
 import time
 
@@ -156,6 +159,12 @@ class Window:
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
+    @property
+    def drawing_ticks(self):
+        """What the thread that draws has cost."""
+        fields = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
     def rest(self, seconds=3):
         """Waits until nothing is left to do, GTK's own tidying included, and then for as long as this: nothing may happen."""
         wait_until(lambda: self.cost(1)[0] == 0, "it comes to rest", 40)
@@ -210,9 +219,11 @@ def test_signing_in_and_asking_by_keyboard_alone(window):
     assert not window.find(BUTTON, "Try again"), "a page that does not show is read"
     wait_until(lambda: desktop.clipboard == window.code, "the code is in the clipboard")
     window.says("The code is in your clipboard.")
-    assert len([widget for widget in window.widgets if widget["role"] == "image" and widget["name"] == "Done"]) == 1
+    done = lambda: [widget["name"] for widget in window.widgets if widget["role"] == "image" and widget["name"] == "Done"]
+    assert done() == [], "a step is ticked before the one above it"
     desktop.press("Return")
     window.says("A browser was asked to open the page.")
+    assert len(done()) == 2
     wait_until(lambda: desktop.pages == [window.simulator.issuer + "/codex/device"], "the page is asked for")
     window.shoot("3-page-opened")
     order = [("label", desktop.pages[0]), (BUTTON, spelled), (BUTTON, "Cancel"), (BUTTON, "Open OpenAI")]
@@ -391,7 +402,7 @@ def test_talking_keeps_what_is_typed_and_tells_what_went_wrong(window):
     wait_until(lambda: not window.find("text", "Conversation")["text"], "another conversation")
     window.wait_for(BUTTON, "Send", "sensitive")
     window.ask("is this the first question?")
-    wait_until(lambda: "- Turn: 1" in window.answer, lambda: f"a conversation from its beginning: {window.answer}")
+    wait_until(lambda: "Turn: 1" in window.answer, lambda: f"a conversation from its beginning: {window.answer}")
     assert "(stopped)" not in window.answer
     desktop.press("ctrl+q")
     assert window.process.wait(5 * PATIENCE) == 0, "it ends in the middle of an answer"
@@ -410,6 +421,10 @@ def test_the_next_user_sees_nothing_of_the_one_before_and_a_failed_sign_out_is_t
     window.wait_for(BUTTON, SIGN_IN, "focused", "sensitive")
     window.sign_in(account="another")
     assert (window.find("text", "Conversation")["text"], window.draft) == ("", "")
+    window.desktop.press("F9")
+    window.says("No conversations yet.\nThese conversations are private. They last as long as this window.")
+    assert not window.find("list item")
+    window.desktop.press("F9")
     window.activate("sign-out")
     window.wait_for(BUTTON, SIGN_IN, "focused", "sensitive")
     wait_until(lambda: any(w["name"].startswith("Signing out was not completed. ") for w in window.widgets), "it is told")
@@ -456,3 +471,247 @@ def test_a_store_that_could_not_be_read_is_read_again(window, passphrase):
     away.rename(file)
     window.act(BUTTON, "Try again")
     window.wait_for("text", "Message", "focused")
+
+
+MARKDOWN = """# A heading
+Some *text* with `code` and [a page](https://example.com/page).
+
+- one
+  - nested
+- [x] two
+
+3. three
+
+```swift
+let a = 1
+
+print(a)
+```
+
+| Name | Number |
+|:-----|-------:|
+| one | [1](https://example.com/1) |
+
+See <mailto:me@example.com> and [bad](javascript:alert)."""
+
+
+@pytest.mark.parametrize("dark, size", [(False, "1000x800"), (True, "1000x800"), (False, "400x800")])
+def test_an_answer_is_drawn_as_markdown_and_its_links_ask_the_desktop_once(dark, size, window):
+    window = window(dark=dark, size=size, approves=True, pollInterval=0)
+    desktop = window.desktop
+    window.sign_in()
+    desktop.take_clipboard(f"reply: {MARKDOWN}")
+    desktop.press("ctrl+v", "Return")
+    rows = ["A heading", "Some text with code and a page (https://example.com/page).", "• one", "◦ nested", "☑ two", "3. three",
+            "", "let a = 1", "", "print(a)", "",
+            "See mailto:me@example.com and bad (javascript:alert)."]
+    wait_until(lambda: window.answer.endswith("\nChatGPT\n" + "\n".join(rows)), lambda: window.answer)
+    labels = [widget["name"] for widget in window.below(window.find("text", "Conversation")) if widget["role"] == "label"]
+    assert [label for label in labels if label != "Copy code"] == ["swift", "Name", "Number", "one", "1 (https://example.com/1)"]
+    window.wait_for(BUTTON, "Send", "sensitive")
+    window.shoot(f"20-markdown-{'dark' if dark else 'light'}-{size}")
+    [frame] = [widget for widget in window.widgets if widget["role"] == "frame"]
+    assert frame["area"][2] <= int(size.split("x")[0]), "the window is wider than the screen"
+
+    window.act(BUTTON, "Copy code")
+    wait_until(lambda: desktop.clipboard == "let a = 1\n\nprint(a)", lambda: desktop.clipboard)
+    # By keyboard: into the text, to its beginning, to the first link.
+    desktop.press("shift+Tab")
+    for _ in range(10):
+        if window.find("text", "Conversation", "focused"):
+            break
+        desktop.press("shift+Tab")
+    desktop.press("ctrl+Home", "Return")
+    desktop.press("Tab", "Return")
+    wait_until(lambda: desktop.pages == ["https://example.com/page"], lambda: desktop.pages)
+    # By mouse, in the table.
+    desktop.press("ctrl+End")
+    window.click("label", "1 (https://example.com/1)")
+    wait_until(lambda: desktop.pages[1:] == ["https://example.com/1"], lambda: desktop.pages)
+    window.rest()
+    assert len(desktop.pages) == 2 and desktop.read("errors") == ""
+
+
+def test_a_long_paragraph_costs_in_proportion_to_its_length(window):
+    window = window(approves=True, pollInterval=0, deltasPerSecond=1500)
+    window.sign_in()
+    window.rest(1)
+    before = window.drawing_ticks
+    window.ask("repeat 8000 words")
+    # A screen reader that asks for all of the text would cost more than the text.
+    window.simulator.wait_for_log(lambda log: any("responses" in line for line in log))
+    window.rest(1)
+    spent = window.drawing_ticks - before
+    assert len(window.answer) > 38_000
+    print(f"measured: {spent} ticks of the thread that draws for {len(window.answer) >> 10} KiB in one paragraph")
+    # 13 s before it was broken into rows.
+    assert spent < 2 * os.sysconf("SC_CLK_TCK")
+
+
+def test_a_message_has_lines_and_files(window, tmp_path):
+    window = window(approves=True, pollInterval=0)
+    desktop = window.desktop
+    picture, empty = tmp_path / "picture.png", tmp_path / "empty.txt"
+    picture.write_bytes(bytes.fromhex("89504e470d0a1a0a") + b"picture")
+    empty.touch()
+    window.sign_in()
+    desktop.type("a line")
+    desktop.press("shift+Return")
+    desktop.type("and another")
+    assert window.draft == "a line\nand another"
+    drop = desktop.drag([picture], "Chappie")
+    window.shoot("21-drag")
+    drop()
+    window.wait_for(BUTTON, "Remove picture.png")
+    # As from a desktop's "open with".
+    files = [str(tmp_path / "missing.pdf"), str(empty)]
+    assert desktop.start(str(window.program), *files, env=window.environment).wait(20 * PATIENCE) == 0
+    wait_until(lambda: any("empty.txt" in w["name"] and w["role"] == "label" for w in window.widgets), "the sentence about it")
+    assert not window.find(BUTTON, "Remove empty.txt") and not window.find(BUTTON, "Remove missing.pdf")
+    window.shoot("22-attached")
+    desktop.wait_for_active("Chappie")
+    window.act(BUTTON, "Send")
+    wait_until(lambda: "Images: 1" in window.answer, lambda: window.answer)
+    assert window.answer.startswith("You\na line\nand another\nAttached: picture.png\nChatGPT\n")
+    assert not window.find(BUTTON, "Remove picture.png") and window.draft == ""
+
+
+def tools(folder, **policies):
+    """A manifest of tools that answer when there is a file of their name."""
+    listed = []
+    for name, policy in policies.items():
+        program = folder / f"{name}-tool"
+        program.write_text(f'#!/bin/sh\nwhile [ ! -e "{folder}/{name}" ]; do sleep 0.05; done\necho "$0 got $(cat)"\n')
+        program.chmod(0o700)
+        schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+        listed.append({"name": name, "command": str(program), "inputSchema": schema, "policy": policy, "description": "May do harm."})
+    path = folder / "tools.json"
+    path.write_text(json.dumps({"tools": listed}))
+    return str(path)
+
+
+def test_a_tool_asks_first_and_nothing_typed_before_answers(window, tmp_path):
+    (tmp_path / "up").touch()
+    window = window(approves=True, pollInterval=0, settings={"CHAPPIE_TOOLS": tools(tmp_path, up="ask")})
+    desktop = window.desktop
+    window.sign_in()
+    window.ask('call up {"a": "b"}')
+    window.wait_for(DIALOG, "May this tool run?", "modal")
+    data = window.wait_for("text", "The call and its arguments", "focused")
+    assert data["text"] == 'up describes itself as "May do harm."\nThe model wants to run up:\n  "a": "b"\n'
+    window.says("This is up with 1 argument. May it run?")
+    assert not window.find(BUTTON, "Show all")
+    window.shoot("23-question")
+    desktop.wait_for_active("May this tool run?")
+    desktop.press("Return", "space", "y")
+    assert window.find(DIALOG, "May this tool run?") and window.answer.endswith("\n○ up")
+    desktop.press("Escape")
+    window.wait_without(DIALOG)
+    wait_until(lambda: "– up (not run)" in window.answer and "The user said no." in window.answer, lambda: window.answer)
+    window.wait_for(BUTTON, "Send", "sensitive")
+
+    window.ask(f'call up {json.dumps({"a": "long " * 1000})}')
+    window.wait_for("text", "The call and its arguments", "focused")
+    window.act(BUTTON, "Show all")
+    wait_until(lambda: len(window.find("text", "The call and its arguments")["text"]) > 5000, "all of it")
+    window.shoot("24-long-question")
+    window.act(BUTTON, "Always here")
+    wait_until(lambda: "✓ up" in window.answer, lambda: window.answer)
+    window.wait_for(BUTTON, "Send", "sensitive")
+    window.ask('call up {"a": "again"}')
+    wait_until(lambda: window.answer.count("✓ up") == 2, lambda: window.answer)
+    window.wait_for(BUTTON, "Send", "sensitive")
+    assert not window.find(DIALOG)
+
+    # Another conversation asks again, and goes when its turn is stopped.
+    desktop.press("ctrl+n")
+    window.ask('call up {"a": "b"}')
+    window.wait_for(DIALOG, "May this tool run?")
+    window.activate("stop")
+    window.wait_without(DIALOG)
+    wait_until(lambda: window.answer.endswith("(stopped)"), lambda: window.answer)
+    assert desktop.read("errors") == ""
+
+
+def test_steps_are_ticked_in_the_order_in_which_they_are_done(window, tmp_path):
+    settings = {"CHAPPIE_TOOLS": tools(tmp_path, slow="automatic", quick="automatic")}
+    window = window(approves=True, pollInterval=0, settings=settings)
+    window.sign_in()
+    window.desktop.take_clipboard("comment: I look it up.\ncall slow {}\ncall quick {}")
+    window.desktop.press("ctrl+v", "Return")
+    wait_until(lambda: "I look it up.\n○ slow\n○ quick" in window.answer, lambda: window.answer)
+    (tmp_path / "quick").touch()
+    wait_until(lambda: "○ slow\n✓ quick" in window.answer, lambda: window.answer)
+    window.shoot("25-steps")
+    (tmp_path / "slow").touch()
+    wait_until(lambda: "I look it up.\n✓ slow\n✓ quick\n" in window.answer, lambda: window.answer)
+    window.wait_for(BUTTON, "Send", "sensitive")
+    assert window.desktop.read("errors") == ""
+
+
+def test_a_manifest_that_can_not_be_used_is_refused_in_a_sentence(gtk_program, tmp_path):
+    (tmp_path / "broken.json").write_text('{"tools": [{}]}')
+    (tmp_path / "servers.json").write_text('{"mcpServers": {"one": {"command": "/bin/cat"}}}')
+    os.mkfifo(tmp_path / "pipe")
+    for name, words in [("broken.json", "tools[0]"), ("servers.json", "tool servers"), ("pipe", "can be read"), ("none", "can be read")]:
+        done = subprocess.run([gtk_program, "--tools", tmp_path / name], capture_output=True, text=True, timeout=20 * PATIENCE)
+        assert done.returncode == 64 and words in done.stderr and done.stderr.count("\n") == 1, done
+
+
+def test_kept_conversations_are_found_and_continued(window, passphrase):
+    phrase = passphrase("a phrase")
+    window = window(approves=True, pollInterval=0, settings={"CHAPPIE_CREDENTIAL_STORE": "file", **phrase})
+    desktop = window.desktop
+    window.sign_in()
+    for question in ["reply: about apples", "reply: about **pears**"]:
+        window.ask(question)
+        wait_until(lambda: window.answer.endswith(question.split()[-1].strip("*")), lambda: window.answer)
+        window.wait_for(BUTTON, "Send", "sensitive")
+        desktop.press("ctrl+n")
+        wait_until(lambda: window.find("text", "Conversation")["text"] == "", "another conversation")
+    listed = lambda: [widget["name"] for widget in window.widgets if widget["role"] == "list item"]
+    desktop.press("F9")
+    wait_until(lambda: listed() == ["reply: about **pears**", "reply: about apples"], listed)
+    window.shoot("26-conversations")
+    assert not any(widget["name"].startswith("These conversations are private") for widget in window.widgets)
+    desktop.press("ctrl+q")
+    assert window.process.wait(20 * PATIENCE) == 0
+
+    window.process = window.start()
+    window.wait_for("text", "Message", "focused")
+    desktop.press("F9")
+    wait_until(lambda: len(listed()) == 2, listed)
+    desktop.type("apples")
+    wait_until(lambda: listed() == ["reply: about apples"], listed)
+    # From the search into the list, and its row.
+    desktop.press("Tab", "Tab", "Return")
+    wait_until(lambda: window.answer == "You\nreply: about apples\nChatGPT\nabout apples", lambda: window.answer)
+    window.click("text", "Message")
+    window.ask("which turn is this?")
+    wait_until(lambda: "Turn: 2" in window.answer, lambda: window.answer)
+    desktop.press("F9")
+    window.rest()
+
+    [database] = desktop.folder.glob("XDG_STATE_HOME/chappie/window/*/threads.db")
+    with contextlib.closing(sqlite3.connect(database)) as connection, connection:
+        [thread] = connection.execute("SELECT id FROM threads ORDER BY number LIMIT 1").fetchone()
+        connection.execute("UPDATE threads SET summary = zeroblob(80) WHERE id = ?", [thread])
+    desktop.press("F9")
+    wait_until(lambda: any(f"The thread {thread} is damaged" in widget["name"] for widget in window.widgets), "it is named")
+    assert listed() == ["reply: about **pears**"]
+    assert desktop.read("errors") == ""
+
+
+def test_without_a_place_to_keep_it_a_conversation_is_private_and_says_so(window, passphrase):
+    window = window(approves=True, pollInterval=0, settings={"CHAPPIE_CREDENTIAL_STORE": "file", **passphrase("a phrase")})
+    desktop = window.desktop
+    window.sign_in()
+    (desktop.folder / "XDG_STATE_HOME/chappie/window").parent.mkdir(exist_ok=True)
+    (desktop.folder / "XDG_STATE_HOME/chappie/window").write_text("in the way")
+    window.ask("reply: kept nowhere")
+    wait_until(lambda: window.answer.endswith("ChatGPT\nkept nowhere"), lambda: window.answer)
+    assert "\nThis conversation is not kept. " in window.answer
+    desktop.press("F9")
+    window.wait_for("list item", "reply: kept nowhere")
+    assert any(widget["name"].startswith("These conversations are private. ") for widget in window.widgets)
+    assert desktop.read("errors") == ""

@@ -1,4 +1,5 @@
-/// The layout of the window in GtkBuilder's XML: three pages under one header bar.
+/// The layout of the window in GtkBuilder's XML: three pages under one header bar; and rules for its style classes. The
+/// theme gives the colours.
 extension ChatWindow {
     static let layout = """
         <interface>
@@ -11,12 +12,6 @@ extension ChatWindow {
               <item><attribute name="label">_Quit</attribute><attribute name="action">win.quit</attribute></item>
             </section>
           </menu>
-          <object class="GtkTextTagTable" id="tags">
-            <child type="tag"><object class="GtkTextTag"><property name="name">speaker</property>
-              <property name="weight">700</property><property name="pixels-above-lines">18</property>
-              <property name="pixels-below-lines">4</property></object></child>
-          </object>
-          <object class="GtkTextBuffer" id="text"><property name="tag-table">tags</property></object>
           <object class="GtkApplicationWindow" id="window">
             <property name="title">Chappie</property>
             <property name="default-width">680</property>
@@ -29,6 +24,11 @@ extension ChatWindow {
                 <child><object class="GtkLabel" id="account"><property name="ellipsize">end</property>
                   <property name="visible">0</property><style><class name="subtitle"/></style></object></child>
               </object></property>
+              <child type="start"><object class="GtkButton" id="threads-button">
+                <property name="icon-name">view-list-symbolic</property><property name="action-name">win.threads</property>
+                <property name="tooltip-text">Conversations</property>
+                <accessibility><property name="label">Conversations</property></accessibility>
+              </object></child>
               <child type="end"><object class="GtkMenuButton" id="menu-button">
                 <property name="icon-name">open-menu-symbolic</property><property name="menu-model">menu</property>
                 <property name="primary">1</property>
@@ -59,13 +59,36 @@ extension ChatWindow {
                 </object>
               </child>
               <child>
-                <object class="GtkBox" id="chat"><property name="orientation">vertical</property>
-                  <property name="visible">0</property>
+                <object class="GtkBox" id="chat"><property name="visible">0</property>
+                  <child><object class="GtkBox" id="side"><property name="orientation">vertical</property>
+                    <property name="visible">0</property><property name="width-request">260</property>
+                    <style><class name="chappie-side"/></style>
+                    <child><object class="GtkBox"><property name="spacing">6</property>
+                      <child><object class="GtkSearchEntry" id="search"><property name="hexpand">1</property>
+                        <property name="placeholder-text">Search</property>
+                        <accessibility><property name="label">Search the conversations</property></accessibility>
+                      </object></child>
+                      <child><object class="GtkButton"><property name="icon-name">list-add-symbolic</property>
+                        <property name="action-name">win.new</property>
+                        <property name="tooltip-text">New conversation</property>
+                        <accessibility><property name="label">New conversation</property></accessibility>
+                      </object></child></object></child>
+                    <child><object class="GtkScrolledWindow"><property name="vexpand">1</property>
+                      <property name="hscrollbar-policy">never</property>
+                      <child><object class="GtkListBox" id="threads">
+                        <accessibility><property name="label">Kept conversations</property></accessibility>
+                        <style><class name="navigation-sidebar"/></style></object></child></object></child>
+                    <child><object class="GtkLabel" id="threads-status"><property name="wrap">1</property>
+                      <property name="wrap-mode">word-char</property>
+                      <property name="xalign">0</property><style><class name="caption"/></style></object></child>
+                  </object></child>
+                  <child><object class="GtkBox" id="conversation"><property name="orientation">vertical</property>
+                  <property name="hexpand">1</property>
                   <child><object class="GtkScrolledWindow" id="scroller"><property name="vexpand">1</property>
-                    <property name="hscrollbar-policy">never</property>
-                    <child><object class="GtkTextView" id="transcript"><property name="buffer">text</property>
+                    <property name="hscrollbar-policy">external</property>
+                    <child><object class="GtkTextView" id="transcript">
                       <property name="editable">0</property>
-                      <property name="cursor-visible">0</property><property name="wrap-mode">word-char</property>
+                      <property name="wrap-mode">word-char</property>
                       <property name="accepts-tab">0</property>
                       <property name="top-margin">12</property><property name="bottom-margin">24</property>
                       <accessibility><property name="label">Conversation</property></accessibility></object></child>
@@ -83,26 +106,61 @@ extension ChatWindow {
                         <property name="mnemonic-widget">dismiss</property></object></child></object></child>
                   </object></child>
                   <child><object class="GtkSeparator"/></child>
-                  <child><object class="GtkBox" id="bar"><property name="spacing">8</property>
-                    <property name="margin-top">12</property><property name="margin-bottom">12</property>
-                    <child><object class="GtkEntry" id="entry"><property name="hexpand">1</property>
-                      <property name="placeholder-text">Ask something</property>
-                      <accessibility><property name="label">Message</property></accessibility></object></child>
+                  <child><object class="GtkBox" id="bar"><property name="orientation">vertical</property>
+                  <property name="spacing">8</property>
+                  <property name="margin-top">12</property><property name="margin-bottom">12</property>
+                  <child><object class="GtkScrolledWindow"><property name="vscrollbar-policy">never</property>
+                    <property name="propagate-natural-height">1</property>
+                    <child><object class="GtkBox" id="attachments"><property name="visible">0</property>
+                      <property name="spacing">6</property></object></child></object></child>
+                  <child><object class="GtkBox"><property name="spacing">8</property>
+                    <child><object class="GtkOverlay"><property name="hexpand">1</property>
+                      <child><object class="GtkFrame"><style><class name="view"/><class name="chappie-entry"/></style>
+                      <child><object class="GtkScrolledWindow"><property name="hscrollbar-policy">never</property>
+                        <property name="vscrollbar-policy">external</property>
+                        <property name="propagate-natural-height">1</property>
+                        <property name="max-content-height">160</property>
+                        <child><object class="GtkTextView" id="entry"><property name="accepts-tab">0</property>
+                          <property name="wrap-mode">word-char</property>
+                          <property name="top-margin">7</property><property name="bottom-margin">7</property>
+                          <property name="left-margin">9</property><property name="right-margin">9</property>
+                          <accessibility><property name="label">Message</property></accessibility></object></child>
+                        </object></child></object></child>
+                      <child type="overlay"><object class="GtkLabel" id="hint">
+                        <property name="label">Ask something</property><property name="can-target">0</property>
+                        <property name="halign">start</property><property name="valign">start</property>
+                        <property name="margin-start">11</property><property name="margin-top">8</property>
+                        <style><class name="chappie-detail"/></style></object></child>
+                    </object></child>
                     <child><object class="GtkButton" id="send"><property name="action-name">win.send</property>
+                      <property name="valign">end</property>
                       <style><class name="suggested-action"/></style>
                       <child><object class="GtkLabel"><property name="label">S_end</property>
                         <property name="use-underline">1</property>
                         <property name="mnemonic-widget">send</property></object></child></object></child>
                     <child><object class="GtkButton" id="stop"><property name="action-name">win.stop</property>
+                      <property name="valign">end</property>
                       <property name="visible">0</property>
                       <child><object class="GtkLabel"><property name="label">S_top</property>
                         <property name="use-underline">1</property>
                         <property name="mnemonic-widget">stop</property></object></child></object></child>
+                  </object></child>
+                  </object></child>
                   </object></child>
                 </object>
               </child>
             </object></child>
           </object>
         </interface>
+        """
+
+    static let styles = """
+        .chappie-side { padding: 8px; border-spacing: 8px; border-right: 1px solid alpha(currentColor, 0.15); }
+        .chappie-thread { padding: 4px 2px; }
+        .chappie-detail { opacity: 0.7; }
+        .chappie-entry { border-radius: 6px; }
+        .chappie-chip { border-radius: 6px; padding: 2px 4px 2px 10px; background-color: alpha(currentColor, 0.1); }
+        .chappie-table { padding: 4px 2px 10px 2px; }
+        button.chappie-copy { padding: 0 8px; min-height: 22px; font-size: 85%; }
         """
 }

@@ -6,83 +6,97 @@ import FoundationEssentials
 /// The window, with a page for signing in and a page for the conversation.
 @MainActor
 final class ChatWindow {
-    private typealias Widget = UnsafeMutablePointer<GtkWidget>
-
     private let window, loading, welcome, chat, reason, retry, account: Widget
-    private let entry, send, stop, bar, problem, problemSentence: Widget
+    private let send, stop, problem, problemSentence: Widget
     private let transcript: Transcript
+    private let composer: Composer
+    private let threads: ThreadList
+    private let columns: Columns
+    private let approvals: Approvals
     private var actions: [String: OpaquePointer] = [:]
 
-    private let makeClient: @MainActor () -> ChappieClient
-    /// The client of the present conversation.
-    private var client: ChappieClient
+    private let settings: ProgramSettings
+    /// The present conversation.
+    private var talk: Talk
+    private var keeping: Keeping?
     private var session: ChappieAuthSession?
     /// The account that the conversation belongs to.
     private var owner: ChappieAccountInfo?
-    private var turn: Task<Void, Never>?
     /// Whether the window has left the screen forever.
     private(set) var isEnding = false
 
-    init(
-        _ application: UnsafeMutablePointer<GtkApplication>, configuration: ChappieConfiguration,
-        store: ChappieCredentialStorage
-    ) {
-        makeClient = { Chappie.client(configuration: configuration, store: store) }
-        client = makeClient()
-        let builder = gtk_builder_new_from_string(Self.layout, -1)
-        defer { g_object_unref(UnsafeMutableRawPointer(builder)) }
-        func widget(_ id: String) -> Widget {
-            UnsafeMutableRawPointer(gtk_builder_get_object(builder, id)).assumingMemoryBound(to: GtkWidget.self)
+    init(_ application: UnsafeMutablePointer<GtkApplication>, _ settings: ProgramSettings) {
+        self.settings = settings
+        let layout = ChappieGTKLayout(Self.layout)
+        window = layout["window"]
+        loading = layout["loading"]
+        welcome = layout["welcome"]
+        chat = layout["chat"]
+        reason = layout["reason"]
+        retry = layout["retry"]
+        account = layout["account"]
+        send = layout["send"]
+        stop = layout["stop"]
+        problem = layout["problem"]
+        problemSentence = layout["problem-sentence"]
+        let view: UnsafeMutablePointer<GtkTextView> = layout["transcript"].cast()
+        let browser = ChappieGTKBrowser(asking: window, opensMail: true)
+        let opening = Opening(browser)
+        transcript = Transcript(view, in: layout["scroller"].cast(), browser) { opening.open($0) }
+        approvals = Approvals(over: window)
+        let actions = Calls()
+        composer = Composer(layout) {
+            actions.ask()
+        } refuse: {
+            actions.tell($0)
         }
-        window = widget("window")
-        loading = widget("loading")
-        welcome = widget("welcome")
-        chat = widget("chat")
-        reason = widget("reason")
-        retry = widget("retry")
-        account = widget("account")
-        entry = widget("entry")
-        send = widget("send")
-        stop = widget("stop")
-        bar = widget("bar")
-        problem = widget("problem")
-        problemSentence = widget("problem-sentence")
-        let view: UnsafeMutablePointer<GtkTextView> = widget("transcript").cast()
-        transcript = Transcript(view, in: widget("scroller").cast())
-
+        threads = ThreadList(layout) { actions.open($0) }
+        columns = Columns(layout, view, transcript)
+        talk = Talk(Self.client(settings, approvals), nil, transcript)
+        opening.refuse = { [unowned self] in tell($0) }
+        actions.ask = { [unowned self] in ask() }
+        actions.tell = { [unowned self] in tell($0) }
+        actions.open = { [unowned self] in openThread($0) }
+        ChappieGTKLayout.useStyles(Self.styles, on: gtk_widget_get_display(window))
         gtk_window_set_application(window.cast(), application)
-        action("send", keys: []) { [unowned self] in ask() }
-        action("stop", keys: ["Escape"]) { [unowned self] in turn?.cancel() }
-        action("dismiss", keys: []) { [unowned self] in
-            tell(nil)
-            focusEntry()
-        }
-        action("retry", keys: []) { [unowned self] in Task { await session?.reload() } }
-        action("new", keys: ["<Control>n"]) { [unowned self] in beginConversation() }
-        action("sign-out", keys: []) { [unowned self] in signOut() }
-        action("quit", keys: ["<Control>q", "<Control>w"]) { [unowned self] in quit() }
-        ChappieGTKSignal.connect(entry, "activate") { [unowned self] in ask() }
+        addActions()
         ChappieGTKSignal.answer(window, "close-request") { [unowned self] in
             quit()
             return true
         }
-        keepLinesShort(in: view)
+        talk.changed = { [unowned self] in showTurn() }
         showTurn()
-        Task { await follow(configuration, store) }
+        Task { await follow() }
+    }
+
+    /// What parts of the window ask of it, set when it is whole.
+    private final class Calls {
+        var ask: @MainActor () -> Void = {}
+        var tell: @MainActor (any ChappieError) -> Void = { _ in }
+        var open: @MainActor (String) -> Void = { _ in }
+    }
+
+    private static func client(_ settings: ProgramSettings, _ approvals: Approvals) -> ChappieClient {
+        Chappie.client(
+            configuration: settings.configuration, tools: settings.tools, store: settings.store,
+            toolApprovalHandler: { await approvals.decide($0) })
     }
 
     func present() { gtk_window_present(window.cast()) }
+
+    func attach(_ files: [String]) {
+        composer.attachments.add(files)
+        composer.focus()
+    }
 
     /// Ends the program: the window closes at once. The process ends when a token that is being renewed is stored.
     func quit() {
         guard !isEnding else { return }
         isEnding = true
         session?.cancelSignIn()
-        turn?.cancel()
         gtk_widget_set_visible(window, 0)
         Task {
-            await turn?.value
-            await client.disconnect()
+            await talk.end()
             await session?.finishPendingWork()
             // The program ends with its last window.
             gtk_window_destroy(window.cast())
@@ -91,8 +105,8 @@ final class ChatWindow {
 
     // MARK: Signing in and out
 
-    private func follow(_ configuration: ChappieConfiguration, _ store: ChappieCredentialStorage) async {
-        let session = await Chappie.loadedAuthSession(configuration: configuration, store: store)
+    private func follow() async {
+        let session = await Chappie.loadedAuthSession(configuration: settings.configuration, store: settings.store)
         self.session = session
         guard !isEnding else { return }
         // A spinner draws 60 times a second, even if it is hidden.
@@ -106,27 +120,57 @@ final class ChatWindow {
             gtk_label_set_text(reason.cast(), explanation(of: state, session))
             // The credential still exists, for instance when a keyring is locked.
             var isUnread: Bool { if case .failed = state { session.lastStoreError != nil } else { false } }
-            gtk_widget_set_visible(retry, isUnread ? 1 : 0)
+            retry.setVisible(isUnread)
             let details = [session.accountInfo?.email, session.accountInfo?.plan?.displayName].compactMap { $0 }
             gtk_label_set_text(account.cast(), details.joined(separator: " · "))
-            gtk_widget_set_visible(account, details.isEmpty ? 0 : 1)
-            if state == .signedOut { forgetConversation() }
-            if let account = session.accountInfo {
-                if let owner, !owner.isSameAccount(as: account) { forgetConversation() }
-                owner = account
-            }
+            account.setVisible(!details.isEmpty)
+            follow(state == .signedOut ? nil : session.accountInfo, isSignedOut: state == .signedOut)
             guard state.isSignedIn != wasSignedIn else { continue }
             wasSignedIn = state.isSignedIn
             // A GtkStack does not fit: with GTK 4.8 a screen reader also reads its hidden pages.
-            gtk_widget_set_visible(loading, 0)
-            gtk_widget_set_visible(chat, state.isSignedIn ? 1 : 0)
-            gtk_widget_set_visible(welcome, state.isSignedIn ? 0 : 1)
-            for name in ["new", "sign-out"] { g_simple_action_set_enabled(actions[name], state.isSignedIn ? 1 : 0) }
+            loading.setVisible(false)
+            chat.setVisible(state.isSignedIn)
+            welcome.setVisible(!state.isSignedIn)
+            for name in ["new", "sign-out", "threads"] {
+                g_simple_action_set_enabled(actions[name], state.isSignedIn ? 1 : 0)
+            }
             if state.isSignedIn {
                 tell(nil)
-                focusEntry()
+                composer.focus()
             }
         }
+    }
+
+    /// Each account has its own conversations, and sees none of another's.
+    private func follow(_ account: ChappieAccountInfo?, isSignedOut: Bool) {
+        guard let account else {
+            if isSignedOut, owner != nil || keeping != nil { changeOwner(to: nil) }
+            return
+        }
+        let isSame = owner.map { $0.accountID == account.accountID && $0.userID == account.userID } ?? false
+        if isSame { owner = account } else { changeOwner(to: account) }
+    }
+
+    private func changeOwner(to account: ChappieAccountInfo?) {
+        let had = owner != nil
+        owner = account
+        keeping = account.map { account in
+            let endpoints = settings.configuration.endpoints.profile
+            let words = [
+                endpoints.issuer.absoluteString, endpoints.backend.absoluteString, account.accountID ?? "",
+                account.userID ?? "",
+            ]
+            return Keeping(settings.keys, owner: words.joined(separator: "\n"))
+        }
+        threads.keeping = keeping
+        if account == nil { showThreads(false) }
+        beginConversation()
+        // The text in the entry is another user's.
+        if had {
+            composer.draft = ""
+            composer.attachments.clear()
+        }
+        threads.refresh()
     }
 
     private func explanation(of state: ChappieAuthState, _ session: ChappieAuthSession) -> String {
@@ -150,84 +194,88 @@ final class ChatWindow {
     // MARK: Talking
 
     private func beginConversation() {
-        turn?.cancel()
-        let old = client
-        client = makeClient()
-        Task { await old.disconnect() }
+        talk.leave()
+        talk = Talk(Self.client(settings, approvals), keeping, transcript)
+        talk.changed = { [unowned self] in showTurn() }
         transcript.clear()
         tell(nil)
-        focusEntry()
+        showTurn()
+        composer.focus()
     }
 
-    /// Begins a conversation for another user. The text in the entry is deleted too.
-    private func forgetConversation() {
+    private func openThread(_ id: String) {
         beginConversation()
-        gtk_editable_set_text(entry.cast(), "")
+        if columns.isNarrow { showThreads(false) }
+        talk.open(id) { [unowned self] in tell($0) }
     }
 
     private func ask() {
-        let question = String(cString: gtk_editable_get_text(entry.cast()))
-        guard turn == nil, !question.allSatisfy(\.isWhitespace) else { return }
-        gtk_editable_set_text(entry.cast(), "")
+        let (text, attachments) = (composer.draft, composer.attachments)
+        guard talk.turn == nil, !text.allSatisfy(\.isWhitespace) || !attachments.isEmpty else { return }
+        guard !attachments.isReading else {
+            return tell(WindowError("A file is still being read.", "Send the message in a moment, or remove the file."))
+        }
+        composer.draft = ""
         tell(nil)
         transcript.begin("You")
-        transcript.append(question)
-        transcript.begin("ChatGPT")
-        turn = Task { [client, transcript] in
-            // Another conversation may have begun in the meantime.
-            var isShown: Bool { client === self.client }
-            do {
-                for try await event in client.stream(question) where isShown {
-                    switch event {
-                    case .textDelta(let piece): transcript.append(piece)
-                    case .completed(let response) where response.status == .incomplete:
-                        tell(ChappieClientError.responseFailed(response))
-                    default: break
-                    }
-                }
-            } catch is CancellationError {
-                if isShown { transcript.append(" (stopped)") }
-            } catch {
-                if isShown { tell(error, giveBack: question) }
-            }
-            turn = nil
-            showTurn()
+        transcript.say(([text] + attachments.names.map { "Attached: \($0)" }).joined(separator: "\n"))
+        let (message, contents) = attachments.message(text)
+        talk.ask(message) { [unowned self] error, isOver in
+            tell(error)
+            // A failed question can be asked again: the conversation is the same as before it.
+            guard isOver, composer.draft.isEmpty else { return }
+            composer.draft = text
+            if attachments.isEmpty { attachments.putBack(contents) }
         }
-        showTurn()
     }
 
     private func showTurn() {
+        let isRunning = talk.turn != nil
         let focus = gtk_window_get_focus(window.cast())
-        gtk_widget_set_visible(send, turn == nil ? 1 : 0)
-        gtk_widget_set_visible(stop, turn == nil ? 0 : 1)
-        g_simple_action_set_enabled(actions["send"], turn == nil ? 1 : 0)
-        g_simple_action_set_enabled(actions["stop"], turn == nil ? 0 : 1)
+        send.setVisible(!isRunning)
+        stop.setVisible(isRunning)
+        g_simple_action_set_enabled(actions["send"], isRunning ? 0 : 1)
+        g_simple_action_set_enabled(actions["stop"], isRunning ? 1 : 0)
         // The pressed button has gone. If the focus is elsewhere, the user may be typing or reading.
-        if focus == nil || focus == send || focus == stop { focusEntry() }
+        if focus == nil || focus == send || focus == stop { composer.focus() }
+        if !isRunning { threads.refresh() }
     }
 
-    /// Does not select the text of the entry, as GTK would: the next key would then replace it.
-    private func focusEntry() {
-        if gtk_widget_get_mapped(entry) != 0 { gtk_entry_grab_focus_without_selecting(entry.cast()) }
-    }
-
-    /// Shows the user on the present page what went wrong and what to do; `nil` hides it. A failed question goes back
-    /// into the entry and can be asked again: the conversation is the same as before it.
-    private func tell(_ error: (any Error)?, after beginning: String? = nil, giveBack question: String? = nil) {
+    /// Shows the user on the present page what went wrong and what to do; `nil` hides it.
+    private func tell(_ error: (any Error)?, after beginning: String? = nil) {
         // A sign-out may fail after the window has gone.
         guard !isEnding else { return }
         let text = [beginning, (error as? any ChappieError)?.explanation].compactMap(\.self).joined(separator: " ")
         let isTalking = gtk_widget_get_visible(chat) != 0
         gtk_label_set_text(problemSentence.cast(), text)
-        gtk_widget_set_visible(problem, error != nil && isTalking ? 1 : 0)
+        problem.setVisible(error != nil && isTalking)
         if error != nil, !isTalking { gtk_label_set_text(reason.cast(), text) }
-        if let question, gtk_editable_get_text(entry.cast()).pointee == 0 {
-            gtk_editable_set_text(entry.cast(), question)
-            gtk_editable_set_position(entry.cast(), -1)
-        }
     }
 
-    // MARK: The window
+    private func showThreads(_ isShown: Bool) {
+        threads.show(isShown)
+        columns.fit()
+        if !isShown { composer.focus() }
+    }
+
+    // MARK: Actions
+
+    private func addActions() {
+        action("send", keys: []) { [unowned self] in ask() }
+        action("stop", keys: ["Escape"]) { [unowned self] in talk.turn?.cancel() }
+        action("dismiss", keys: []) { [unowned self] in
+            tell(nil)
+            composer.focus()
+        }
+        action("retry", keys: []) { [unowned self] in Task { await session?.reload() } }
+        action("new", keys: ["<Control>n"]) { [unowned self] in
+            if columns.isNarrow { showThreads(false) }
+            beginConversation()
+        }
+        action("threads", keys: ["F9"]) { [unowned self] in showThreads(!threads.isShown) }
+        action("sign-out", keys: []) { [unowned self] in signOut() }
+        action("quit", keys: ["<Control>q", "<Control>w"]) { [unowned self] in quit() }
+    }
 
     private func action(_ name: String, keys: [String], _ body: @escaping @MainActor () -> Void) {
         guard let action = g_simple_action_new(name, nil) else { return }
@@ -239,22 +287,23 @@ final class ChatWindow {
         gtk_application_set_accels_for_action(gtk_window_get_application(window.cast()), "win.\(name)", &words)
         for word in words { free(UnsafeMutablePointer(mutating: word)) }
     }
+}
 
-    /// In a wide window the text stays in a column of a readable width.
-    private func keepLinesShort(in view: UnsafeMutablePointer<GtkTextView>) {
-        let window = window
-        let bar = bar
-        ChappieGTKSignal.connect(window, "realize") {
-            guard let surface = gtk_native_get_surface(window.cast()) else { return }
-            let set: @MainActor () -> Void = {
-                let margin = max(24, (gdk_surface_get_width(surface) - 720) / 2)
-                gtk_text_view_set_left_margin(view, margin)
-                gtk_text_view_set_right_margin(view, margin)
-                gtk_widget_set_margin_start(bar, margin)
-                gtk_widget_set_margin_end(bar, margin)
+/// Asks the desktop for the page of a link, and says what went wrong.
+@MainActor
+private final class Opening {
+    private let browser: ChappieGTKBrowser
+    var refuse: @MainActor (any Error) -> Void = { _ in }
+
+    init(_ browser: ChappieGTKBrowser) { self.browser = browser }
+
+    func open(_ url: URL) {
+        Task {
+            do {
+                try await browser.open(url)
+            } catch {
+                refuse(error)
             }
-            ChappieGTKSignal.connect(UnsafeMutableRawPointer(surface), "notify::width", set)
-            set()
         }
     }
 }

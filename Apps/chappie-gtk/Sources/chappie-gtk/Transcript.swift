@@ -1,82 +1,242 @@
 import CGtk4
+import ChappieMarkdown
+import ChappieSignInGTK
+import FoundationEssentials
 
-/// The conversation, as text that can be selected. The pieces of an answer are added together, once a frame: for each
-/// piece, GTK would go through the whole last paragraph.
+/// The conversation, as text that can be selected. Answers are Markdown: the unfinished block is shown as plain text, and
+/// is replaced when it is whole. The pieces of an answer are added together, a few times a second.
 @MainActor
 final class Transcript {
     private let view: UnsafeMutablePointer<GtkTextView>
     private let buffer: UnsafeMutablePointer<GtkTextBuffer>
     private let end: UnsafeMutablePointer<GtkTextMark>
     private let scroll: UnsafeMutablePointer<GtkAdjustment>
+    private let writer: BlockWriter
+
+    private var reader = MarkdownReader()
+    /// Whether the text is the model's about its work, beside the answer.
+    private var isCommentary = false
     private var gathered = ""
+    private var isPausing = false
+    /// The start of the unfinished block.
+    private var unfinished: gint?
+    /// Bytes since the last break in the unfinished block.
+    private var unbroken = 0
+    /// The places of the tools' marks that are not ticked yet.
+    private var steps: [String: UnsafeMutablePointer<GtkTextMark>] = [:]
+
     private var position = 0.0
     private var height = 0.0
     private var page = 0.0
     /// Whether the end stays visible, which it does until the user scrolls up to read.
     private var followsEnd = true
 
-    init(_ view: UnsafeMutablePointer<GtkTextView>, in scroller: OpaquePointer) {
+    /// - Parameter open: asks the desktop for the page of a link that the user has chosen.
+    init(
+        _ view: UnsafeMutablePointer<GtkTextView>, in scroller: OpaquePointer, _ browser: ChappieGTKBrowser,
+        open: @escaping @MainActor (URL) -> Void
+    ) {
         self.view = view
         buffer = gtk_text_view_get_buffer(view)
         scroll = gtk_scrolled_window_get_vadjustment(scroller)
+        writer = BlockWriter(view, browser, open: open)
         var last = GtkTextIter()
         gtk_text_buffer_get_end_iter(buffer, &last)
         end = gtk_text_buffer_create_mark(buffer, nil, &last, 0)
+        TranscriptLinks.follow(view, writer, open)
+        ChappieGTKSignal.connect(scroll, "value-changed") { [weak self] in self?.noticeScrolling() }
+        ChappieGTKSignal.connect(scroll, "changed") { [weak self] in self?.followHeight() }
     }
+
+    // MARK: Messages
 
     /// Begins a message of `name`.
     func begin(_ name: String) {
-        insertGathered()
+        finish()
         followsEnd = true
-        let isFirst = gtk_text_buffer_get_char_count(buffer) == 0
-        insert((isFirst ? "" : "\n") + name, tag: "speaker")
-        insert("\n")
+        writer.startLine()
+        writer.paragraph(name, [.speaker], above: 18)
+        writer.insert("\n", [])
+        showEnd()
     }
 
-    /// Adds text, which shows with the next frame.
-    func append(_ text: String) {
-        let isWaiting = !gathered.isEmpty
+    /// A message of the user, as it is.
+    func say(_ text: String) {
+        writer.insert(text, [])
+        showEnd()
+    }
+
+    /// A sentence of the program beside the conversation.
+    func note(_ text: String) {
+        finish()
+        noticeScrolling()
+        writer.paragraph(text, [.dim], above: 6)
+        showEnd()
+    }
+
+    /// A kept answer, whole.
+    func write(_ blocks: [MarkdownBlock], isCommentary: Bool = false) {
+        for block in blocks { writer.write(block, isDim: isCommentary) }
+        showEnd()
+    }
+
+    // MARK: An answer
+
+    /// The time between two changes of the text, in milliseconds: each costs a layout and a drawing of the whole page.
+    private static let pause: guint = 150
+
+    /// Adds text of an answer. The first piece shows at once, and others together after a pause.
+    func append(_ text: String, isCommentary: Bool = false) {
+        if isCommentary != self.isCommentary { finish() }
+        self.isCommentary = isCommentary
         gathered += text
-        guard !isWaiting else { return }
-        // GTK releases the transcript after the frame, or with the widget.
-        gtk_widget_add_tick_callback(
-            UnsafeMutableRawPointer(view).assumingMemoryBound(to: GtkWidget.self),
-            { _, _, data in
+        guard !isPausing else { return }
+        showGathered()
+        isPausing = true
+        // GLib releases the transcript after the pause.
+        g_timeout_add_full(
+            G_PRIORITY_DEFAULT, Self.pause,
+            { data in
                 guard let data else { return 0 }
                 let transcript = Unmanaged<Transcript>.fromOpaque(data).takeUnretainedValue()
-                MainActor.assumeIsolated { transcript.insertGathered() }
-                return 0
+                return MainActor.assumeIsolated { transcript.endPause() ? 1 : 0 }
             }, Unmanaged.passRetained(self).toOpaque(), { $0.map { Unmanaged<Transcript>.fromOpaque($0).release() } })
     }
 
-    private func insertGathered() {
-        guard !gathered.isEmpty else { return }
-        noticeScrolling()
-        // GTK does not take text with a U+0000.
-        insert(gathered.replacing("\0", with: "\u{FFFD}"))
-        gathered = ""
+    /// - Returns: whether another pause begins. Without text there is none.
+    private func endPause() -> Bool {
+        isPausing = !gathered.isEmpty
+        showGathered()
+        return isPausing
     }
 
-    private func insert(_ text: String, tag: String? = nil) {
-        var first = GtkTextIter()
-        var last = GtkTextIter()
-        gtk_text_buffer_get_end_iter(buffer, &last)
-        let start = gtk_text_iter_get_offset(&last)
-        gtk_text_buffer_insert(buffer, &last, text, gint(text.utf8.count))
-        if let tag {
-            gtk_text_buffer_get_iter_at_offset(buffer, &first, start)
-            gtk_text_buffer_apply_tag_by_name(buffer, tag, &first, &last)
-        }
-        if followsEnd { gtk_text_view_scroll_mark_onscreen(view, end) }
+    /// The answer, or the message about the work, has ended.
+    func finish() {
+        showGathered()
+        noticeScrolling()
+        for event in reader.finish() { draw(event) }
+        reader = MarkdownReader()
+        isCommentary = false
+        showEnd()
     }
+
+    private func showGathered() {
+        guard !gathered.isEmpty else { return }
+        noticeScrolling()
+        for event in reader.append(gathered) { draw(event) }
+        gathered = ""
+        breakLine()
+        showEnd()
+    }
+
+    private func draw(_ event: MarkdownReader.Event) {
+        switch event {
+        case .grew(let text): grow(text)
+        case .block(let block):
+            removeUnfinished()
+            writer.write(block, isDim: isCommentary)
+        case .codeBegan(let language):
+            removeUnfinished()
+            writer.beginCode(language)
+        case .code(let line): writer.addCode(line)
+        case .codeEnded: writer.endCode()
+        }
+    }
+
+    private func grow(_ text: String) {
+        let names: [TranscriptTags.Name] = isCommentary ? [.dim] : []
+        if unfinished == nil {
+            // A blank line before a block is no text of its own.
+            guard text.contains(where: { !$0.isWhitespace }) else { return }
+            unfinished = writer.end
+            unbroken = 0
+            writer.paragraph(text, names)
+        } else {
+            writer.insert(text, names.isEmpty ? [] : writer.tagged(names))
+        }
+        unbroken += text.utf8.count
+    }
+
+    private func removeUnfinished() {
+        if let unfinished { writer.remove(from: unfinished) }
+        unfinished = nil
+    }
+
+    /// The length of a paragraph, in bytes, that GTK lays out again with each piece.
+    private static let longest = 500
+
+    /// GTK lays out a whole paragraph for each piece that is added to it, so that a long one would cost the square of its
+    /// length. While it is unfinished it is broken before its last row, which looks the same.
+    private func breakLine() {
+        guard unbroken > Self.longest, let unfinished else { return }
+        var row = GtkTextIter()
+        gtk_text_buffer_get_end_iter(buffer, &row)
+        gtk_text_view_backward_display_line_start(view, &row)
+        guard gtk_text_iter_get_offset(&row) > unfinished, gtk_text_iter_starts_line(&row) == 0 else { return }
+        let rest = writer.end - gtk_text_iter_get_offset(&row)
+        gtk_text_buffer_insert(buffer, &row, "\n", 1)
+        unbroken = Int(rest)
+    }
+
+    // MARK: Steps
+
+    /// A tool that the model has called begins.
+    func beginStep(_ id: String, _ name: String) {
+        finish()
+        noticeScrolling()
+        writer.paragraph("○ \(name)", [.dim], above: 4)
+        var place = GtkTextIter()
+        gtk_text_buffer_get_iter_at_offset(buffer, &place, writer.end - gint("○ \(name)".unicodeScalars.count))
+        steps[id] = gtk_text_buffer_create_mark(buffer, nil, &place, 1)
+        showEnd()
+    }
+
+    /// The step has ended: it is ticked in its place, whichever step ends first.
+    func endStep(_ id: String, mark: String, _ words: String = "") {
+        guard let place = steps.removeValue(forKey: id) else { return }
+        var (first, next) = (GtkTextIter(), GtkTextIter())
+        gtk_text_buffer_get_iter_at_mark(buffer, &next, place)
+        gtk_text_iter_forward_char(&next)
+        // Behind the old mark the new one gets its tags.
+        writer.insert(mark, at: &next)
+        gtk_text_buffer_get_iter_at_mark(buffer, &first, place)
+        next = first
+        gtk_text_iter_forward_char(&next)
+        gtk_text_buffer_delete(buffer, &first, &next)
+        if !words.isEmpty {
+            if gtk_text_iter_ends_line(&first) == 0 { gtk_text_iter_forward_to_line_end(&first) }
+            writer.insert(words, at: &first)
+        }
+        gtk_text_buffer_delete_mark(buffer, place)
+    }
+
+    func hasStep(_ id: String) -> Bool { steps[id] != nil }
 
     func clear() {
         gathered = ""
-        gtk_text_buffer_set_text(buffer, "", 0)
+        reader = MarkdownReader()
+        isCommentary = false
+        unfinished = nil
+        for mark in steps.values { gtk_text_buffer_delete_mark(buffer, mark) }
+        steps = [:]
+        writer.clear()
+    }
+
+    /// The width of the column of text, in pixels.
+    func setWidth(_ width: Int) { writer.setWidth(width) }
+
+    // MARK: Scrolling
+
+    private func showEnd() { if followsEnd { gtk_text_view_scroll_mark_onscreen(view, end) } }
+
+    /// The text's height is known only when GTK has laid it out.
+    private func followHeight() {
+        noticeScrolling()
+        if followsEnd { gtk_adjustment_set_value(scroll, height - page) }
     }
 
     /// Notices whether the user has scrolled. Growing text moves the view down. If the view moved up, the user did it,
-    /// unless the window has grown: then more text fits into it, or less text is above.
+    /// unless the window has grown, or a block took the place of a longer one: then less text is above.
     private func noticeScrolling() {
         let before = (position, height, page)
         position = gtk_adjustment_get_value(scroll)

@@ -63,7 +63,7 @@ public enum EmbeddedMarkdown {
     private static func withEnd<Output: Sendable>(of source: String, _ body: (OpaquePointer) -> Output) -> Output? {
         let end = "end"
         let bytes = Array("\(source)\n\n\(end)\n".utf8)
-        guard bytes.count <= MarkdownHTML.limit, !BlockDrawing.isHugeTable(bytes) else { return nil }
+        guard bytes.count <= MarkdownHTML.limit, !MarkdownBlock.isHugeTable(bytes) else { return nil }
         return MarkdownParser.withDocument(bytes, else: nil) { document in
             guard let last = cmark_node_last_child(document), last.type == "paragraph",
                 let text = cmark_node_first_child(last)

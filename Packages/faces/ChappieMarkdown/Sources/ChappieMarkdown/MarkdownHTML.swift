@@ -14,7 +14,7 @@ public enum MarkdownHTML {
     /// - Parameter headingLevel: the new level of the source's first level, if the page has headings above the text.
     public static func html(of source: String, headingLevel: Int = 1) -> String? {
         let bytes = Array(source.utf8)
-        guard bytes.count <= limit, !BlockDrawing.isHugeTable(bytes) else { return nil }
+        guard bytes.count <= limit, !MarkdownBlock.isHugeTable(bytes) else { return nil }
         return MarkdownParser.withDocument(bytes, else: nil) { document in
             for node in MarkdownParser.allNodes(below: document) { makeHarmless(node, headingLevel) }
             // Without CMARK_OPT_UNSAFE the renderer also leaves out dangerous links.

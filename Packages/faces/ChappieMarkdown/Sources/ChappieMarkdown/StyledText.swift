@@ -1,19 +1,9 @@
 import CCMark
 @_spi(ChappieInternals) import ChappieCore
 
-/// How a piece of text is drawn: SGR attributes (ECMA-48, 8.3.117), by meaning.
-struct Style: OptionSet, Hashable {
-    let rawValue: UInt16
-
-    static let bold = Style(rawValue: 1 << 0)
-    static let dim = Style(rawValue: 1 << 1)
-    static let italic = Style(rawValue: 1 << 2)
-    static let underline = Style(rawValue: 1 << 3)
-    static let strike = Style(rawValue: 1 << 4)
-    static let code = Style(rawValue: 1 << 5)
-
-    /// The attributes' numbers; code is cyan.
-    private static let attributes: [(Style, String)] = [
+extension MarkdownStyle {
+    /// The attributes' numbers (SGR: ECMA-48, 8.3.117); code is cyan.
+    private static let attributes: [(MarkdownStyle, String)] = [
         (.bold, "1"), (.dim, "2"), (.italic, "3"), (.underline, "4"), (.strike, "9"), (.code, "36"),
     ]
 
@@ -23,28 +13,22 @@ struct Style: OptionSet, Hashable {
     }
 }
 
-/// Text in one style.
-struct Run: Equatable {
-    var text: String
-    var style: Style = []
-}
-
 /// A line of the screen.
 struct Line: Equatable {
-    private(set) var runs: [Run] = []
+    private(set) var runs: [MarkdownRun] = []
     private(set) var columns = 0
 
-    init(_ text: String = "", _ style: Style = []) {
+    init(_ text: String = "", _ style: MarkdownStyle = []) {
         if !text.isEmpty { append(text, style, columns: text.columns) }
     }
 
     /// The text must be fit for a terminal; see ``Swift/String/visible``.
-    mutating func append(_ text: String, _ style: Style, columns: Int) {
+    mutating func append(_ text: String, _ style: MarkdownStyle, columns: Int) {
         self.columns += columns
         if let last = runs.indices.last, runs[last].style == style {
             runs[last].text += text
         } else {
-            runs.append(Run(text: text, style: style))
+            runs.append(MarkdownRun(text: text, style: style))
         }
     }
 
@@ -61,10 +45,10 @@ struct Line: Equatable {
     /// The bytes of the line, without a line feed. A style never outlives its line, so that a pager may show any part.
     ///
     /// - Parameter base: the style of the whole line, added to the styles of its parts.
-    func encoded(styled: Bool, base: Style = []) -> String {
+    func encoded(styled: Bool, base: MarkdownStyle = []) -> String {
         guard styled else { return runs.map(\.text).joined() }
         var output = ""
-        var current: Style = []
+        var current: MarkdownStyle = []
         for run in runs {
             let style = run.style.union(base)
             if style != current { output += style.sequence }
@@ -105,20 +89,20 @@ struct TextFlow {
     init(width: Int) { self.width = max(1, width) }
 
     /// Lays out `runs`, whose line feeds begin new lines.
-    static func lines(of runs: [Run], width: Int) -> [Line] {
+    static func lines(of runs: [MarkdownRun], width: Int) -> [Line] {
         var flow = TextFlow(width: width)
-        for run in runs { flow.add(run.text.visible, run.style) }
+        for run in runs { flow.add(run.text, run.style) }
         return flow.finished()
     }
 
     /// The width of the widest line, and of the widest word, if no line is broken.
-    static func extent(of runs: [Run]) -> (line: Int, word: Int) {
+    static func extent(of runs: [MarkdownRun]) -> (line: Int, word: Int) {
         var line = 0
         var word = 0
         var current = 0
         var currentWord = 0
         for run in runs {
-            for scalar in run.text.visible.unicodeScalars {
+            for scalar in run.text.unicodeScalars {
                 if scalar == "\n" { current = 0 } else { current += scalar.columns }
                 currentWord = scalar == " " || scalar == "\n" ? 0 : currentWord + scalar.columns
                 line = max(line, current)
@@ -128,7 +112,7 @@ struct TextFlow {
         return (line, word)
     }
 
-    mutating func add(_ text: String, _ style: Style) {
+    mutating func add(_ text: String, _ style: MarkdownStyle) {
         hasBegun = hasBegun || !text.isEmpty
         for scalar in text.unicodeScalars {
             switch scalar {

@@ -1,13 +1,6 @@
 import CCMark
 
-/// A table of GitHub's Markdown.
-struct Table {
-    private enum Alignment { case left, right, center }
-
-    /// The rows, of which the first is the head.
-    private let rows: [[[Run]]]
-    private let alignments: [Alignment]
-
+extension MarkdownTable {
     /// - Parameter node: a node of the type `table`.
     init(_ node: OpaquePointer) {
         rows = node.children.enumerated().map { index, row in
@@ -68,7 +61,7 @@ struct Table {
         return widths
     }
 
-    private func cells(_ row: [[Run]], _ widths: [Int]) -> [Line] {
+    private func cells(_ row: [[MarkdownRun]], _ widths: [Int]) -> [Line] {
         let cells = widths.indices.map { column in
             TextFlow.lines(of: column < row.count ? row[column] : [], width: widths[column])
         }
@@ -100,7 +93,7 @@ struct Table {
             (index > 0 ? [Line()] : [])
                 + row.enumerated().flatMap { column, cell in
                     TextFlow.lines(
-                        of: (column < head.count ? head[column] : []) + [Run(text: ": ", style: .bold)] + cell,
+                        of: (column < head.count ? head[column] : []) + [MarkdownRun(text: ": ", style: .bold)] + cell,
                         width: width)
                 }
         }

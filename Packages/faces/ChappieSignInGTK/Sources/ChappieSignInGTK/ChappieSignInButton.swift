@@ -25,7 +25,7 @@ public final class ChappieSignInButton {
 
     private let texts: ChappieSignInTexts
     private let label: Widget
-    private let browser = GTKBrowser()
+    private let browser = ChappieGTKBrowser()
     private var sheet: SignInSheet?
     private var follower: Task<Void, Never>?
 

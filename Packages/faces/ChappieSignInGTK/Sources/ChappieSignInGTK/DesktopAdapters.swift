@@ -1,22 +1,48 @@
-import CGtk4
-import ChappieAuth
-import ChappieCore
+public import CGtk4
+public import ChappieAuth
+public import ChappieCore
 
 /// Opens pages with GTK: in a sandbox through the desktop's portal, otherwise directly in the user's browser.
+///
+/// ```swift
+/// let browser = ChappieGTKBrowser(asking: window)
+/// try await browser.open(page)
+/// ```
 @MainActor
-final class GTKBrowser: Browser {
+public final class ChappieGTKBrowser: Browser {
     /// A widget of the window that asks for the page; `nil` when that window has gone.
-    var asking: Widget?
+    public var asking: UnsafeMutablePointer<GtkWidget>?
+    private let opensMail: Bool
+
+    /// A browser for the window of a widget.
+    ///
+    /// - Parameters:
+    ///   - asking: see ``asking``. Default `nil`: no window.
+    ///   - opensMail: whether an address `mailto:` opens a letter in the user's mail program. Default `false`.
+    public init(asking: UnsafeMutablePointer<GtkWidget>? = nil, opensMail: Bool = false) {
+        self.asking = asking
+        self.opensMail = opensMail
+    }
+
+    /// Whether ``open(_:)`` opens this address: a page of `http` or `https` with a host, or a letter. Other schemes
+    /// start programs.
+    public func opens(_ url: URL) -> Bool {
+        switch url.scheme?.lowercased() {
+        case "http", "https": url.host()?.isEmpty == false
+        case "mailto": opensMail
+        default: false
+        }
+    }
 
     private var window: UnsafeMutablePointer<GtkWindow>? {
         asking.flatMap { gtk_widget_get_root($0) }.map { UnsafeMutablePointer($0) }
     }
 
-    @MainActor func open(_ url: URL) async throws(DesktopError) {
-        // Other schemes start programs.
-        guard let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https", url.host() != nil else {
-            throw DesktopError("Only http and https pages are opened in a browser.")
-        }
+    /// Asks the desktop to open the page.
+    ///
+    /// - Throws: `DesktopError` for an address that ``opens(_:)`` refuses, and if no program could be started.
+    @MainActor public func open(_ url: URL) async throws(DesktopError) {
+        guard opens(url) else { throw DesktopError("Only http and https pages are opened in a browser.") }
         let window = window
         let reason = await withCheckedContinuation { continuation in
             gtk_show_uri_full(

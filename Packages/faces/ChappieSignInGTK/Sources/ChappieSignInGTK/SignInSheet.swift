@@ -20,7 +20,7 @@ final class SignInSheet {
 
     /// - Parameter root: the window below the sheet, `GtkRoot *`.
     init(_ model: ChappieSignInModel, _ texts: ChappieSignInTexts, over root: OpaquePointer?) {
-        let layout = Layout(Self.layout)
+        let layout = ChappieGTKLayout(Self.layout)
         self.model = model
         self.texts = texts
         window = layout["sheet"]
@@ -44,7 +44,7 @@ final class SignInSheet {
             .enterCode: Step(layout, "enter-code"),
         ]
         for step in steps.values { step.done.tell(GTK_ACCESSIBLE_PROPERTY_LABEL, texts.done) }
-        if !Self.hasStyles { useStyles(Self.styles, on: gtk_widget_get_display(window)) }
+        if !Self.hasStyles { ChappieGTKLayout.useStyles(Self.styles, on: gtk_widget_get_display(window)) }
         Self.hasStyles = true
 
         gtk_window_set_title(window.cast(), texts.signIn)
@@ -79,7 +79,7 @@ final class SignInSheet {
         showCountdown(state)
         if state.deviceCode != before?.deviceCode || before == nil { showCode(state.deviceCode) }
         for (kind, step) in steps { step.row.setVisible(state.steps.contains { $0.kind == kind }) }
-        for step in state.steps { steps[step.kind]?.show(step, state.notices) }
+        showSteps(state)
         permission.show(state.notices.first { $0.part == .notifications })
         openPage.setSensitive(state.steps.first { $0.kind == .openPage }?.isEnabled ?? false)
         copy.setSensitive(state.steps.first { $0.kind == .enterCode }?.isEnabled ?? false)
@@ -88,6 +88,16 @@ final class SignInSheet {
         // A sign-in may end before it has a code.
         let isNew = before.map { ($0.deviceCode == nil) != (state.deviceCode == nil) || $0.ending != state.ending }
         if isNew ?? true { moveFocus(state) }
+    }
+
+    /// Steps are ticked in the order in which they are done: the code is in the clipboard before the page is open, but the
+    /// user pastes it after that. The step between them is done on the page, and nothing here learns of it.
+    private func showSteps(_ state: ChappieSignInState) {
+        var isNext = true
+        for step in state.steps {
+            steps[step.kind]?.show(step, state.notices, isTicked: step.isDone && isNext)
+            if step.kind != .continueWithChatGPT { isNext = isNext && step.isDone }
+        }
     }
 
     private func showCountdown(_ state: ChappieSignInState) {
@@ -159,7 +169,7 @@ final class SignInSheet {
 private struct Notice {
     private let row, icon, label: Widget
 
-    init(_ layout: borrowing Layout, _ id: String) {
+    init(_ layout: borrowing ChappieGTKLayout, _ id: String) {
         row = layout["\(id)-notice"]
         icon = layout["\(id)-icon"]
         label = layout["\(id)-sentence"]
@@ -179,7 +189,7 @@ private struct Step {
     private let number, title, detail: Widget
     private let notice: Notice
 
-    init(_ layout: borrowing Layout, _ id: String) {
+    init(_ layout: borrowing ChappieGTKLayout, _ id: String) {
         row = layout[id]
         number = layout["\(id)-number"]
         done = layout["\(id)-done"]
@@ -188,9 +198,9 @@ private struct Step {
         notice = Notice(layout, id)
     }
 
-    func show(_ step: ChappieSignInStep, _ notices: [ChappieSignInNotice]) {
-        number.setVisible(!step.isDone)
-        done.setVisible(step.isDone)
+    func show(_ step: ChappieSignInStep, _ notices: [ChappieSignInNotice], isTicked: Bool) {
+        number.setVisible(!isTicked)
+        done.setVisible(isTicked)
         gtk_label_set_text(title.cast(), step.texts.title)
         gtk_label_set_text(detail.cast(), step.texts.detail)
         switch step.kind {

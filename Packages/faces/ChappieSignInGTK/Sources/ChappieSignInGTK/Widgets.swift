@@ -15,12 +15,17 @@ extension UnsafeMutablePointer where Pointee == GtkWidget {
     /// The widget as a type that is opaque in C.
     public func cast() -> OpaquePointer { OpaquePointer(self) }
 
-    func setVisible(_ isVisible: Bool) { gtk_widget_set_visible(self, isVisible ? 1 : 0) }
+    /// Shows or hides the widget.
+    public func setVisible(_ isVisible: Bool) { gtk_widget_set_visible(self, isVisible ? 1 : 0) }
 
-    func setSensitive(_ isSensitive: Bool) { gtk_widget_set_sensitive(self, isSensitive ? 1 : 0) }
+    /// Lets the user use the widget, or not.
+    public func setSensitive(_ isSensitive: Bool) { gtk_widget_set_sensitive(self, isSensitive ? 1 : 0) }
 
     /// Sets a name, or a description, for screen readers.
-    func tell(_ property: GtkAccessibleProperty, _ text: String) {
+    /// ```swift
+    /// button.tell(GTK_ACCESSIBLE_PROPERTY_LABEL, "Remove photo.jpg")
+    /// ```
+    public func tell(_ property: GtkAccessibleProperty, _ text: String) {
         var property = property
         var value = GValue()
         gtk_accessible_property_init_value(property, &value)
@@ -40,29 +45,36 @@ extension UnsafeMutablePointer where Pointee == GtkWidget {
 }
 
 /// Widgets made from GtkBuilder's XML.
+/// ```swift
+/// let layout = ChappieGTKLayout(xml)
+/// gtk_window_present(layout["window"].cast())
+/// ```
 @MainActor
-struct Layout: ~Copyable {
+public struct ChappieGTKLayout: ~Copyable {
     private let builder: OpaquePointer
 
-    init(_ xml: String) { builder = gtk_builder_new_from_string(xml, -1) }
+    /// Makes the widgets. The XML is the program's own: a mistake in it ends the process.
+    public init(_ xml: String) { builder = gtk_builder_new_from_string(xml, -1) }
 
     deinit { g_object_unref(UnsafeMutableRawPointer(builder)) }
 
     /// The widget with this id, which the layout must have.
-    subscript(_ id: String) -> Widget {
+    public subscript(_ id: String) -> UnsafeMutablePointer<GtkWidget> {
         guard let object = gtk_builder_get_object(builder, id) else { preconditionFailure("no widget \(id)") }
         return UnsafeMutableRawPointer(object).assumingMemoryBound(to: GtkWidget.self)
     }
-}
 
-/// Adds rules for the style classes of a layout, below the program's own rules and above the theme's.
-@MainActor
-func useStyles(_ css: String, on display: OpaquePointer) {
-    let provider = gtk_css_provider_new()
-    gtk_css_provider_load_from_data(provider, css, -1)
-    gtk_style_context_add_provider_for_display(
-        display, OpaquePointer(provider), guint(GTK_STYLE_PROVIDER_PRIORITY_APPLICATION - 1))
-    g_object_unref(provider)
+    /// Adds rules for the style classes of a layout, below the program's own rules and above the theme's.
+    /// ```swift
+    /// ChappieGTKLayout.useStyles(".card { padding: 12px; }", on: gtk_widget_get_display(window))
+    /// ```
+    public static func useStyles(_ css: String, on display: OpaquePointer) {
+        let provider = gtk_css_provider_new()
+        gtk_css_provider_load_from_data(provider, css, -1)
+        gtk_style_context_add_provider_for_display(
+            display, OpaquePointer(provider), guint(GTK_STYLE_PROVIDER_PRIORITY_APPLICATION - 1))
+        g_object_unref(provider)
+    }
 }
 
 /// Gives each text of a window a key for Alt: its first letter that no earlier text has.

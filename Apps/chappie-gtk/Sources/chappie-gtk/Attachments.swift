@@ -1,0 +1,140 @@
+import CGtk4
+import ChappieSDK
+import ChappieSignInGTK
+import FoundationEssentials
+
+/// The files that go with the next message, as a row of names that can be removed.
+@MainActor
+final class Attachments {
+    /// A file as a part of a message.
+    enum Content: Sendable {
+        case image(ChappieImage)
+        case file(ChappieFile)
+    }
+
+    private struct Item {
+        let id: Int
+        let name: String
+        let row: Widget
+        var content: Content?
+    }
+
+    /// How many go with one message.
+    static let limit = 20
+
+    private let box: Widget
+    private var items: [Item] = []
+    private var lastID = 0
+    /// Shows the user why a file can't be attached.
+    private let refuse: @MainActor (any ChappieError) -> Void
+
+    init(_ box: Widget, refuse: @escaping @MainActor (any ChappieError) -> Void) {
+        self.box = box
+        self.refuse = refuse
+    }
+
+    var names: [String] { items.map(\.name) }
+    var isEmpty: Bool { items.isEmpty }
+    /// Whether a file is still being read.
+    var isReading: Bool { items.contains { $0.content == nil } }
+
+    /// Adds files, which are read in the background.
+    func add(_ paths: [String]) {
+        for path in paths {
+            guard items.count < Self.limit else {
+                return refuse(WindowError("A message takes \(Self.limit) files.", "Send the others with the next one."))
+            }
+            let id = begin(path.split(separator: "/").last.map(String.init) ?? path)
+            Task {
+                do {
+                    end(id, try await Self.read(path))
+                } catch {
+                    guard remove(id) else { return }
+                    refuse(error as? any ChappieError ?? WindowError("\(path) can't be read.", "Check the file."))
+                }
+            }
+        }
+    }
+
+    @concurrent
+    private static func read(_ path: String) async throws -> Content {
+        do {
+            return .image(try ChappieImage(path: path))
+        } catch ChappieAttachmentError.unsupportedImage {
+            return .file(try ChappieFile(path: path))
+        }
+    }
+
+    /// The message, with all files; they are no longer here then.
+    func message(_ text: String) -> (message: ChappieInputMessage, contents: [(name: String, content: Content)]) {
+        let contents = items.compactMap { item in item.content.map { (item.name, $0) } }
+        clear()
+        var images: [ChappieImage] = []
+        var files: [ChappieFile] = []
+        for (_, content) in contents {
+            switch content {
+            case .image(let image): images.append(image)
+            case .file(let file): files.append(file)
+            }
+        }
+        return (.user(text, images: images, files: files), contents)
+    }
+
+    /// Puts back what a failed message had.
+    func putBack(_ contents: [(name: String, content: Content)]) {
+        for (name, content) in contents { end(begin(name), content) }
+    }
+
+    func clear() {
+        for item in items { gtk_box_remove(box.cast(), item.row) }
+        items = []
+        box.setVisible(false)
+    }
+
+    // MARK: One file
+
+    private func begin(_ name: String) -> Int {
+        lastID += 1
+        let id = lastID
+        guard let row = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 4), let label = gtk_label_new(name),
+            let button = gtk_button_new_from_icon_name("window-close-symbolic")
+        else { return id }
+        gtk_widget_add_css_class(row, "chappie-chip")
+        gtk_label_set_ellipsize(label.cast(), PANGO_ELLIPSIZE_MIDDLE)
+        gtk_label_set_max_width_chars(label.cast(), 24)
+        gtk_widget_add_css_class(button, "flat")
+        button.tell(GTK_ACCESSIBLE_PROPERTY_LABEL, "Remove \(name)")
+        gtk_widget_set_tooltip_text(button, "Remove \(name)")
+        gtk_box_append(row.cast(), label)
+        gtk_box_append(row.cast(), button)
+        gtk_box_append(box.cast(), row)
+        box.setVisible(true)
+        items.append(Item(id: id, name: name, row: row))
+        ChappieGTKSignal.connect(button, "clicked") { [weak self] in self?.remove(id) }
+        return id
+    }
+
+    private func end(_ id: Int, _ content: Content) {
+        guard let index = items.firstIndex(where: { $0.id == id }) else { return }
+        items[index].content = content
+    }
+
+    @discardableResult
+    private func remove(_ id: Int) -> Bool {
+        guard let index = items.firstIndex(where: { $0.id == id }) else { return false }
+        gtk_box_remove(box.cast(), items.remove(at: index).row)
+        box.setVisible(!items.isEmpty)
+        return true
+    }
+}
+
+/// A sentence of the window's own, with the user's next step.
+struct WindowError: ChappieError {
+    let errorDescription: String?
+    let recoverySuggestion: String?
+
+    init(_ sentence: String, _ advice: String) {
+        errorDescription = sentence
+        recoverySuggestion = advice
+    }
+}

@@ -1,0 +1,340 @@
+import CGtk4
+import ChappieMarkdown
+import ChappieSignInGTK
+import FoundationEssentials
+
+/// Draws blocks of Markdown at the end of a text buffer: text in tags, so that it can be selected and read, with widgets
+/// only for tables, lines across and the buttons that copy code.
+@MainActor
+final class BlockWriter {
+    typealias Tag = UnsafeMutablePointer<GtkTextTag>
+
+    private let view: UnsafeMutablePointer<GtkTextView>
+    private let buffer: UnsafeMutablePointer<GtkTextBuffer>
+    private let tags: TranscriptTags
+    /// Whether the desktop may be asked to open an address, and the call that asks it.
+    private let browser: ChappieGTKBrowser
+    private let open: @MainActor (URL) -> Void
+
+    private var links: [Tag: URL] = [:]
+    /// The widgets that are as wide as the text, with the width of their content.
+    private var wide: [(widget: Widget, content: Int)] = []
+    private var width = 600
+    /// The end of the block of code that is still growing.
+    private var code: UnsafeMutablePointer<GtkTextMark>?
+    /// The starts and ends of all blocks of code.
+    private var marks: [UnsafeMutablePointer<GtkTextMark>] = []
+    private var codeIsEmpty = true
+
+    init(
+        _ view: UnsafeMutablePointer<GtkTextView>, _ browser: ChappieGTKBrowser,
+        open: @escaping @MainActor (URL) -> Void
+    ) {
+        self.view = view
+        self.browser = browser
+        self.open = open
+        buffer = gtk_text_view_get_buffer(view)
+        tags = TranscriptTags(view)
+    }
+
+    // MARK: Text
+
+    /// The number of characters in the buffer.
+    var end: gint { gtk_text_buffer_get_char_count(buffer) }
+
+    /// Begins a new line, unless one has begun.
+    func startLine() {
+        var iter = GtkTextIter()
+        gtk_text_buffer_get_end_iter(buffer, &iter)
+        if gtk_text_iter_starts_line(&iter) == 0 { insert("\n", []) }
+    }
+
+    /// Adds text. GTK does not take text with a U+0000.
+    func insert(_ text: String, _ tags: [Tag]) {
+        let text = text.contains("\0") ? text.replacing("\0", with: "\u{FFFD}") : text
+        var last = GtkTextIter()
+        gtk_text_buffer_get_end_iter(buffer, &last)
+        let start = gtk_text_iter_get_offset(&last)
+        gtk_text_buffer_insert(buffer, &last, text, gint(text.utf8.count))
+        apply(tags, from: start)
+    }
+
+    /// Adds text about a step inside.
+    func insert(_ text: String, at place: inout GtkTextIter) {
+        gtk_text_buffer_insert(buffer, &place, text, gint(text.utf8.count))
+        var first = place
+        gtk_text_iter_backward_chars(&first, gint(text.unicodeScalars.count))
+        gtk_text_buffer_apply_tag(buffer, tags[.dim], &first, &place)
+    }
+
+    func tagged(_ names: [TranscriptTags.Name]) -> [Tag] { names.map { tags[$0] } }
+
+    private func apply(_ tags: [Tag], from start: gint) {
+        var (first, last) = (GtkTextIter(), GtkTextIter())
+        gtk_text_buffer_get_iter_at_offset(buffer, &first, start)
+        gtk_text_buffer_get_end_iter(buffer, &last)
+        for tag in tags { gtk_text_buffer_apply_tag(buffer, tag, &first, &last) }
+    }
+
+    /// Adds a paragraph in one style.
+    func paragraph(_ text: String, _ names: [TranscriptTags.Name] = [], above: Int = 8) {
+        startLine()
+        let start = end
+        insert(text, names.map { tags[$0] })
+        setGap(above, from: start)
+    }
+
+    /// The gap is above the first line only.
+    private func setGap(_ pixels: Int, from start: gint) {
+        var (first, last) = (GtkTextIter(), GtkTextIter())
+        gtk_text_buffer_get_iter_at_offset(buffer, &first, start)
+        last = first
+        if gtk_text_iter_ends_line(&last) == 0 { gtk_text_iter_forward_to_line_end(&last) }
+        gtk_text_buffer_apply_tag(buffer, tags.gap(pixels), &first, &last)
+    }
+
+    // MARK: Blocks
+
+    func write(_ block: MarkdownBlock, isDim: Bool = false) { write(block, Place(isDim: isDim)) }
+
+    /// The surroundings of a block.
+    private struct Place {
+        var margin = 0
+        var depth = 0
+        /// The mark of the list's item that the block begins.
+        var head = ""
+        var gap = 8
+        var isDim = false
+
+        func inside(_ margin: Int, isDim: Bool = false) -> Place {
+            Place(margin: self.margin + margin, depth: depth + 1, isDim: self.isDim || isDim)
+        }
+    }
+
+    private func write(_ block: MarkdownBlock, _ place: Place) {
+        switch block {
+        case .paragraph(let runs): write(runs, place)
+        case .heading(let level, let runs):
+            var place = place
+            place.gap = 16
+            write(runs, place, tags.heading(level))
+        case .verbatim(let text): write([MarkdownRun(text: text)], place)
+        case .code(let language, let text):
+            beginHead(place)
+            beginCode(language, margin: place.margin)
+            addCode(text)
+            endCode()
+        case .quote(let blocks):
+            beginHead(place)
+            for block in blocks { write(block, place.inside(20, isDim: true)) }
+        case .list(let list): write(list, place)
+        case .table(let table):
+            beginHead(place)
+            write(table, place)
+        case .rule:
+            if let line = gtk_separator_new(GTK_ORIENTATION_HORIZONTAL) { put(line, content: .max, place) }
+        }
+    }
+
+    private func write(_ runs: [MarkdownRun], _ place: Place, _ more: [Tag] = []) {
+        startLine()
+        let start = end
+        let hanging = place.head.isEmpty ? 0 : widthInPixels(of: place.head)
+        if !place.head.isEmpty { insert(place.head, []) }
+        for run in runs { insert(run.text, tags.style(run.style) + (run.link.flatMap(link).map { [$0] } ?? [])) }
+        apply([tags.margin(place.margin, hanging: hanging)] + more + (place.isDim ? [tags[.dim]] : []), from: start)
+        setGap(place.gap, from: start)
+    }
+
+    private func write(_ list: MarkdownList, _ place: Place) {
+        for (index, (head, item)) in zip(list.heads(depth: place.depth), list.items).enumerated() {
+            let indent = widthInPixels(of: head)
+            var inside = place.inside(indent)
+            var first = inside
+            first.margin = place.margin
+            first.head = head
+            first.gap = index == 0 || !list.isTight ? 6 : 2
+            inside.gap = 4
+            if item.blocks.isEmpty { write([], first) }
+            for (index, block) in item.blocks.enumerated() { write(block, index == 0 ? first : inside) }
+        }
+    }
+
+    /// A block that is not text stands below the mark of its item.
+    private func beginHead(_ place: Place) {
+        guard !place.head.isEmpty else { return }
+        write([], place)
+    }
+
+    private func widthInPixels(of text: String) -> Int {
+        guard
+            let layout = gtk_widget_create_pango_layout(
+                UnsafeMutableRawPointer(view).assumingMemoryBound(to: GtkWidget.self), text)
+        else { return 0 }
+        defer { g_object_unref(UnsafeMutableRawPointer(layout)) }
+        var (width, height): (gint, gint) = (0, 0)
+        pango_layout_get_pixel_size(layout, &width, &height)
+        return Int(width)
+    }
+
+    // MARK: Code
+
+    /// Begins a block of code: its language, a button that copies it, and then its lines.
+    func beginCode(_ language: String, margin: Int = 0) {
+        startLine()
+        let start = end
+        guard let head = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6), let name = gtk_label_new(language),
+            let button = gtk_button_new(), let label = gtk_label_new("Copy code")
+        else { return }
+        name.setVisible(!language.isEmpty)
+        gtk_widget_add_css_class(name, "chappie-detail")
+        gtk_button_set_child(button.cast(), label)
+        gtk_widget_add_css_class(button, "flat")
+        button.tell(GTK_ACCESSIBLE_PROPERTY_LABEL, "Copy code")
+        gtk_widget_add_css_class(button, "chappie-copy")
+        gtk_box_append(head.cast(), name)
+        gtk_box_append(head.cast(), button)
+        anchor(head)
+        apply([tags.margin(margin, hanging: 0)], from: start)
+        setGap(8, from: start)
+        insert("\n", [])
+        var last = GtkTextIter()
+        gtk_text_buffer_get_end_iter(buffer, &last)
+        let first = gtk_text_buffer_create_mark(buffer, nil, &last, 1)
+        let final = gtk_text_buffer_create_mark(buffer, nil, &last, 0)
+        code = final
+        codeIsEmpty = true
+        let (buffer, view) = (buffer, view)
+        guard let first, let final else { return }
+        ChappieGTKSignal.connect(button, "clicked") {
+            var (from, to) = (GtkTextIter(), GtkTextIter())
+            gtk_text_buffer_get_iter_at_mark(buffer, &from, first)
+            gtk_text_buffer_get_iter_at_mark(buffer, &to, final)
+            guard let text = gtk_text_buffer_get_text(buffer, &from, &to, 0) else { return }
+            defer { g_free(text) }
+            gdk_clipboard_set_text(gtk_widget_get_clipboard(OpaquePointer(view).widget), text)
+            gtk_label_set_text(label.cast(), "Copied")
+            button.tell(GTK_ACCESSIBLE_PROPERTY_LABEL, "Copied")
+        }
+        marks += [first, final]
+    }
+
+    /// Adds lines to the block of code.
+    func addCode(_ text: String) {
+        insert((codeIsEmpty ? "" : "\n") + text, [tags[.codeBlock]])
+        codeIsEmpty = false
+    }
+
+    /// The text that follows does not belong to the code.
+    func endCode() {
+        guard let code else { return }
+        self.code = nil
+        // The mark would move on with text that is added at its place.
+        var last = GtkTextIter()
+        gtk_text_buffer_get_end_iter(buffer, &last)
+        insert("\n", [])
+        gtk_text_buffer_get_iter_at_offset(buffer, &last, end - 1)
+        gtk_text_buffer_move_mark(buffer, code, &last)
+    }
+
+    // MARK: Links
+
+    /// A tag for an address that the desktop may be asked to open; `nil` for another, which stays text.
+    private func link(_ address: String) -> Tag? {
+        guard let url = URL(string: address), browser.opens(url) else { return nil }
+        let tag = tags.makeLink()
+        links[tag] = url
+        return tag
+    }
+
+    /// The page of the link at this place.
+    func url(at iter: GtkTextIter) -> URL? {
+        var iter = iter
+        var url: URL?
+        let list = gtk_text_iter_get_tags(&iter)
+        var next = list
+        while let node = next {
+            if let tag = node.pointee.data?.assumingMemoryBound(to: GtkTextTag.self), let found = links[tag] {
+                url = found
+            }
+            next = node.pointee.next
+        }
+        g_slist_free(list)
+        return url
+    }
+
+    // MARK: Widgets
+
+    private func write(_ table: MarkdownTable, _ place: Place) {
+        guard table.rows.count * table.alignments.count <= TableGrid.cellLimit else {
+            for row in table.rows { write(row.joinedCells, place) }
+            return
+        }
+        let grid = TableGrid.make(table, browser, open)
+        var (least, natural): (gint, gint) = (0, 0)
+        gtk_widget_measure(grid, GTK_ORIENTATION_HORIZONTAL, -1, &least, &natural, nil, nil)
+        guard let scroller = gtk_scrolled_window_new() else { return }
+        gtk_scrolled_window_set_policy(scroller.cast(), GTK_POLICY_AUTOMATIC, GTK_POLICY_NEVER)
+        gtk_scrolled_window_set_overlay_scrolling(scroller.cast(), 0)
+        gtk_scrolled_window_set_propagate_natural_height(scroller.cast(), 1)
+        gtk_scrolled_window_set_child(scroller.cast(), grid)
+        put(scroller, content: Int(natural), place)
+    }
+
+    /// Puts a widget on a line of its own, as wide as its content and at most as wide as the text.
+    private func put(_ widget: Widget, content: Int, _ place: Place) {
+        startLine()
+        let start = end
+        wide.append((widget, content))
+        gtk_widget_set_size_request(widget, gint(min(content, max(width - place.margin, 40))), -1)
+        anchor(widget)
+        apply([tags.margin(place.margin, hanging: 0)], from: start)
+        setGap(place.gap, from: start)
+    }
+
+    private func anchor(_ widget: Widget) {
+        var last = GtkTextIter()
+        gtk_text_buffer_get_end_iter(buffer, &last)
+        let anchor = gtk_text_buffer_create_child_anchor(buffer, &last)
+        gtk_text_view_add_child_at_anchor(view, widget, anchor)
+    }
+
+    /// The width of the text has changed.
+    func setWidth(_ width: Int) {
+        guard width != self.width else { return }
+        self.width = width
+        for (widget, content) in wide { gtk_widget_set_size_request(widget, gint(min(content, max(width, 40))), -1) }
+    }
+
+    // MARK: Taking away
+
+    func remove(from start: gint) {
+        var (first, last) = (GtkTextIter(), GtkTextIter())
+        gtk_text_buffer_get_iter_at_offset(buffer, &first, start)
+        gtk_text_buffer_get_end_iter(buffer, &last)
+        gtk_text_buffer_delete(buffer, &first, &last)
+    }
+
+    func clear() {
+        wide = []
+        code = nil
+        for mark in marks { gtk_text_buffer_delete_mark(buffer, mark) }
+        marks = []
+        gtk_text_buffer_set_text(buffer, "", 0)
+        tags.forget(Array(links.keys))
+        links = [:]
+    }
+}
+
+extension OpaquePointer {
+    var widget: Widget { UnsafeMutableRawPointer(self).assumingMemoryBound(to: GtkWidget.self) }
+}
+
+extension [[MarkdownRun]] {
+    /// The cells of a row in one line.
+    fileprivate var joinedCells: [MarkdownRun] {
+        Array<[MarkdownRun]>(self).enumerated().flatMap { index, cell in
+            (index == 0 ? [] : [MarkdownRun(text: " │ ", style: .dim)]) + cell
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import CGtk4
+import ChappieSDK
+import ChappieSignInGTK
+import FoundationEssentials
+
+/// The place in which the user writes: Return sends, Shift+Return begins a line, and files that are dropped on the
+/// conversation are attached.
+@MainActor
+final class Composer {
+    let attachments: Attachments
+    private let entry, hint: Widget
+    private let buffer: UnsafeMutablePointer<GtkTextBuffer>
+
+    /// - Parameters:
+    ///   - send: Return was pressed.
+    ///   - refuse: shows the user why a file can't be attached.
+    init(
+        _ layout: borrowing ChappieGTKLayout, send: @escaping @MainActor () -> Void,
+        refuse: @escaping @MainActor (any ChappieError) -> Void
+    ) {
+        let (entry, hint) = (layout["entry"], layout["hint"])
+        self.entry = entry
+        self.hint = hint
+        attachments = Attachments(layout["attachments"], refuse: refuse)
+        buffer = gtk_text_view_get_buffer(entry.cast())
+        let buffer = buffer
+        ChappieGTKSignal.connect(UnsafeMutableRawPointer(buffer), "changed") {
+            hint.setVisible(gtk_text_buffer_get_char_count(buffer) == 0)
+        }
+        takeKeys(send)
+        takeFiles(on: layout["window"], while: layout["chat"], refuse)
+    }
+
+    var draft: String {
+        get {
+            var (first, last) = (GtkTextIter(), GtkTextIter())
+            gtk_text_buffer_get_bounds(buffer, &first, &last)
+            guard let text = gtk_text_buffer_get_text(buffer, &first, &last, 0) else { return "" }
+            defer { g_free(text) }
+            return String(cString: text)
+        }
+        set { gtk_text_buffer_set_text(buffer, newValue, gint(newValue.utf8.count)) }
+    }
+
+    func focus() { if gtk_widget_get_mapped(entry) != 0 { gtk_widget_grab_focus(entry) } }
+
+    private func takeKeys(_ send: @escaping @MainActor () -> Void) {
+        guard let keys = gtk_event_controller_key_new() else { return }
+        let entry = entry
+        gtk_event_controller_set_propagation_phase(keys, GTK_PHASE_CAPTURE)
+        ChappieGTKSignal.answer(UnsafeMutableRawPointer(keys), "key-pressed") {
+            guard let event = gtk_event_controller_get_current_event(keys),
+                [GDK_KEY_Return, GDK_KEY_KP_Enter, GDK_KEY_ISO_Enter].contains(
+                    Int32(gdk_key_event_get_keyval(event))),
+                // Shift, Control, Alt
+                gdk_event_get_modifier_state(event).rawValue & (1 << 0 | 1 << 2 | 1 << 3) == 0
+            else { return false }
+            // An input method takes Return for the word that it is composing.
+            if gtk_text_view_im_context_filter_keypress(entry.cast(), event) == 0 { send() }
+            return true
+        }
+        gtk_widget_add_controller(entry, keys)
+    }
+
+    private func takeFiles(
+        on window: Widget, while page: Widget, _ refuse: @escaping @MainActor (any ChappieError) -> Void
+    ) {
+        guard let target = gtk_drop_target_new(gdk_file_list_get_type(), GDK_ACTION_COPY) else { return }
+        // Before the text's own, which would insert the addresses.
+        gtk_event_controller_set_propagation_phase(target, GTK_PHASE_CAPTURE)
+        ChappieGTKSignal.answer(UnsafeMutableRawPointer(target), "drop") { [unowned self] in
+            guard gtk_widget_get_visible(page) != 0, let value = gtk_drop_target_get_value(target),
+                let list = g_value_get_boxed(value)
+            else {
+                return false
+            }
+            let files = gdk_file_list_get_files(OpaquePointer(list))
+            defer { g_slist_free(files) }
+            var paths: [String] = []
+            var next = files
+            while let node = next {
+                next = node.pointee.next
+                guard let file = node.pointee.data, let path = g_file_get_path(OpaquePointer(file)) else {
+                    refuse(WindowError("A file elsewhere can't be attached.", "Copy it to this machine first."))
+                    continue
+                }
+                paths.append(String(cString: path))
+                g_free(path)
+            }
+            attachments.add(paths)
+            focus()
+            return true
+        }
+        gtk_widget_add_controller(window, target)
+    }
+}

@@ -1,0 +1,69 @@
+import CGtk4
+
+typealias Widget = UnsafeMutablePointer<GtkWidget>
+
+/// The value of a GObject's property. In C this is the variadic `g_object_set`, which Swift does not import.
+enum Property {
+    case int(Int)
+    case bool(Bool)
+    case double(Double)
+    case string(String)
+    case colour(GdkRGBA)
+
+    @MainActor
+    func set(_ name: String, of object: UnsafeMutableRawPointer) {
+        var value = GValue()
+        switch self {
+        case .int(let number):
+            g_value_init(&value, GType(6 << 2))
+            g_value_set_int(&value, gint(number))
+        case .bool(let isSo):
+            g_value_init(&value, GType(5 << 2))
+            g_value_set_boolean(&value, isSo ? 1 : 0)
+        case .double(let number):
+            g_value_init(&value, GType(15 << 2))
+            g_value_set_double(&value, number)
+        case .string(let text):
+            g_value_init(&value, GType(16 << 2))
+            g_value_set_string(&value, text)
+        case .colour(var colour):
+            g_value_init(&value, gdk_rgba_get_type())
+            g_value_set_boxed(&value, &colour)
+        }
+        g_object_set_property(object.assumingMemoryBound(to: GObject.self), name, &value)
+        g_value_unset(&value)
+    }
+}
+
+/// The files that a program is started with: the arguments of the signal `open`, which ChappieGTKSignal leaves out.
+@MainActor
+enum OpenedFiles {
+    private final class Handler: Sendable {
+        let body: @MainActor ([String]) -> Void
+
+        init(_ body: @escaping @MainActor ([String]) -> Void) { self.body = body }
+    }
+
+    /// Calls `body` with the paths of files, also with those of another start of the program.
+    static func connect(
+        _ application: UnsafeMutablePointer<GtkApplication>, _ body: @escaping @MainActor ([String]) -> Void
+    ) {
+        let callback:
+            @convention(c) (
+                UnsafeMutableRawPointer, UnsafeMutablePointer<OpaquePointer?>, gint, UnsafePointer<CChar>,
+                UnsafeMutableRawPointer
+            ) -> Void = { _, files, count, _, data in
+                let handler = Unmanaged<Handler>.fromOpaque(data).takeUnretainedValue()
+                let paths = (0..<Int(count)).compactMap { index -> String? in
+                    guard let path = files[index].flatMap({ g_file_get_path($0) }) else { return nil }
+                    defer { g_free(path) }
+                    return String(cString: path)
+                }
+                MainActor.assumeIsolated { handler.body(paths) }
+            }
+        g_signal_connect_data(
+            application, "open", unsafeBitCast(callback, to: GCallback.self),
+            Unmanaged.passRetained(Handler(body)).toOpaque(),
+            { data, _ in data.map { Unmanaged<Handler>.fromOpaque($0).release() } }, GConnectFlags(0))
+    }
+}

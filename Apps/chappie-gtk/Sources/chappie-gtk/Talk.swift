@@ -1,0 +1,197 @@
+import ChappieMarkdown
+import ChappieSDK
+import ChappieSDKRuntime
+import FoundationEssentials
+
+/// One conversation: its client, the thread that keeps it, and the turn that runs.
+@MainActor
+final class Talk {
+    private let client: ChappieClient
+    private let keeping: Keeping?
+    private let transcript: Transcript
+    private var runtime: ChappieRuntime?
+    private(set) var turn: Task<Void, Never>?
+    /// Another conversation may have taken its place on the screen.
+    private(set) var isShown = true
+    /// A turn has begun or ended.
+    var changed: @MainActor () -> Void = {}
+    private var hasSaidWhyPrivate = false
+
+    init(_ client: ChappieClient, _ keeping: Keeping?, _ transcript: Transcript) {
+        self.client = client
+        self.keeping = keeping
+        self.transcript = transcript
+    }
+
+    /// Leaves the screen, and ends what it is doing.
+    func leave() {
+        isShown = false
+        turn?.cancel()
+        Task {
+            await turn?.value
+            await runtime?.settle()
+            await client.disconnect()
+        }
+    }
+
+    /// Waits until the turn has ended and everything is kept.
+    func end() async {
+        turn?.cancel()
+        await turn?.value
+        await runtime?.settle()
+        await client.disconnect()
+    }
+
+    private func readyRuntime() async -> ChappieRuntime? {
+        guard let keeping else { return nil }
+        if let runtime { return runtime }
+        let made = client.runtime(store: await keeping.readyStore())
+        runtime = runtime ?? made
+        return runtime
+    }
+
+    // MARK: A turn
+
+    /// Asks, and draws the answer.
+    ///
+    /// - Parameter fail: shows an error; the question may be asked again, because the conversation is as before.
+    func ask(_ message: ChappieInputMessage, fail: @escaping @MainActor (any Error, _ isOver: Bool) -> Void) {
+        guard turn == nil else { return }
+        turn = Task {
+            do {
+                let runtime = await readyRuntime()
+                sayWhyPrivate()
+                transcript.begin("ChatGPT")
+                let events = runtime?.stream(message) ?? client.stream(message)
+                for try await event in events where isShown { show(event, fail) }
+                if isShown { transcript.finish() }
+            } catch is CancellationError {
+                if isShown { transcript.note("(stopped)") }
+            } catch {
+                if isShown {
+                    transcript.finish()
+                    fail(error, true)
+                }
+            }
+            turn = nil
+            if isShown { changed() }
+        }
+        changed()
+    }
+
+    private func sayWhyPrivate() {
+        guard isShown, !hasSaidWhyPrivate, let keeping, keeping.couldNotKeep, let reason = keeping.reason else {
+            return
+        }
+        hasSaidWhyPrivate = true
+        transcript.note("This conversation is not kept. \(reason)")
+    }
+
+    private func show(_ event: ChappieStreamEvent, _ fail: @MainActor (any Error, _ isOver: Bool) -> Void) {
+        switch event {
+        case .textDelta(let piece): transcript.append(piece)
+        case .commentaryDelta(let piece): transcript.append(piece, isCommentary: true)
+        case .notice(let notice): transcript.note("Note: \(notice.message)")
+        case .toolCallRequested(let request): transcript.beginStep(request.call.callID, request.call.name)
+        case .toolCallCompleted(let result):
+            let id = result.call.callID
+            if !transcript.hasStep(id) { transcript.beginStep(id, result.call.name) }
+            switch result.outcome {
+            case .succeeded where !result.result.isError, .answered: transcript.endStep(id, mark: "✓")
+            case .denied: transcript.endStep(id, mark: "–", " (not run)")
+            default: transcript.endStep(id, mark: "✗", " (failed)")
+            }
+        case .completed(let response) where response.status == .incomplete:
+            fail(ChappieClientError.responseFailed(response), false)
+        default: break
+        }
+    }
+
+    // MARK: A kept thread
+
+    /// How many of its last turns are drawn.
+    private static let shownTurns = 40
+
+    /// Opens a kept conversation, which continues here, and draws its end.
+    func open(_ id: String, fail: @escaping @MainActor (any Error) -> Void) {
+        turn = Task {
+            do {
+                guard let runtime = await readyRuntime() else { throw CancellationError() }
+                let thread = try await runtime.openThread(id)
+                let pages = await Self.pages(of: thread, last: Self.shownTurns)
+                if isShown, thread.turns.count > pages.count {
+                    transcript.note("\(thread.turns.count - pages.count) earlier turns are not shown.")
+                }
+                for page in pages where isShown {
+                    draw(page)
+                    // The window stays usable while a long conversation is drawn.
+                    await Task.yield()
+                }
+            } catch {
+                if isShown { fail(error) }
+            }
+            turn = nil
+            if isShown { changed() }
+        }
+        changed()
+    }
+
+    private struct Page: Sendable {
+        var question = ""
+        var tools: [(name: String, mark: String)] = []
+        var commentary: [MarkdownBlock] = []
+        var answer: [MarkdownBlock] = []
+        var ending: String?
+    }
+
+    private func draw(_ page: Page) {
+        transcript.begin("You")
+        transcript.say(page.question)
+        transcript.begin("ChatGPT")
+        transcript.write(page.commentary, isCommentary: true)
+        for (index, tool) in page.tools.enumerated() {
+            transcript.beginStep("\(index)", tool.name)
+            transcript.endStep("\(index)", mark: tool.mark)
+        }
+        transcript.write(page.answer)
+        if let ending = page.ending { transcript.note(ending) }
+    }
+
+    @concurrent
+    private static func pages(of thread: ChappieThread, last count: Int) async -> [Page] {
+        thread.turns.suffix(count).map { turn in
+            var page = Page()
+            page.question = turn.messages.map(\.shown).joined(separator: "\n\n")
+            page.tools = turn.toolCalls.map { tool in
+                switch tool.result?.outcome {
+                case .succeeded, .answered: (tool.call.name, "✓")
+                case .denied: (tool.call.name, "–")
+                default: (tool.call.name, "✗")
+                }
+            }
+            page.commentary = MarkdownBlock.blocks(of: turn.commentary)
+            page.answer = MarkdownBlock.blocks(of: turn.outputText)
+            switch turn.status {
+            case .finished: break
+            case .failed: page.ending = turn.error ?? "(failed)"
+            case .interrupted: page.ending = "(stopped)"
+            default: page.ending = "(not finished)"
+            }
+            return page
+        }
+    }
+}
+
+extension ChappieInputMessage {
+    /// The text, and the names of what is attached.
+    fileprivate var shown: String {
+        let attached = parts.compactMap { part -> String? in
+            switch part {
+            case .image: "Attached: an image"
+            case .file(let file): "Attached: \(file.name ?? "a file")"
+            default: nil
+            }
+        }
+        return ([text] + attached).filter { !$0.isEmpty }.joined(separator: "\n")
+    }
+}
