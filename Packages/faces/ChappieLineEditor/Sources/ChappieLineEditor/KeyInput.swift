@@ -90,7 +90,9 @@ struct KeyInput {
     mutating func continuesEscape(milliseconds: CInt = 50) -> Bool {
         if pushed.isEmpty, next == bytes.count {
             var waited = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            guard poll(&waited, 1, milliseconds) > 0, fill() else { return false }
+            var ready: CInt
+            repeat { ready = poll(&waited, 1, milliseconds) } while ready < 0 && errno == EINTR
+            guard ready > 0, fill() else { return false }
         }
         let following = pushed.last ?? (next < bytes.count ? Unicode.Scalar(bytes[next]) : " ")
         return ["[", "O", "\r", "\n"].contains(following)

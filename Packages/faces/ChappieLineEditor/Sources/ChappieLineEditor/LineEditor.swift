@@ -128,6 +128,9 @@ public final class LineEditor: @unchecked Sendable {
             mayRecall = !hasEarlierEntries
             if prompt.dropsTypeAhead { input.discard() }
             if !prompt.initial.isEmpty { input.push(paste: prompt.initial) }
+            // The editor itself takes the terminal only after it has shown the prompt: a Ctrl-C in between would end the
+            // program.
+            ceditline_prepare(editor, 1)
             TerminalState.isEditing = true
             defer { TerminalState.isEditing = false }
             guard ceditline_read(editor) > 0, let line = el_wline(editor)?.pointee else {
