@@ -112,6 +112,13 @@ class Window:
             self.approve(**form)
         self.wait_for("text", "Message", "focused")
 
+    def paste(self, question):
+        """The text comes from another program, after the key."""
+        self.desktop.take_clipboard(question)
+        self.desktop.press("ctrl+v")
+        wait_until(lambda: self.draft == question, "it is pasted")
+        self.desktop.press("Return")
+
     def ask(self, question):
         self.desktop.type(question)
         self.desktop.press("Return")
@@ -326,8 +333,7 @@ def test_it_rests_when_nobody_does_anything_and_streams_without_holding_up_the_w
     window.rest()
     window.act(BUTTON, SIGN_IN)
     window.wait_for("text", "Message", "focused")
-    window.desktop.take_clipboard("reply: " + "word " * 600)
-    window.desktop.press("ctrl+v", "Return")
+    window.paste("reply: " + "word " * 600)
     window.wait_for(BUTTON, "Stop", "sensitive")
     wait_until(lambda: window.answer.count("word ") > 620, "some of the answer")
     window.shoot("11-streaming")
@@ -500,8 +506,7 @@ def test_an_answer_is_drawn_as_markdown_and_its_links_ask_the_desktop_once(dark,
     window = window(dark=dark, size=size, approves=True, pollInterval=0)
     desktop = window.desktop
     window.sign_in()
-    desktop.take_clipboard(f"reply: {MARKDOWN}")
-    desktop.press("ctrl+v", "Return")
+    window.paste(f"reply: {MARKDOWN}")
     rows = ["A heading", "Some text with code and a page (https://example.com/page).", "• one", "◦ nested", "☑ two", "3. three",
             "", "let a = 1", "", "print(a)", "",
             "See mailto:me@example.com and bad (javascript:alert)."]
@@ -515,19 +520,16 @@ def test_an_answer_is_drawn_as_markdown_and_its_links_ask_the_desktop_once(dark,
 
     window.act(BUTTON, "Copy code")
     wait_until(lambda: desktop.clipboard == "let a = 1\n\nprint(a)", lambda: desktop.clipboard)
-    # By keyboard: into the text, to its beginning, to the first link.
-    desktop.press("shift+Tab")
+    # By mouse, in the table.
+    window.click("label", "1 (https://example.com/1)")
+    wait_until(lambda: desktop.pages == ["https://example.com/1"], lambda: desktop.pages)
+    # By keyboard: into the text, to its beginning, where Return opens nothing, and to the first link.
     for _ in range(10):
         if window.find("text", "Conversation", "focused"):
             break
         desktop.press("shift+Tab")
-    desktop.press("ctrl+Home", "Return")
-    desktop.press("Tab", "Return")
-    wait_until(lambda: desktop.pages == ["https://example.com/page"], lambda: desktop.pages)
-    # By mouse, in the table.
-    desktop.press("ctrl+End")
-    window.click("label", "1 (https://example.com/1)")
-    wait_until(lambda: desktop.pages[1:] == ["https://example.com/1"], lambda: desktop.pages)
+    desktop.press("ctrl+Home", "Return", "Tab", "Return")
+    wait_until(lambda: desktop.pages[1:] == ["https://example.com/page"], lambda: desktop.pages)
     window.rest()
     assert len(desktop.pages) == 2 and desktop.read("errors") == ""
 
@@ -637,8 +639,7 @@ def test_steps_are_ticked_in_the_order_in_which_they_are_done(window, tmp_path):
     settings = {"CHAPPIE_TOOLS": tools(tmp_path, slow="automatic", quick="automatic")}
     window = window(approves=True, pollInterval=0, settings=settings)
     window.sign_in()
-    window.desktop.take_clipboard("comment: I look it up.\ncall slow {}\ncall quick {}")
-    window.desktop.press("ctrl+v", "Return")
+    window.paste("comment: I look it up.\ncall slow {}\ncall quick {}")
     wait_until(lambda: "I look it up.\n○ slow\n○ quick" in window.answer, lambda: window.answer)
     (tmp_path / "quick").touch()
     wait_until(lambda: "○ slow\n✓ quick" in window.answer, lambda: window.answer)

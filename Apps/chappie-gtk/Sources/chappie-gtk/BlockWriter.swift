@@ -120,17 +120,13 @@ final class BlockWriter {
             write(runs, place, tags.heading(level))
         case .verbatim(let text): write([MarkdownRun(text: text)], place)
         case .code(let language, let text):
-            beginHead(place)
             beginCode(language, margin: place.margin)
             addCode(text)
             endCode()
         case .quote(let blocks):
-            beginHead(place)
             for block in blocks { write(block, place.inside(20, isDim: true)) }
         case .list(let list): write(list, place)
-        case .table(let table):
-            beginHead(place)
-            write(table, place)
+        case .table(let table): write(table, place)
         case .rule:
             if let line = gtk_separator_new(GTK_ORIENTATION_HORIZONTAL) { put(line, content: .max, place) }
         }
@@ -155,15 +151,11 @@ final class BlockWriter {
             first.head = head
             first.gap = index == 0 || !list.isTight ? 6 : 2
             inside.gap = 4
-            if item.blocks.isEmpty { write([], first) }
-            for (index, block) in item.blocks.enumerated() { write(block, index == 0 ? first : inside) }
+            var rest = item.blocks[...]
+            // A block that is not text stands below the mark of its item.
+            if let text = rest.first, text.isText { write(rest.removeFirst(), first) } else { write([], first) }
+            for block in rest { write(block, inside) }
         }
-    }
-
-    /// A block that is not text stands below the mark of its item.
-    private func beginHead(_ place: Place) {
-        guard !place.head.isEmpty else { return }
-        write([], place)
     }
 
     private func widthInPixels(of text: String) -> Int {
@@ -187,6 +179,9 @@ final class BlockWriter {
             let button = gtk_button_new(), let label = gtk_label_new("Copy code")
         else { return }
         name.setVisible(!language.isEmpty)
+        // The model wrote it, however long.
+        gtk_label_set_ellipsize(name.cast(), PANGO_ELLIPSIZE_END)
+        gtk_label_set_max_width_chars(name.cast(), 24)
         gtk_widget_add_css_class(name, "chappie-detail")
         gtk_button_set_child(button.cast(), label)
         gtk_widget_add_css_class(button, "flat")
@@ -239,9 +234,12 @@ final class BlockWriter {
 
     // MARK: Links
 
+    /// The most links of a conversation. GTK takes a tag away in a time that grows with their number.
+    private static let linkLimit = 2000
+
     /// A tag for an address that the desktop may be asked to open; `nil` for another, which stays text.
     private func link(_ address: String) -> Tag? {
-        guard let url = URL(string: address), browser.opens(url) else { return nil }
+        guard links.count < Self.linkLimit, let url = URL(string: address), browser.opens(url) else { return nil }
         let tag = tags.makeLink()
         links[tag] = url
         return tag
@@ -323,6 +321,15 @@ final class BlockWriter {
         gtk_text_buffer_set_text(buffer, "", 0)
         tags.forget(Array(links.keys))
         links = [:]
+    }
+}
+
+extension MarkdownBlock {
+    fileprivate var isText: Bool {
+        switch self {
+        case .paragraph, .heading, .verbatim: true
+        default: false
+        }
     }
 }
 

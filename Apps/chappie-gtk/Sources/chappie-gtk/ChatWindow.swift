@@ -147,7 +147,7 @@ final class ChatWindow {
             if isSignedOut, owner != nil || keeping != nil { changeOwner(to: nil) }
             return
         }
-        let isSame = owner.map { $0.accountID == account.accountID && $0.userID == account.userID } ?? false
+        let isSame = owner?.isSameAccount(as: account) ?? false
         if isSame { owner = account } else { changeOwner(to: account) }
     }
 

@@ -92,10 +92,10 @@ final class Talk {
         case .textDelta(let piece): transcript.append(piece)
         case .commentaryDelta(let piece): transcript.append(piece, isCommentary: true)
         case .notice(let notice): transcript.note("Note: \(notice.message)")
-        case .toolCallRequested(let request): transcript.beginStep(request.call.callID, request.call.name)
+        case .toolCallRequested(let request): transcript.beginStep(request.call.callID, request.call.shownName)
         case .toolCallCompleted(let result):
             let id = result.call.callID
-            if !transcript.hasStep(id) { transcript.beginStep(id, result.call.name) }
+            if !transcript.hasStep(id) { transcript.beginStep(id, result.call.shownName) }
             switch result.outcome {
             case .succeeded where !result.result.isError, .answered: transcript.endStep(id, mark: "✓")
             case .denied: transcript.endStep(id, mark: "–", " (not run)")
@@ -128,7 +128,7 @@ final class Talk {
                     await Task.yield()
                 }
             } catch {
-                if isShown { fail(error) }
+                if isShown, !(error is CancellationError) { fail(error) }
             }
             turn = nil
             if isShown { changed() }
@@ -164,9 +164,9 @@ final class Talk {
             page.question = turn.messages.map(\.shown).joined(separator: "\n\n")
             page.tools = turn.toolCalls.map { tool in
                 switch tool.result?.outcome {
-                case .succeeded, .answered: (tool.call.name, "✓")
-                case .denied: (tool.call.name, "–")
-                default: (tool.call.name, "✗")
+                case .succeeded, .answered: (tool.call.shownName, "✓")
+                case .denied: (tool.call.shownName, "–")
+                default: (tool.call.shownName, "✗")
                 }
             }
             page.commentary = MarkdownBlock.blocks(of: turn.commentary)
@@ -179,6 +179,19 @@ final class Talk {
             }
             return page
         }
+    }
+}
+
+extension ChappieToolCall {
+    /// The name, if it can be a tool's: a model may invent any text.
+    fileprivate var shownName: String {
+        let isName = { (byte: UInt8) in
+            switch Unicode.Scalar(byte) {
+            case "a"..."z", "A"..."Z", "0"..."9", "_", "-": true
+            default: false
+            }
+        }
+        return (1...64).contains(name.utf8.count) && name.utf8.allSatisfy(isName) ? name : "an unknown tool"
     }
 }
 

@@ -30,7 +30,10 @@ final class ThreadList {
 
     func show(_ isShown: Bool) {
         side.setVisible(isShown)
-        guard isShown else { return clear() }
+        guard isShown else {
+            gtk_editable_set_text(OpaquePointer(search), "")
+            return clear()
+        }
         refresh()
         gtk_widget_grab_focus(search)
     }
