@@ -576,6 +576,13 @@ def test_a_message_has_lines_and_files(window, tmp_path):
     wait_until(lambda: "Images: 1" in window.answer, lambda: window.answer)
     assert window.answer.startswith("You\na line\nand another\nAttached: picture.png\nChatGPT\n")
     assert not window.find(BUTTON, "Remove picture.png") and window.draft == ""
+    # The entry grows with its lines, and then scrolls.
+    desktop.take_clipboard("a row\n" * 40)
+    desktop.press("ctrl+v")
+    wait_until(lambda: window.draft == "a row\n" * 40, "it is pasted")
+    height = lambda: window.find("text", "Message")["area"][3]
+    wait_until(lambda: 120 < height() <= 170, height)
+    assert desktop.read("errors") == ""
 
 
 def tools(folder, **policies):

@@ -91,7 +91,12 @@ public struct MarkdownList: Sendable, Hashable {
 public struct MarkdownTable: Sendable, Hashable {
     /// The side of a column at which the text of its cells begins.
     public enum Alignment: Sendable, Hashable {
-        case left, right, center
+        /// At the left; also of a column that names none.
+        case left
+        /// At the right.
+        case right
+        /// In the middle.
+        case center
     }
 
     /// The rows, of which the first is the head. A row may have fewer cells than the head.
