@@ -1,5 +1,6 @@
 """A desktop for one test: a screen, a window manager, a bus with accessibility, a browser, notifications. All real but the last two."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -85,19 +86,26 @@ class Desktop(Session):
         border = (int(re.search(r"WIDTH=(\d+)", geometry)[1]) - width) // 2
         self.call("xdotool", "mousemove", "--window", window, str(x + border), str(y + border), "click", "1").check_returncode()
 
-    def drag(self, files, title):
-        """From a file manager's window to the middle of the window with this title, which is below it."""
+    def drag(self, files, title, has_arrived, look=lambda: None):
+        """From a file manager's window to the window with this title. The two programs answer each other at every step, and one
+        that is late loses the drop: as a person would, it is tried again then. `look()` is called before each drop."""
         self.start("/usr/bin/python3", str(HERE / "drag_source.py"), *map(str, files), env=self.environment)
         self.wait_for_active("Files")
         find = lambda name: self.call("xdotool", "search", "--onlyvisible", "--name", f"^{name}$").stdout.split()[-1]
         source, target = find("Files"), find(title)
         self.call("xdotool", "windowmove", "--sync", source, "0", "0").check_returncode()
-        # A drag begins with a movement, and the other program answers each step.
-        self.call("xdotool", "mousemove", "--sync", "--window", source, "80", "80", "mousedown", "1",
-                  "mousemove_relative", "--sync", "12", "12", "mousemove_relative", "--sync", "12", "12",
-                  "mousemove", "--sync", "--window", target, "300", "400",
-                  "mousemove_relative", "--sync", "4", "4").check_returncode()
-        return lambda: self.call("xdotool", "mouseup", "1").check_returncode()
+        mouse = lambda *words: self.call("xdotool", *words).check_returncode()
+        for _ in range(10):
+            mouse("mousemove", "--window", source, "80", "80", "mousedown", "1")
+            for step in range(3):
+                mouse("mousemove_relative", "12", "12")
+            for step in range(8):
+                mouse("mousemove", "--window", target, str(300 + step), "400")
+            look()
+            mouse("mouseup", "1")
+            with contextlib.suppress(AssertionError):
+                return wait_until(has_arrived, "the files arrive", 3)
+        raise AssertionError("ten drops are lost")
 
     def shoot(self, path):
         self.call("import", "-window", "root", str(path)).check_returncode()

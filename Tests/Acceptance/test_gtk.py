@@ -561,10 +561,7 @@ def test_a_message_has_lines_and_files(window, tmp_path):
     desktop.press("shift+Return")
     desktop.type("and another")
     assert window.draft == "a line\nand another"
-    drop = desktop.drag([picture], "Chappie")
-    window.shoot("21-drag")
-    drop()
-    window.wait_for(BUTTON, "Remove picture.png")
+    desktop.drag([picture], "Chappie", lambda: window.find(BUTTON, "Remove picture.png"), lambda: window.shoot("21-drag"))
     # As from a desktop's "open with".
     files = [str(tmp_path / "missing.pdf"), str(empty)]
     assert desktop.start(str(window.program), *files, env=window.environment).wait(20 * PATIENCE) == 0
