@@ -54,11 +54,12 @@ struct Chat: ProgramCommand {
             usualModel: program.settings[.model]?.string)
         var session = await ChatSession(
             conversation, program, answerOptions, frame, approval, reader, isInteractive: isInteractive)
-        let status = ChatStatus()
+        let showsStatus = statusLine ?? program.settings[.statusLine]?.bool ?? true
+        let status = showsStatus && editor != nil && console.terminals.styles ? ChatStatus() : nil
         // Connects while the user types.
         let prewarm = Task {
             await conversation.port.prewarm()
-            if await status.fill(conversation), editor != nil { LineEditor.redraw() }
+            if await status?.fill(conversation) == true { LineEditor.redraw() }
         }
         defer { prewarm.cancel() }
         // A simulation leaves the user's files alone.
@@ -93,7 +94,7 @@ struct Chat: ProgramCommand {
     }
 
     private func edit(
-        with editor: LineEditor, _ history: ChatHistory, _ status: ChatStatus, _ session: inout ChatSession,
+        with editor: LineEditor, _ history: ChatHistory, _ status: ChatStatus?, _ session: inout ChatSession,
         _ program: Program
     ) async throws {
         let console = program.console
@@ -101,13 +102,12 @@ struct Chat: ProgramCommand {
         let profile = program.settings.configuration.endpoints.profile
         if let manageUsage = PlanWords.manageUsage(profile) { console.note("\(PlanWords.inUse). \(manageUsage)") }
         let known = ChatCommand.known(to: session.conversation.client, program)
-        let showsStatus = console.terminals.styles && (statusLine ?? program.settings[.statusLine]?.bool ?? true)
         let prompt = LineEditor.Prompt(
             "> ", isBold: console.terminals.styles,
             completions: { text in ChatCommand.completions(of: text, known) },
-            status: showsStatus ? status.row : nil, earlierEntries: history.entries)
+            status: { columns in status?.row(columns: columns) ?? "" }, earlierEntries: history.entries)
         while true {
-            if showsStatus { await status.update(session.conversation, session.limits) }
+            await status?.update(session.conversation, session.limits)
             console.line()
             try await console.drained()
             switch try await onThread({ editor.read(prompt) }) {

@@ -38,7 +38,7 @@ struct ChatConversation: Sendable {
         chosenModel = model
     }
 
-    /// What the next turn continues. The client learns of a thread that was opened or begun only with the turn.
+    /// The context that the next turn continues. The client learns of a thread that was opened or begun only with the turn.
     var context: ChappieClientContext {
         get async {
             if let thread = await kept?.runtime.currentThread { return thread.context }

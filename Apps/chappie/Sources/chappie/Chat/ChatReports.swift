@@ -54,7 +54,7 @@ struct ChatReports: Sendable {
         }
     }
 
-    /// What is used of the plan's limits, and by `context` of the window of `model`.
+    /// Shows how much of the plan's limits is used, and how much of the window of `model` the context takes.
     ///
     /// - Returns: the limits; `nil` if the service does not report them.
     func usage(_ model: String?, _ context: ChappieClientContext) async throws -> ChappieUsageLimitSnapshot? {

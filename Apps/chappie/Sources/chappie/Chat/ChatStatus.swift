@@ -13,7 +13,7 @@ final class ChatStatus: Sendable {
     /// The row for a terminal.
     func row(columns: Int) -> String { Self.row(parts.withLock(\.self), columns: columns) }
 
-    /// What has no room is left out from its end; the first part is cut.
+    /// Parts without room are left out from the end; the first part is cut.
     static func row(_ parts: [String], columns: Int) -> String {
         var parts = parts
         while parts.count > 1, PlainText.columns(of: parts.joined(separator: " · ")) >= columns { parts.removeLast() }

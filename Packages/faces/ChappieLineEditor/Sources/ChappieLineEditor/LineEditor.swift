@@ -354,33 +354,3 @@ public final class LineEditor: @unchecked Sendable {
     /// Writes at once. libedit writes its own output whenever it waits for a key.
     private func print(_ text: String) { _ = write(STDOUT_FILENO, text, text.utf8.count) }
 }
-
-/// A descriptor that becomes readable when the terminal changes its size, and when a shell gives the terminal back.
-private enum Attention {
-    /// The signal handler writes to this pipe, because a handler may do little else.
-    private static let pipe: (reader: CInt, writer: CInt) = {
-        var ends: [CInt] = [-1, -1]
-        guard Glibc.pipe(&ends) == 0 else { return (-1, -1) }
-        for end in ends {
-            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-            _ = fcntl(end, F_SETFL, O_NONBLOCK)
-        }
-        return (ends[0], ends[1])
-    }()
-
-    static func call() { _ = write(pipe.writer, "w", 1) }
-
-    /// The descriptor. Its first use installs the signal handler.
-    static let reader: CInt = {
-        guard pipe.reader >= 0 else { return -1 }
-        var action = sigaction()
-        action.sa_flags = SA_RESTART
-        action.__sigaction_handler.sa_handler = { _ in
-            let reason = errno
-            Attention.call()
-            errno = reason
-        }
-        for number in [SIGWINCH, SIGCONT] { sigaction(number, &action, nil) }
-        return pipe.reader
-    }()
-}
