@@ -175,13 +175,12 @@ final class BlockWriter {
     func beginCode(_ language: String, margin: Int = 0) {
         startLine()
         let start = end
-        guard let head = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6), let name = gtk_label_new(language),
+        // The model wrote it, however long.
+        let short = String(language.prefix(24))
+        guard let head = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6), let name = gtk_label_new(short),
             let button = gtk_button_new(), let label = gtk_label_new("Copy code")
         else { return }
         name.setVisible(!language.isEmpty)
-        // The model wrote it, however long.
-        gtk_label_set_ellipsize(name.cast(), PANGO_ELLIPSIZE_END)
-        gtk_label_set_max_width_chars(name.cast(), 24)
         gtk_widget_add_css_class(name, "chappie-detail")
         gtk_button_set_child(button.cast(), label)
         gtk_widget_add_css_class(button, "flat")
