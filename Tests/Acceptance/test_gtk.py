@@ -343,6 +343,9 @@ def test_it_rests_when_nobody_does_anything_and_streams_without_holding_up_the_w
     assert window.answer.count("word ") < 1200
     # A cursor that blinks does so for ten seconds.
     window.rest()
+    # The conversation goes on from what was said.
+    window.ask("which turn is this?")
+    wait_until(lambda: "Turn: 2" in window.answer, lambda: f"the second turn: {window.answer[-200:]}")
 
 
 def test_fifty_sign_ins_in_one_process_without_growth(window):

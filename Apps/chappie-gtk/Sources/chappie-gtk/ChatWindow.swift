@@ -262,7 +262,7 @@ final class ChatWindow {
 
     private func addActions() {
         action("send", keys: []) { [unowned self] in ask() }
-        action("stop", keys: ["Escape"]) { [unowned self] in talk.turn?.cancel() }
+        action("stop", keys: ["Escape"]) { [unowned self] in talk.stop() }
         action("dismiss", keys: []) { [unowned self] in
             tell(nil)
             composer.focus()

@@ -11,6 +11,8 @@ final class Talk {
     private let transcript: Transcript
     private var runtime: ChappieRuntime?
     private(set) var turn: Task<Void, Never>?
+    /// The answer that is coming in.
+    private var answer: ChappieStreamHandle?
     /// Another conversation may have taken its place on the screen.
     private(set) var isShown = true
     /// A turn has begun or ended.
@@ -31,6 +33,15 @@ final class Talk {
             await turn?.value
             await runtime?.settle()
             await client.disconnect()
+        }
+    }
+
+    /// Stops the answer. The conversation keeps what was said, as the screen does.
+    func stop() {
+        if let answer {
+            answer.interrupt()
+        } else {
+            turn?.cancel()
         }
     }
 
@@ -62,8 +73,11 @@ final class Talk {
                 let runtime = await readyRuntime()
                 sayWhyPrivate()
                 transcript.begin("ChatGPT")
-                let events = runtime?.stream(message) ?? client.stream(message)
-                for try await event in events where isShown { show(event, fail) }
+                let conversation: any ChappieConversation = runtime ?? client
+                let answer = conversation.begin(
+                    .new(ChappieResponseRequest(messages: [message])), endsWithItsStream: true)
+                self.answer = answer
+                for try await event in answer.events where isShown { show(event, fail) }
                 if isShown { transcript.finish() }
             } catch is CancellationError {
                 if isShown { transcript.note("(stopped)") }
@@ -74,6 +88,7 @@ final class Talk {
                 }
             }
             turn = nil
+            answer = nil
             if isShown { changed() }
         }
         changed()
@@ -101,6 +116,7 @@ final class Talk {
             case .denied: transcript.endStep(id, mark: "–", " (not run)")
             default: transcript.endStep(id, mark: "✗", " (failed)")
             }
+        case .completed(let response) where response.isInterrupted: transcript.note("(stopped)")
         case .completed(let response) where response.status == .incomplete:
             fail(ChappieClientError.responseFailed(response), false)
         default: break
@@ -172,6 +188,7 @@ final class Talk {
             page.commentary = MarkdownBlock.blocks(of: turn.commentary)
             page.answer = MarkdownBlock.blocks(of: turn.outputText)
             switch turn.status {
+            case .finished where turn.response.isInterrupted: page.ending = "(stopped)"
             case .finished: break
             case .failed: page.ending = turn.error ?? "(failed)"
             case .interrupted: page.ending = "(stopped)"
