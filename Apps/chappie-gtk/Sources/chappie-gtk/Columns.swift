@@ -36,7 +36,7 @@ final class Columns {
 
     var isNarrow: Bool { width < 620 }
 
-    /// Widths arrive while GTK lays the window out, which is no time to change it: it is done before the next frame.
+    /// Widths arrive while GTK lays the window out, and it must not change then: it changes before the next frame.
     private func fitLater() {
         guard !isWaiting else { return }
         isWaiting = true

@@ -44,7 +44,7 @@ enum OpenedFiles {
         init(_ body: @escaping @MainActor ([String]) -> Void) { self.body = body }
     }
 
-    /// Calls `body` with the paths of files, also with those of another start of the program.
+    /// Calls `body` with the paths of files, which another start of the program may have named.
     static func connect(
         _ application: UnsafeMutablePointer<GtkApplication>, _ body: @escaping @MainActor ([String]) -> Void
     ) {

@@ -3,8 +3,8 @@ import ChappieSDK
 import ChappieSDKRuntime
 import FoundationEssentials
 
-/// Where the window keeps the conversations of one account: in a folder of that account, encrypted with a key from the
-/// credential's store, or in memory if there is no place for a key.
+/// The place in which the window keeps the conversations of one account: a folder of that account, encrypted with a key from the
+/// credential's store, or memory, without a place for a key.
 @MainActor
 final class Keeping {
     private var store: any ChappieThreadStore

@@ -9,7 +9,7 @@ import FoundationEssentials
     import Musl
 #endif
 
-/// What the environment and the arguments choose.
+/// The choices of the environment and the arguments.
 struct ProgramSettings {
     static let help = """
         USAGE: chappie-gtk [--tools FILE] [FILE …] [--help] [--version]

@@ -146,7 +146,7 @@ final class Transcript {
     private func grow(_ text: String) {
         let names: [TranscriptTags.Name] = isCommentary ? [.dim] : []
         if unfinished == nil {
-            // A blank line before a block is no text of its own.
+            // A blank line before a block does not count as text.
             guard text.contains(where: { !$0.isWhitespace }) else { return }
             unfinished = writer.end
             unbroken = 0

@@ -14,7 +14,7 @@ enum TranscriptLinks {
         guard let click = gtk_gesture_click_new() else { return }
         gtk_gesture_single_set_button(click, guint(GDK_BUTTON_PRIMARY))
         ChappieGTKSignal.connect(UnsafeMutableRawPointer(click), "released") {
-            // The end of a selection is no click.
+            // The end of a selection does not count as a click.
             guard gtk_text_buffer_get_has_selection(gtk_text_view_get_buffer(view)) == 0 else { return }
             var (x, y) = (0.0, 0.0)
             guard gtk_gesture_get_point(click, nil, &x, &y) != 0, let place = place(view, x, y) else { return }
@@ -60,7 +60,7 @@ enum TranscriptLinks {
         return gtk_text_view_get_iter_at_location(view, &place, column, row) != 0 ? place : nil
     }
 
-    /// A point of the window as one of the widget.
+    /// A point of the window in the widget's coordinates.
     private static func pointed(_ widget: Widget, _ x: Double, _ y: Double) -> (x: Double, y: Double)? {
         guard let native = gtk_widget_get_native(widget) else { return nil }
         var (left, top) = (0.0, 0.0)

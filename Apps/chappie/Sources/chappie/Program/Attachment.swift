@@ -129,7 +129,7 @@ struct FolderText {
 private enum RemoteFile {
     private static let redirects = 5
 
-    /// The address for messages and for the model: a query may hold a key, as those of signed addresses do.
+    /// The address for messages and for the model: a query may hold a key, as in signed addresses.
     static func name(of url: URL) -> String {
         var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
         parts?.user = nil

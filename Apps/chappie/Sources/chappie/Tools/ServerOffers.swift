@@ -67,7 +67,7 @@ struct ServerOffers: Sendable {
 
     // MARK: Lists
 
-    /// What servers give to the user.
+    /// The resources and prompts that servers give to the user.
     enum Kind: String { case resources, prompts }
 
     /// How many of a server's things a list shows.
@@ -83,7 +83,7 @@ struct ServerOffers: Sendable {
                 let all = try await entries(kind, of: server)
                 lines += all.prefix(Self.limit).compactMap { entry in
                     let text = ([entry.name] + entry.words).filter { !$0.isEmpty }.joined(separator: " · ")
-                    // The server wrote all of it. What has tokens in it, or is too long for a line, is cut.
+                    // The server wrote all of it. Text with tokens in it, or too long for a line, is cut.
                     return (UntrustedText.line(text, limit: 500) ?? UntrustedText.message(text, limit: 400))
                         .map { "\(server.name):\($0)" }
                 }

@@ -7,7 +7,7 @@ import Synchronization
 
 /// `--tool-log`: the log of one tool server, in a file of its own that only this user can open.
 final class ToolLog: Sendable {
-    /// In bytes. A log that is longer begins anew; one that becomes longer ends with a line that says so.
+    /// In bytes. A longer log begins anew; a log that grows longer ends with a line that says so.
     static let limit = 10 << 20
 
     private struct State {

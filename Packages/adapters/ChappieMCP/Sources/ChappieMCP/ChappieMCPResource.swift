@@ -9,7 +9,7 @@ public struct ChappieMCPResource: Sendable, Hashable {
     public let uri: String
     /// The server's name for it.
     public let name: String
-    /// What it is, for the user and the model; empty if the server does not say, at most 8 KiB.
+    /// The server's description, for the user and the model; empty if the server does not say, at most 8 KiB.
     public let description: String
     /// Its media type; `nil` if the server does not say.
     public let mediaType: String?
@@ -98,7 +98,7 @@ public struct ChappieMCPPrompt: Sendable, Hashable {
     public struct Argument: Sendable, Hashable {
         /// The argument's name.
         public let name: String
-        /// What it means; empty if the server does not say, at most 8 KiB.
+        /// The server's description; empty if the server does not say, at most 8 KiB.
         public let description: String
         /// Whether the prompt can't be had without it.
         public let isRequired: Bool
@@ -113,7 +113,7 @@ public struct ChappieMCPPrompt: Sendable, Hashable {
 
     /// The server's name for it, at most 8 KiB.
     public let name: String
-    /// What it is for; empty if the server does not say, at most 8 KiB.
+    /// The server's description; empty if the server does not say, at most 8 KiB.
     public let description: String
     /// The blanks in it, in the server's order; at most 100.
     public let arguments: [Argument]

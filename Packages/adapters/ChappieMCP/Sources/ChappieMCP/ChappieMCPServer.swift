@@ -79,8 +79,8 @@ public final class ChappieMCPServer: ChappieToolProvider {
     ///     does not have is in ``skippedTools``.
     ///   - deniedTools: the names of tools that are not offered, although they may be allowed. Default: none.
     ///   - log: takes a log, line by line, without line feeds: the standard error of the program, and messages in outline,
-    ///     with methods, sizes, times and failures, and without contents, arguments and header fields. Where the server
-    ///     repeats one of its variables or header fields, or what looks like a secret, that is left out. It is called on
+    ///     with methods, sizes, times and failures, and without contents, arguments and header fields. Variables and
+    ///     header fields that the server repeats, and text that looks like a secret, are left out. It is called on
     ///     several threads, and holds the server up. Default `nil`: none.
     public convenience init(
         command: [String], environment: [String: String] = [:], workingDirectory: String? = nil, name: String,
@@ -109,8 +109,8 @@ public final class ChappieMCPServer: ChappieToolProvider {
     ///     does not have is in ``skippedTools``.
     ///   - deniedTools: the names of tools that are not offered, although they may be allowed. Default: none.
     ///   - log: takes a log, line by line, without line feeds: the standard error of the program, and messages in outline,
-    ///     with methods, sizes, times and failures, and without contents, arguments and header fields. Where the server
-    ///     repeats one of its variables or header fields, or what looks like a secret, that is left out. It is called on
+    ///     with methods, sizes, times and failures, and without contents, arguments and header fields. Variables and
+    ///     header fields that the server repeats, and text that looks like a secret, are left out. It is called on
     ///     several threads, and holds the server up. Default `nil`: none.
     public convenience init(
         url: URL, headerFields: HTTPFields = [:], transport: any HTTPTransport,
@@ -212,7 +212,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
         try await listing().value().connection.resources(within: startTimeout)
     }
 
-    /// What the resource at `uri` holds, in at most 1000 parts; the address may be of a template, and need not be listed.
+    /// The contents of the resource at `uri`, in at most 1000 parts; the address may be of a template, and need not be listed.
     ///
     /// - Throws: as ``tools()``; with the code `refused` if the server has no such resource.
     public func read(_ uri: String) async throws -> [ChappieMCPContent] {
@@ -245,7 +245,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
         return messages
     }
 
-    /// What makes one answer: each of it takes more room in a request than it does here.
+    /// The bound of one answer's parts: each part takes more room in a request than it does here.
     private func bounded(_ entries: [ChappieJSON], _ what: String) throws -> [ChappieJSON] {
         guard entries.count <= limits.entries else {
             throw error(.protocolViolation, "its answer has more than \(limits.entries) \(what)")
@@ -307,7 +307,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
         let skipped: [ChappieMCPSkippedTool]
     }
 
-    /// What the lists of names leave of the server's tools, and of those that read its resources.
+    /// The server's tools, and the tools that read its resources, as far as the lists of names leave them.
     private func offered(_ connection: MCPConnection, _ list: MCPConnection.ToolList, _ hasResources: Bool) -> Listing {
         func isOffered(_ name: String) -> Bool {
             allowedTools?.contains(name) != false && !deniedTools.contains(name)

@@ -250,7 +250,7 @@ extension HTTPField.Name {
 
 /// The header fields that repeat parts of a message (revision 2026-07-28, "Streamable HTTP").
 enum MCPHeader {
-    /// `text` as a field's value. What a field can't carry as it is, travels as Base64 between two marks.
+    /// `text` as a field's value. Text that a field can't carry travels as Base64 between two marks.
     static func value(_ text: String) -> String {
         let isPlain = text.utf8.allSatisfy { (0x20...0x7E).contains($0) } && text.first != " " && text.last != " "
         guard !isPlain || (text.hasPrefix("=?base64?") && text.hasSuffix("?=")) else { return text }

@@ -14,7 +14,7 @@ final class MCPLog: Sendable {
     private let line = Mutex<[UInt8]>([])
 
     /// - Parameters:
-    ///   - given: texts that the server was given and might repeat; those of 8 bytes and more are left out.
+    ///   - given: texts that the server was given and might repeat; texts of 8 bytes and more are left out.
     ///   - take: takes each line, without a line feed. It may be called from several threads.
     init(without given: [String], _ take: @escaping @Sendable (String) -> Void) {
         secrets = given.filter { $0.utf8.count >= 8 }.sorted { $0.utf8.count > $1.utf8.count }
@@ -35,7 +35,7 @@ final class MCPLog: Sendable {
         write("→ \(method)\(number)\(name), \(message.serializedBytes().count) bytes")
     }
 
-    /// What came of the request `id`.
+    /// The outcome of the request `id`.
     func finished(_ id: Int, _ result: Result<ChappieJSON, ChappieMCPError>, after time: Duration) {
         let outcome =
             switch result {

@@ -54,7 +54,7 @@ struct MCPTool: Sendable, Hashable {
         return (tools, skipped)
     }
 
-    /// A server's text about one of its things, cut to 8 KiB.
+    /// A server's description of a tool, resource or prompt, cut to 8 KiB.
     static func bounded(_ text: String) -> String {
         guard text.utf8.count > limits.description else { return text }
         return String(decoding: text.utf8.prefix(limits.description), as: UTF8.self) + "…"

@@ -43,7 +43,7 @@ public struct ChappieToolManifest: Sendable, Hashable {
         public var headers: [String: String]
         /// The client id for the user's sign-in at a server elsewhere; `nil` if the program registers itself.
         public var clientID: String?
-        /// The permissions to ask for at the user's sign-in, beside those that the server names.
+        /// The permissions to ask for at the user's sign-in, beside the server's own.
         public var scopes: [String]
         /// The program, as an absolute path, and its arguments; empty for a server elsewhere.
         public var command: [String]

@@ -36,7 +36,7 @@ extension MarkdownBlock {
         let blocks = MarkdownParser.withDocument(source, else: []) { document in
             document.children.map { read($0, number: number, depth: 0) }
         }
-        // A definition is no block, and an answer must not lose a line.
+        // The parser makes no block of a definition, and an answer must not lose a line.
         return blocks.isEmpty ? [verbatim(of: source)] : blocks
     }
 

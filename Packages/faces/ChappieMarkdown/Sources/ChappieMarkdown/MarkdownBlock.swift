@@ -30,7 +30,7 @@ public struct MarkdownRun: Sendable, Hashable {
     /// How it is drawn.
     public var style: MarkdownStyle
     /// The address of the link that the text belongs to, as the source has it; `nil` outside of links. A link whose text
-    /// is not its address is followed by the address, as a run of the same link: the user sees where it leads.
+    /// is not its address is followed by the address, as a run of the same link: the user sees its target.
     public var link: String?
 
     /// Text with the given properties.
@@ -61,7 +61,7 @@ public struct MarkdownStyle: OptionSet, Sendable, Hashable {
     public static let code = MarkdownStyle(rawValue: 1 << 5)
 }
 
-/// A list. One that streams in comes item by item, each as a list with one item.
+/// A list. While it streams in, each item comes as a list of its own.
 public struct MarkdownList: Sendable, Hashable {
     /// The mark before an item.
     public enum Mark: Sendable, Hashable {

@@ -45,7 +45,7 @@ extension ChappieMCPAuthorization {
     /// Signs in through a browser, and keeps the tokens.
     ///
     /// - Parameters:
-    ///   - scopes: more permissions, beside those of an earlier sign-in and those that the server names. Default: none.
+    ///   - scopes: more permissions, beside an earlier sign-in's and the server's own. Default: none.
     ///   - listener: receives the browser that comes back to 127.0.0.1.
     ///   - cryptography: makes the digest of PKCE.
     ///   - entropy: makes the values that bind the answer to this sign-in. Default: the system's.

@@ -61,7 +61,7 @@ public final class ChappieMCPAuthorization: Sendable {
     ///   - account: keeps the sign-ins of several users apart. Default `default`.
     ///   - clientID: of a program that its owner has registered at the authorization server, without a secret and with
     ///     `http://127.0.0.1/callback` as its redirect address, at any port. Default `nil`: this program registers itself.
-    ///   - scopes: permissions to ask for beside those that the server names. Default: none.
+    ///   - scopes: permissions to ask for beside the server's own. Default: none.
     ///   - store: keeps the tokens.
     ///   - lock: the store's; keeps other processes from renewing at the same time.
     ///   - transport: reaches the authorization server.
@@ -200,7 +200,7 @@ public final class ChappieMCPAuthorization: Sendable {
 
     // MARK: The store
 
-    /// What is stored for the server; `nil` if that is nothing, or not of this client.
+    /// The stored sign-in at the server; `nil` without one, and for another client's.
     func stored() async throws(CredentialStoreError) -> OAuthGrant? {
         guard let document = try await store.load(slot), let grant = OAuthGrant(document, for: url),
             clientID == nil || clientID == grant.client.id

@@ -29,7 +29,7 @@ struct OAuthChallenge: Sendable, Hashable {
 enum OAuthScopes {
     private static let limits = (count: 64, bytes: 200)
 
-    /// The permissions in `text`, each once. What can't be the name of a permission is left out.
+    /// The permissions in `text`, each once. Text that can't be the name of a permission is left out.
     static func read(_ text: String) -> [String] { usable(text.split(separator: " ").map(String.init)) }
 
     /// The usable names among `names`, each once, in their order.

@@ -72,7 +72,7 @@ struct OAuthFlow: Sendable {
     private let origin: Origin
     private let clientID: String?
     private let clientName: String
-    /// The permissions that the user wants; later also those that the server asks for.
+    /// The permissions that the user wants; later also the server's own.
     private var scopes: [String]
     /// Whether the server has named permissions in its refusal.
     private var isChallenged = false
@@ -81,7 +81,7 @@ struct OAuthFlow: Sendable {
     /// - Parameters:
     ///   - clientID: A client that its owner has registered; `nil` to register.
     ///   - clientName: Is shown to the user at the authorization server.
-    ///   - scopes: Asked for beside those that the server names.
+    ///   - scopes: Asked for beside the server's own.
     init(
         server: URL, clientID: String?, clientName: String, scopes: [String]
     ) throws(OAuthRefusal) {
