@@ -20,7 +20,7 @@ import FoundationEssentials
 /// ```
 ///
 /// A program gets the arguments as JSON on its standard input, and its standard output is the result. Instead of
-/// `inputSchema` it may have a `format`, as a ``ChappieToolTextFormat`` is encoded: then it gets free text. Every entry may
+/// `inputSchema` it may have a `format`, as a `ChappieToolTextFormat` is encoded: then it gets free text. Every entry may
 /// have `args`, `env` (variables beside `PATH`, `HOME` and `LANG`), `passEnv` (names of variables that are passed on),
 /// `cwd` (from the manifest's folder; default: this process's working directory), `policy` (`ask`, which is the
 /// default, `automatic` or `deny`) and `timeout` (seconds for a call; default: 60 for a program, 300 for a server). A

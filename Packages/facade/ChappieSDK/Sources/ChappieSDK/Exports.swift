@@ -54,6 +54,7 @@
 @_exported import struct ChappieCore.ChappieSpendControl
 @_exported import enum ChappieCore.ChappieStreamEvent
 @_exported import struct ChappieCore.ChappieTokenUsage
+@_exported import struct ChappieCore.ChappieToolArgumentsDelta
 @_exported import struct ChappieCore.ChappieToolCall
 @_exported import struct ChappieCore.ChappieToolExecutionRequest
 @_exported import struct ChappieCore.ChappieToolExecutionResult
