@@ -16,6 +16,7 @@ import pytest
 
 from conftest import INTERRUPTED, SIGN_IN_NEEDED, UNAVAILABLE, USAGE
 from counterparts import PASSWORD, PATIENCE, Counterpart, Proxy, TLSFront, free_port, wait_until
+from test_chat import Terminal
 
 SERVER = pathlib.Path(__file__).parents[2] / "Packages/adapters/ChappieMCP/Tests/Fakes/oauth_server.py"
 ADD = 'call add {"first":40,"second":2}'
@@ -113,6 +114,20 @@ def test_a_sign_in_is_made_used_kept_and_deleted(era, person, guarded, keyring):
     assert not keyring.call("secret-tool", "lookup", "account", person.account, "service", "com.chappie.tools").stdout
     assert add(person, server)[0] != ("succeeded", "42")
     assert person.run("status", "--json").events[0]["signed_in"] is True
+
+
+def test_resources_and_prompts_of_a_server_without_a_sign_in_name_the_command_and_end_no_chat(person, guarded, stack):
+    server = guarded()
+    command = f"chappie tools login docs --tools {server.manifest}"
+    person.run("ask", "--tools", server.manifest, "-f", "docs:notes://a", "what is this?", status=SIGN_IN_NEEDED, says=command)
+    chat = stack.enter_context(Terminal(person, "chat", "--tools", server.manifest, columns=200))
+    for count, line in enumerate(("/resource docs:notes://a", "/prompt docs:greet", "/resource"), 1):
+        chat.prompts(count)
+        chat.type(line, "Enter")
+        chat.shows(command, count)
+    chat.prompts(4)
+    chat.type("reply: still here", "Enter")
+    chat.shows("still here", 2)
 
 
 def test_all_of_it_goes_through_the_proxy_and_the_trust_of_the_one_network_policy(person, guarded, stack):

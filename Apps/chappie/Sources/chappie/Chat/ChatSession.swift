@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieDesktopLinux
+import ChappieMCP
 import ChappieMarkdown
 @_spi(ChappieInternals) import ChappieRuntime
 import ChappieSDK
@@ -74,7 +75,8 @@ struct ChatSession: Sendable {
                 return true
             }
             let problem = CommandLineError(error)
-            guard problem.status != .signInNeeded else { throw error }
+            // A tool server may want a sign-in of its own, which ends no conversation.
+            guard problem.status != .signInNeeded || error is ChappieMCPError else { throw error }
             console.note("chappie: \(problem.message)")
             if let suggestion = problem.suggestion { console.note("         \(suggestion)") }
         }

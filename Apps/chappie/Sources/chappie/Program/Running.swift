@@ -3,6 +3,7 @@ import CSpawn
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
+import ChappieMCP
 @_spi(ChappieInternals) import ChappieProcess
 import ChappieSDK
 import Dispatch
@@ -112,6 +113,7 @@ extension ProgramCommand {
     /// issuer: the user may be signed in elsewhere. If the access token of the environment is not accepted, the advice
     /// is about that.
     private func naming(_ settings: Settings, _ error: any Error) -> any Error {
+        if error is ChappieMCPError { return error }
         if settings.accessToken != nil {
             let error = CommandLineError(error)
             guard error.status == .signInNeeded else { return error }

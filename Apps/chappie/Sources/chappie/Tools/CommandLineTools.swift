@@ -12,6 +12,8 @@ struct CommandLineTools: Sendable {
     let servers: [ChappieMCPServer]
     /// The user's sign-ins at servers that are elsewhere.
     let signIns: [ChappieMCPAuthorization]
+    /// The command that signs in at each server, by the server's name.
+    let logins: [String: ToolSignInCommand]
     let providers: [any ChappieToolProvider]
 
     /// - Parameters:
@@ -26,7 +28,7 @@ struct CommandLineTools: Sendable {
     ) throws {
         var (tools, servers): ([ChappieHostTool], [ChappieMCPServer]) = ([], [])
         var signIns: [ChappieMCPAuthorization] = []
-        var places: [String: String] = [:]
+        var logins: [String: ToolSignInCommand] = [:]
         for path in manifests {
             let manifest = try ChappieToolManifest(SmallFile.read(path), file: path) { environment[$0] }
             for tool in manifest.tools {
@@ -43,7 +45,7 @@ struct CommandLineTools: Sendable {
                     { @Sendable (line: String) in log.write(line) }
                 }
                 let allowed = server.allowedTools.map(Set.init)
-                places[server.name] = path
+                logins[server.name] = ownSignIns.command(signingInAt: server.name, in: path)
                 if let url = server.url {
                     var fields = HTTPFields()
                     for (name, value) in server.headers.sorted(by: { $0.key < $1.key }) {
@@ -74,11 +76,8 @@ struct CommandLineTools: Sendable {
         self.tools = tools
         self.servers = servers
         self.signIns = signIns
-        providers = servers.map { server in
-            NotedServer(
-                server: server, console: console,
-                login: ownSignIns.command(signingInAt: server.name, in: places[server.name] ?? ""))
-        }
+        self.logins = logins
+        providers = servers.map { NotedServer(server: $0, console: console, login: logins[$0.name]) }
     }
 }
 
@@ -88,11 +87,11 @@ private final class NotedServer: ChappieToolProvider {
     private static let limit = 20
     private let server: ChappieMCPServer
     private let console: Console
-    private let login: ToolSignInCommand
+    private let login: ToolSignInCommand?
     private let noted = Mutex<Set<ChappieMCPSkippedTool>>([])
     private let saidFailures = Mutex<Set<String>>([])
 
-    init(server: ChappieMCPServer, console: Console, login: ToolSignInCommand) {
+    init(server: ChappieMCPServer, console: Console, login: ToolSignInCommand?) {
         self.server = server
         self.console = console
         self.login = login
@@ -103,7 +102,7 @@ private final class NotedServer: ChappieToolProvider {
         do {
             tools = try await server.tools()
         } catch let error as ChappieMCPError {
-            throw login.naming(error)
+            throw login?.naming(error) ?? error
         }
         for skipped in server.skippedTools
         where noted.withLock({ $0.count < Self.limit && $0.insert(skipped).inserted }) {
@@ -120,7 +119,7 @@ private final class NotedServer: ChappieToolProvider {
         do {
             return try await handler(call)
         } catch let error as ChappieMCPError {
-            let named = login.naming(error)
+            let named = login?.naming(error) ?? error
             let words = named.errorDescription ?? ""
             if named != error, saidFailures.withLock({ $0.count < Self.limit && $0.insert(words).inserted }) {
                 console.note("chappie: \(words)")
@@ -151,7 +150,10 @@ final class StartedTools: Sendable {
     }
 
     /// The servers that there are, for what they give to the user.
-    var offers: ServerOffers { ServerOffers(servers: state.withLock { $0.tools?.servers ?? [] }) }
+    var offers: ServerOffers {
+        let tools = state.withLock(\.tools)
+        return ServerOffers(servers: tools?.servers ?? [], logins: tools?.logins ?? [:])
+    }
 
     /// The tool, whose program is waited for at the command's end: a turn that is cancelled does not wait for it.
     func awaiting(_ tool: ChappieHostTool) -> ChappieHostTool {

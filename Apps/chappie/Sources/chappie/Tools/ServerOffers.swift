@@ -6,6 +6,8 @@ import FoundationEssentials
 /// Resources and prompts of tool servers, as a user names them: `SERVER:ADDRESS` and `SERVER:NAME`.
 struct ServerOffers: Sendable {
     let servers: [ChappieMCPServer]
+    /// The command that signs in at each server, by the server's name.
+    let logins: [String: ToolSignInCommand]
 
     /// The resource that an argument of `-f` names, as parts of a message; `nil` for a file, an address of the web, and a
     /// name that belongs to none of the servers.
@@ -15,7 +17,7 @@ struct ServerOffers: Sendable {
         guard !["https:", "http:", "data:"].contains(where: argument.lowercased().hasPrefix),
             let (server, uri) = named(argument), !SmallFile.exists(argument)
         else { return nil }
-        let contents = try await server.read(uri)
+        let contents = try await asking(server) { try await server.read(uri) }
         guard !contents.isEmpty else { throw CommandLineError.usage("\(argument.prefix(200)) holds nothing.") }
         return try contents.map { content in
             switch content.body {
@@ -38,7 +40,7 @@ struct ServerOffers: Sendable {
                 suggestion: servers.isEmpty
                     ? "Name a manifest with its server: --tools FILE." : "Write SERVER:NAME; there are: \(names).")
         }
-        return try await server.prompt(name, arguments: arguments)
+        return try await asking(server) { try await server.prompt(name, arguments: arguments) }
     }
 
     /// The prompt of a line `SERVER:NAME ARGUMENT=VALUE …`, in which quotes keep blanks.
@@ -56,6 +58,15 @@ struct ServerOffers: Sendable {
             arguments[String(word[..<sign])] = String(word[sign...].dropFirst())
         }
         return try await prompt(words.first ?? "", arguments)
+    }
+
+    /// An error that a sign-in at the server resolves names the command.
+    private func asking<Answer>(_ server: ChappieMCPServer, _ work: () async throws -> Answer) async throws -> Answer {
+        do {
+            return try await work()
+        } catch let error as ChappieMCPError {
+            throw logins[server.name]?.naming(error) ?? error
+        }
     }
 
     private func named(_ text: String) -> (ChappieMCPServer, String)? {
@@ -116,14 +127,14 @@ struct ServerOffers: Sendable {
     ) async throws -> [(key: String, name: String, words: [String])] {
         switch kind {
         case .resources:
-            try await server.resources().map { resource in
+            try await asking(server) { try await server.resources() }.map { resource in
                 let name = resource.name == resource.uri ? "" : resource.name
                 return (
                     resource.uri, resource.uri, [name, resource.description, resource.isTemplate ? "a pattern" : ""]
                 )
             }
         case .prompts:
-            try await server.prompts().map { prompt in
+            try await asking(server) { try await server.prompts() }.map { prompt in
                 let arguments = prompt.arguments.map { $0.isRequired ? " \($0.name)=…" : " [\($0.name)=…]" }
                 return (prompt.name, prompt.name + arguments.joined(), [prompt.description])
             }
