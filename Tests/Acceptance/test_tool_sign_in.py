@@ -16,6 +16,7 @@ import pytest
 
 from conftest import INTERRUPTED, SIGN_IN_NEEDED, UNAVAILABLE, USAGE
 from counterparts import PASSWORD, PATIENCE, Counterpart, Proxy, TLSFront, free_port, wait_until
+from test_access_token import TOKEN
 from test_chat import Terminal
 
 SERVER = pathlib.Path(__file__).parents[2] / "Packages/adapters/ChappieMCP/Tests/Fakes/oauth_server.py"
@@ -120,6 +121,9 @@ def test_resources_and_prompts_of_a_server_without_a_sign_in_name_the_command_an
     server = guarded()
     command = f"chappie tools login docs --tools {server.manifest}"
     person.run("ask", "--tools", server.manifest, "-f", "docs:notes://a", "what is this?", status=SIGN_IN_NEEDED, says=command)
+    holder = person.having(CHAPPIE_ACCESS_TOKEN=TOKEN)
+    outcome = holder.run("ask", "--tools", server.manifest, "-f", "docs:notes://a", "what is this?", status=SIGN_IN_NEEDED, says=command)
+    assert "CHAPPIE_ACCESS_TOKEN" not in outcome.errors, outcome
     chat = stack.enter_context(Terminal(person, "chat", "--tools", server.manifest, columns=200))
     for count, line in enumerate(("/resource docs:notes://a", "/prompt docs:greet", "/resource"), 1):
         chat.prompts(count)

@@ -59,7 +59,9 @@ struct ProgramSettings {
                 guard let file = words.first else { Self.refuse("--tools needs the file of a manifest.") }
                 words.removeFirst()
                 manifest = file
-            case "--": (files, words) = (files + words, [])
+            case "--":
+                files += words
+                words = []
             default: files.append(word)
             }
         }

@@ -15,7 +15,11 @@ func hearMCPServer(_ input: UnsafeBufferPointer<UInt8>) -> CInt {
 private func hear(_ parts: [[UInt8]], pieces: ([UInt8]) -> [[UInt8]]) -> [MCPSession.Action] {
     // Small enough for a fuzzer to reach.
     var limits = MCPSession.Limits()
-    (limits.line, limits.garbage, limits.unasked, limits.pages, limits.entries) = (512, 3, 1400, 3, 4)
+    limits.line = 512
+    limits.garbage = 3
+    limits.unasked = 1400
+    limits.pages = 3
+    limits.entries = 4
     var session = MCPSession(server: "s", limits: limits)
     let enough = ChappieMCPError(.closed, server: "s", reason: "enough")
     var (lastID, actions) = session.start()

@@ -64,7 +64,7 @@ enum PackagedServer: CaseIterable, Sendable {
     }
 }
 
-/// What Fakes/server.py gives to be read, and its prompt.
+/// The resources of Fakes/server.py, and its prompt.
 func expectResourcesAndPrompts(of server: ChappieMCPServer) async throws {
     let resources = try await server.resources()
     #expect(resources.map(\.uri) == ["note://today", "note://dot", "note://day/{day}"])

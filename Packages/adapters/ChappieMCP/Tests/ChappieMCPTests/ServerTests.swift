@@ -225,7 +225,7 @@ struct BadServerTests {
             ("yes", .protocolViolation, "its standard output is not the protocol, but: y."),
             ("tr '\\0' x < /dev/zero", .protocolViolation, "it sent a line of more than 1048576 bytes."),
             (welcome + "exit 0", .ended, "it has ended, with the exit code 0."),
-            // What a server of the official package does not do.
+            // A server of the official package does not do this.
             (
                 statelessWelcome + #"yes '{"jsonrpc":"2.0","method":"x"}'"#, .protocolViolation,
                 "it sent 2 MiB without a request."

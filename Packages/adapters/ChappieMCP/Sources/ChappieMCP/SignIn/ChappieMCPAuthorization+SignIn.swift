@@ -85,7 +85,7 @@ extension ChappieMCPAuthorization {
         _ onPage: @Sendable (ChappieMCPSignInPage) async -> Void, listen: () throws(DesktopError) -> Int
     ) async throws -> OAuthGrant {
         var wanted = scopes
-        // A sign-in with more permissions keeps the ones that it has.
+        // A sign-in with more permissions keeps its earlier permissions.
         if !more.isEmpty { wanted += more + ((try? await stored())?.scopes ?? []) }
         var flow = try OAuthFlow(server: url, clientID: clientID, clientName: "Chappie", scopes: wanted)
         var step = flow.start()

@@ -42,7 +42,7 @@ struct OAuthFlow: Sendable {
         /// Why an earlier one could not be used.
         var refusal: OAuthRefusal?
 
-        /// The next address after one that could not be used; `nil` after the last.
+        /// The address to try after the first could not be used; `nil` after the last.
         mutating func next(after refusal: OAuthRefusal) -> URL? {
             if self.refusal == nil, refusal != OAuthFlow.nothing { self.refusal = refusal }
             urls = urls.dropFirst()

@@ -60,7 +60,7 @@ struct Turn: Sendable {
         }
     }
 
-    /// Ends the turn where it stands.
+    /// Ends the turn with the steps that it has taken.
     ///
     /// - Parameter count: how many of the items are the user's.
     /// - Returns: the answer so far; `nil` if the model has said nothing.

@@ -199,7 +199,7 @@ struct TurnAccumulator {
         return response
     }
 
-    /// What the host has been shown of the answer, as an answer that the user interrupted: the items that are complete, and
+    /// The part of the answer that the host was shown, as an answer that the user interrupted: the items that are complete, and
     /// the text; `nil` if there is neither. Encrypted items of an attempt that broke are left out: they are another
     /// response's.
     var interrupted: ChappieResponse? {
