@@ -569,7 +569,8 @@ def test_a_message_has_lines_and_files(window, tmp_path):
     # As from a desktop's "open with".
     files = [str(tmp_path / "missing.pdf"), str(empty)]
     assert desktop.start(str(window.program), *files, env=window.environment).wait(20 * PATIENCE) == 0
-    wait_until(lambda: any("empty.txt" in w["name"] and w["role"] == "label" for w in window.widgets), "the sentence about it")
+    labels = lambda: [widget["name"] for widget in window.widgets if widget["role"] == "label"]
+    wait_until(lambda: any("missing.pdf" in label and "empty.txt" in label for label in labels()), labels)
     assert not window.find(BUTTON, "Remove empty.txt") and not window.find(BUTTON, "Remove missing.pdf")
     window.shoot("22-attached")
     desktop.wait_for_active("Chappie")

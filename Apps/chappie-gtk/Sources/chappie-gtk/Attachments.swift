@@ -38,21 +38,29 @@ final class Attachments {
     /// Whether a file is still being read.
     var isReading: Bool { items.contains { $0.content == nil } }
 
-    /// Adds files, which are read in the background.
+    /// Adds files, which are read in the background, one after the other. The files that can't be attached are named together.
     func add(_ paths: [String]) {
-        for path in paths {
-            guard items.count < Self.limit else {
-                return refuse(WindowError("A message takes \(Self.limit) files.", "Send the others with the next one."))
+        let taken = paths.prefix(max(0, Self.limit - items.count))
+        let begun = taken.map { path in (begin(path.split(separator: "/").last.map(String.init) ?? path), path) }
+        Task {
+            var errors: [any ChappieError] = []
+            if taken.count < paths.count {
+                errors.append(WindowError("A message takes \(Self.limit) files.", "Send the others with the next one."))
             }
-            let id = begin(path.split(separator: "/").last.map(String.init) ?? path)
-            Task {
+            for (id, path) in begun {
                 do {
                     end(id, try await Self.read(path))
                 } catch {
-                    guard remove(id) else { return }
-                    refuse(error as? any ChappieError ?? WindowError("\(path) can't be read.", "Check the file."))
+                    // The user may have removed it meanwhile.
+                    guard remove(id) else { continue }
+                    errors.append(
+                        error as? any ChappieError ?? WindowError("\(path) can't be read.", "Check the file."))
                 }
             }
+            guard let first = errors.first else { return }
+            let sentences = errors.prefix(5).map(\.explanation)
+            let others = errors.count > 5 ? ["\(errors.count - 5) more files can't be attached."] : []
+            refuse(errors.count == 1 ? first : WindowError((sentences + others).joined(separator: "\n"), nil))
         }
     }
 
@@ -133,7 +141,7 @@ struct WindowError: ChappieError {
     let errorDescription: String?
     let recoverySuggestion: String?
 
-    init(_ sentence: String, _ advice: String) {
+    init(_ sentence: String, _ advice: String?) {
         errorDescription = sentence
         recoverySuggestion = advice
     }

@@ -115,6 +115,26 @@ import Testing
         #expect(it.session.lastError?.requiresReauthentication == false)
     }
 
+    /// A keyring that asks its user may answer after the service has.
+    @Test func aStoreThatAnswersLateDoesNotTakeBackWhyASignInFailed() async throws {
+        let stand = Harness(nil, [Service.usercode: [.error(.notFound, "not_found")]])
+        let gate = ScriptedGate()
+        stand.store.wait(at: gate, before: .load)
+        let session = ChappieAuthSession(credentials: stand.manager, loadDeadline: .milliseconds(50))
+        await #expect(throws: ChappieAuthError.self) { try await session.startDeviceCodeSignIn() }
+        let failed = session.state
+        guard case .failed(let sentence) = failed else { return #expect(Bool(false), "\(failed)") }
+        #expect(sentence.contains("#settings/Security"))
+        gate.open()
+        #expect(try await stand.manager.accountInfo() == nil)
+        let updates = session.stateUpdates
+        session.signOut()
+        // Nothing came between.
+        var states = updates.makeAsyncIterator()
+        #expect(await states.next() == failed)
+        #expect(await states.next() == .signedOut)
+    }
+
     @Test(arguments: [
         (ScriptedHTTPAnswer.lost, "networkFailure"), (.error(.internalServerError, "x"), "tokenExchangeFailed 500"),
         (.page(.forbidden), "blockedByGateway"), (.page(.proxyAuthenticationRequired), "networkFailure"),

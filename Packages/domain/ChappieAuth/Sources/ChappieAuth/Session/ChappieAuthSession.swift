@@ -63,6 +63,15 @@ public final class ChappieAuthSession {
     /// The state that follows from the credential alone. ``state`` differs from it during a sign-in.
     private var credentialState = ChappieAuthState.signedOut
     private var appliedSequence = -1
+    /// Whether the store has answered: with a credential, without one, or with an error.
+    private var isStoreRead = false
+    /// The state that a failed sign-in has left to a user without a credential.
+    private var failedSignIn: ChappieAuthState?
+    /// ``state`` while no sign-in runs. A store that answers late does not take back why a sign-in has failed.
+    private var restingState: ChappieAuthState {
+        guard let failedSignIn, credentialState == .signedOut || !isStoreRead else { return credentialState }
+        return failedSignIn
+    }
 
     /// The way in which the account signed in; `nil` if no account is signed in, or if an earlier version did not
     /// store it.
@@ -236,6 +245,7 @@ extension ChappieAuthSession {
         let attempt = Attempt(signOuts: manager.status.value.signOuts, announces: announces, accessToken: accessToken)
         self.attempt = attempt
         newestAttempt = attempt
+        failedSignIn = nil
         lastError = nil
         lastStoreError = nil
         state = .signingIn
@@ -364,13 +374,14 @@ extension ChappieAuthSession {
         let error = note(error)
         showLink(error == .expiredDeviceCode ? .expired : .failed(error), of: attempt)
         // A user who is signed in stays signed in. Otherwise the user has to see the sentence.
-        if credentialState != .signedOut || error == .expiredDeviceCode {
-            state = credentialState
+        if error == .expiredDeviceCode {
+            failedSignIn = nil
         } else if error.requiresReauthentication {
-            state = .reauthenticationRequired
+            failedSignIn = .reauthenticationRequired
         } else {
-            state = .failed(error.errorDescription ?? "Signing in failed.")
+            failedSignIn = .failed(error.errorDescription ?? "Signing in failed.")
         }
+        state = restingState
         attempt.fail(error)
     }
 }
@@ -434,6 +445,7 @@ extension ChappieAuthSession {
     /// into use, whichever account it is of. A credential in use stays if the store can't be read. If the token endpoint
     /// has refused to renew the credential, the next request tries that again. The result is ``state``.
     public func reload() async {
+        failedSignIn = nil
         _ = try? await manager.ask(.reload)
         apply(manager.status.value)
     }
@@ -445,6 +457,7 @@ extension ChappieAuthSession {
 
     private func beginSignOut() -> CredentialManager.SignOut {
         cancelSignIn()
+        failedSignIn = nil
         let signOut = manager.beginSignOut()
         apply(signOut.snapshot)
         deviceLinkState = .idle
@@ -468,8 +481,10 @@ extension ChappieAuthSession {
     private func apply(_ snapshot: CredentialSnapshot) {
         guard snapshot.sequence > appliedSequence else { return }
         appliedSequence = snapshot.sequence
+        guard snapshot.status != .unknown else { return }
+        isStoreRead = true
         switch snapshot.status {
-        case .unknown: return
+        case .unknown: break
         case .signedOut:
             credentialState = .signedOut
             accountInfo = nil
@@ -484,6 +499,7 @@ extension ChappieAuthSession {
             let isNew = credentialState == .signedOut || credentialState == .reauthenticationRequired
             credentialState = .signedIn(expiresAt: expiresAt)
             accountInfo = info
+            failedSignIn = nil
             // Another session of this credential was faster, so the user is signed in.
             if isNew, let attempt, !attempt.isSaving {
                 attempt.account.fulfil(.success(info))
@@ -499,7 +515,7 @@ extension ChappieAuthSession {
             accountInfo = nil
             _ = note(ChappieAuthError.credentialStoreUnavailable(error))
         }
-        if attempt == nil { state = credentialState }
+        if attempt == nil { state = restingState }
     }
 
     private func willChange() {
