@@ -135,6 +135,13 @@ def layers():
     problems += [f"{path}: no manifest that is checked has a target here" for path in sorted(here)]
     problems += [f"ARCHITECTURE.md: its table has a row for {name}, which no manifest that is checked knows"
                  for name in sorted(set(rows) - {target["name"] for target in targets})]
+    graph = {target["name"]: set(dependencies(target)) for target in targets}
+    linked, waiting = set(), ["chappie"]
+    while waiting:
+        found = graph.get(waiting.pop(), set()) - linked
+        linked |= found
+        waiting += found
+    problems += [f"Package.swift: chappie links {name}; only chappie-simulator may" for name in sorted(linked) if name.startswith("NIO")]
     for target in targets:
         name, declared = target["name"], set(dependencies(target))
         if name not in rows:
