@@ -32,11 +32,12 @@ shim_matches_headers() {
         "$package/Checks/secret-declarations.c"
 }
 
-# Compiling swift-crypto takes two and a half minutes of a processor.
+# Compiling swift-crypto takes two and a half minutes of a processor, so that its build is kept beside the other parts of the tests'
+# set-up: SwiftPM compiles our sources anew, and swift-crypto only for another version or compiler.
 apple_crypto_opens_what_openssl_sealed() {
-    local package=$root/Tests/AppleCrypto
-    swift build --package-path "$package" --build-tests -debug-info-format none -Xswiftc -index-ignore-system-modules &&
-        "$package/.build/debug/apple-cryptoPackageTests.xctest" --testing-library swift-testing
+    local build=${XDG_CACHE_HOME:-$HOME/.cache}/chappie-tests/apple-crypto
+    swift build --package-path "$root/Tests/AppleCrypto" --scratch-path "$build" --build-tests -debug-info-format none \
+        -Xswiftc -index-ignore-system-modules && "$build/debug/apple-cryptoPackageTests.xctest" --testing-library swift-testing
 }
 
 # Bounded runs of libFuzzer, the one in Swift's toolchain. SwiftPM knows the address sanitizer; the fuzzer's instrumentation
