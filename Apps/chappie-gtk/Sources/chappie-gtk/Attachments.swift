@@ -60,7 +60,7 @@ final class Attachments {
             guard let first = errors.first else { return }
             let sentences = errors.prefix(5).map(\.explanation)
             let others = errors.count > 5 ? ["\(errors.count - 5) more files can't be attached."] : []
-            refuse(errors.count == 1 ? first : WindowError((sentences + others).joined(separator: "\n"), nil))
+            refuse(errors.count == 1 ? first : WindowError((sentences + others).joined(separator: " "), nil))
         }
     }
 
