@@ -43,30 +43,29 @@ final class Attachments {
         let taken = paths.prefix(max(0, Self.limit - items.count))
         let begun = taken.map { path in (begin(path.split(separator: "/").last.map(String.init) ?? path), path) }
         Task {
-            var errors: [any ChappieError] = []
+            var refusals: [String] = []
             if taken.count < paths.count {
-                errors.append(WindowError("A message takes \(Self.limit) files.", "Send the others with the next one."))
+                refusals.append("A message takes \(Self.limit) files. Send the others with the next one.")
             }
             for (id, path) in begun {
-                do {
+                do throws(ChappieAttachmentError) {
                     end(id, try await Self.read(path))
                 } catch {
                     // The user may have removed it meanwhile.
                     guard remove(id) else { continue }
-                    errors.append(
-                        error as? any ChappieError ?? WindowError("\(path) can't be read.", "Check the file."))
+                    refusals.append(error.explanation)
                 }
             }
-            guard let first = errors.first else { return }
-            let sentences = errors.prefix(5).map(\.explanation)
-            let others = errors.count > 5 ? ["\(errors.count - 5) more files can't be attached."] : []
-            refuse(errors.count == 1 ? first : WindowError((sentences + others).joined(separator: " "), nil))
+            guard !refusals.isEmpty else { return }
+            let others = refusals.count > 5 ? ["\(refusals.count - 5) more files can't be attached."] : []
+            // In one line: GTK 4.8 miscounts the height of a label that wraps and has breaks of its own.
+            refuse(WindowError((refusals.prefix(5) + others).joined(separator: " ")))
         }
     }
 
     @concurrent
-    private static func read(_ path: String) async throws -> Content {
-        do {
+    private static func read(_ path: String) async throws(ChappieAttachmentError) -> Content {
+        do throws(ChappieAttachmentError) {
             return .image(try ChappieImage(path: path))
         } catch ChappieAttachmentError.unsupportedImage {
             return .file(try ChappieFile(path: path))
@@ -141,7 +140,7 @@ struct WindowError: ChappieError {
     let errorDescription: String?
     let recoverySuggestion: String?
 
-    init(_ sentence: String, _ advice: String?) {
+    init(_ sentence: String, _ advice: String? = nil) {
         errorDescription = sentence
         recoverySuggestion = advice
     }

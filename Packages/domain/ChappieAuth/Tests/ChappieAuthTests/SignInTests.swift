@@ -135,6 +135,16 @@ import Testing
         #expect(await states.next() == .signedOut)
     }
 
+    @Test func aSignInThatFailsBesideAnAccountIsForgottenWithIt() async throws {
+        let it = SessionHarness(
+            person(endingIn: 7200), [Service.usercode: [.error(.notFound, "not_found")], Service.revoke: [.ok]])
+        await #expect(throws: ChappieAuthError.self) { try await it.session.startDeviceCodeSignIn() }
+        #expect(it.session.state.isSignedIn)
+        let updates = it.session.stateUpdates
+        try await ChappieAuthSession(credentials: it.stand.manager).signOutAndRevoke()
+        #expect(await updates.next { !$0.isSignedIn } == .signedOut)
+    }
+
     @Test(arguments: [
         (ScriptedHTTPAnswer.lost, "networkFailure"), (.error(.internalServerError, "x"), "tokenExchangeFailed 500"),
         (.page(.forbidden), "blockedByGateway"), (.page(.proxyAuthenticationRequired), "networkFailure"),

@@ -63,15 +63,9 @@ public final class ChappieAuthSession {
     /// The state that follows from the credential alone. ``state`` differs from it during a sign-in.
     private var credentialState = ChappieAuthState.signedOut
     private var appliedSequence = -1
-    /// Whether the store has answered: with a credential, without one, or with an error.
-    private var isStoreRead = false
-    /// The state that a failed sign-in has left to a user without a credential.
+    /// The state that a failed sign-in has left to a user without a credential. A store that answers late with an empty
+    /// slot does not take it back.
     private var failedSignIn: ChappieAuthState?
-    /// ``state`` while no sign-in runs. A store that answers late does not take back why a sign-in has failed.
-    private var restingState: ChappieAuthState {
-        guard let failedSignIn, credentialState == .signedOut || !isStoreRead else { return credentialState }
-        return failedSignIn
-    }
 
     /// The way in which the account signed in; `nil` if no account is signed in, or if an earlier version did not
     /// store it.
@@ -368,20 +362,21 @@ extension ChappieAuthSession {
     }
 
     private func failed(_ error: any Error, _ attempt: Attempt) {
+        // The follower may be late with it.
+        let snapshot = manager.status.value
+        apply(snapshot)
         guard self.attempt === attempt else { return }
         if error is CancellationError || error as? ChappieAuthError == .cancelledSignIn { return cancelSignIn() }
         self.attempt = nil
         let error = note(error)
         showLink(error == .expiredDeviceCode ? .expired : .failed(error), of: attempt)
         // A user who is signed in stays signed in. Otherwise the user has to see the sentence.
-        if error == .expiredDeviceCode {
-            failedSignIn = nil
-        } else if error.requiresReauthentication {
-            failedSignIn = .reauthenticationRequired
-        } else {
-            failedSignIn = .failed(error.errorDescription ?? "Signing in failed.")
+        if [.signedOut, .unknown].contains(snapshot.status), error != .expiredDeviceCode {
+            failedSignIn =
+                error.requiresReauthentication
+                ? .reauthenticationRequired : .failed(error.errorDescription ?? "Signing in failed.")
         }
-        state = restingState
+        state = failedSignIn ?? credentialState
         attempt.fail(error)
     }
 }
@@ -481,10 +476,8 @@ extension ChappieAuthSession {
     private func apply(_ snapshot: CredentialSnapshot) {
         guard snapshot.sequence > appliedSequence else { return }
         appliedSequence = snapshot.sequence
-        guard snapshot.status != .unknown else { return }
-        isStoreRead = true
         switch snapshot.status {
-        case .unknown: break
+        case .unknown: return
         case .signedOut:
             credentialState = .signedOut
             accountInfo = nil
@@ -499,7 +492,6 @@ extension ChappieAuthSession {
             let isNew = credentialState == .signedOut || credentialState == .reauthenticationRequired
             credentialState = .signedIn(expiresAt: expiresAt)
             accountInfo = info
-            failedSignIn = nil
             // Another session of this credential was faster, so the user is signed in.
             if isNew, let attempt, !attempt.isSaving {
                 attempt.account.fulfil(.success(info))
@@ -515,7 +507,8 @@ extension ChappieAuthSession {
             accountInfo = nil
             _ = note(ChappieAuthError.credentialStoreUnavailable(error))
         }
-        if attempt == nil { state = restingState }
+        if credentialState != .signedOut { failedSignIn = nil }
+        if attempt == nil { state = failedSignIn ?? credentialState }
     }
 
     private func willChange() {

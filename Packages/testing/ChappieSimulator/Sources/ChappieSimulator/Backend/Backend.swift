@@ -279,10 +279,3 @@ struct Backend: Sendable {
 func randomSecret(_ prefix: String = "") -> String {
     prefix + Base64URL.encode((0..<32).map { _ in UInt8.random(in: .min ... .max) })
 }
-
-extension StringProtocol {
-    /// Without white space at both ends.
-    var trimmed: String {
-        String(drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
-    }
-}

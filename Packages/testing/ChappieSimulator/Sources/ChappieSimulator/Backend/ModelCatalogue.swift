@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 
 /// The month whose service a simulator stands for.
 public enum SimulatorMonth: String, Sendable, Hashable, Codable, CaseIterable {

@@ -1,4 +1,4 @@
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 
 /// The plan route: the public API's models and responses, paid by the user's plan.
 extension Backend {

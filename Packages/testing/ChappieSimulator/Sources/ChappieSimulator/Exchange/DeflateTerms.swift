@@ -1,3 +1,5 @@
+@_spi(ChappieInternals) import ChappieCore
+
 /// Parameters of permessage-deflate (RFC 7692, 7.1).
 package struct DeflateTerms: Sendable, Hashable {
     /// The window of what the server sends, as a power of two.

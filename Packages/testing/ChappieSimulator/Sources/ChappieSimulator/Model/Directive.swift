@@ -1,3 +1,5 @@
+@_spi(ChappieInternals) import ChappieCore
+
 /// A line of a message that commands the model, instead of being repeated; `SCENARIOS.md` lists them.
 enum Directive: Sendable, Hashable {
     /// - Parameters:
