@@ -56,7 +56,8 @@ on_it ip address add 10.77.0.1/30 dev far
 on_it ip link set far up
 on_it ip address add ADDRESS/32 dev lo
 ip route add default via 10.77.0.1
-on_it PYTHON RELAY ADDRESS:PORT FOLDER/way & relay=$!
+# Not by the function: that would be a shell of its own, whose end leaves the relay running.
+nsenter --net --target $there PYTHON RELAY ADDRESS:PORT FOLDER/way & relay=$!
 trap 'kill $relay $there' EXIT
 while ! (exec 3<>/dev/tcp/ADDRESS/PORT) 2>/dev/null; do :; done
 echo ready
