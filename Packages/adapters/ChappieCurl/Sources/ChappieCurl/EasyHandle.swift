@@ -1,5 +1,42 @@
 import CCurl
-@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
+
+/// A member of a ``NetworkLoop``: one easy handle and its owner. Either curl performs it as an HTTP transfer (see
+/// ``NetworkTransfer``), or curl only opens a connection (resolving, proxy, TLS), which the owner then reads and writes
+/// through ``EasyHandle/receive(into:)`` and ``EasyHandle/send(_:)``.
+///
+/// The loop calls these methods on its own thread, never two at once. It visits a member only for a reason: curl has
+/// worked on it, its socket is ready, another thread woke it, or its deadline has come. Thousands of idle members cost
+/// nothing.
+@_spi(ChappieInternals) public protocol NetworkMember: AnyObject, Sendable {
+    /// Whether curl only opens the connection.
+    var isConnection: Bool { get }
+
+    /// Sets up the fresh handle. If the answer is `false`, the handle is destroyed unused; the member has informed its
+    /// own side.
+    func joined(_ handle: EasyHandle) -> Bool
+
+    /// Called when the member may have work to do.
+    func visited(_ handle: EasyHandle, _ visit: LoopVisit) -> LoopVerdict
+
+    /// The transfer has ended, or the connection could not be opened. The handle is destroyed after this call.
+    func ended(_ handle: EasyHandle, with result: CurlResult)
+
+    /// The loop has stopped. The handle, if there ever was one, is destroyed.
+    func loopStopped()
+}
+
+/// The state of the loop at a visit of a member.
+@_spi(ChappieInternals) public struct LoopVisit {
+    /// Whether a connection is open, including TLS and the tunnel. Before that it can't be read or written.
+    public let isConnected: Bool
+    /// Whether a read from the connection may return something.
+    public let isReadable: Bool
+    /// The loop's clock.
+    public let now: Int
+    /// A buffer of 64 KiB that all connections of a loop share. Its content is lost after the visit.
+    public let buffer: UnsafeMutableRawBufferPointer
+}
 
 /// A member whose handle performs an HTTP exchange. curl stops the transfer if any of these methods answers `false`.
 @_spi(ChappieInternals) public protocol NetworkTransfer: NetworkMember {

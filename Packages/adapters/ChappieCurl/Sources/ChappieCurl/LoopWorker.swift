@@ -2,30 +2,15 @@ import CCurl
 @_spi(ChappieInternals) import ChappieCore
 import HeapModule
 
-/// A member on the loop's thread.
-final class Registration {
-    let member: any NetworkMember
-    let handle: EasyHandle
-    let shard: MultiShard
-    var isConnected = false
-    /// The socket of an open connection; `nil` again once curl has closed it.
-    var socket: CInt?
-    var reads = false
-    var writes = false
-    var deadline: Int?
-    /// The member's earliest entry in the heap of deadlines.
-    var queued: Int?
-
-    init(_ member: any NetworkMember, _ handle: EasyHandle, on shard: MultiShard) {
-        self.member = member
-        self.handle = handle
-        self.shard = shard
-    }
-}
-
 /// The work of the loop's thread. It owns the members with their handles, the multi handles that perform them, and the
 /// sockets and deadlines that it waits for. A round costs as much as its work, whatever the number of members.
 final class LoopWorker {
+    /// The work that other threads have queued for the loop's thread.
+    struct PendingWork {
+        var newcomers: [any NetworkMember] = []
+        var woken: Set<ObjectIdentifier> = []
+    }
+
     /// The time at which a member wants a visit.
     ///
     /// An entry can't be removed from the heap. If the member's deadline has moved, the worker notices that when the
@@ -56,7 +41,7 @@ final class LoopWorker {
 
     /// One round: takes the work that other threads have queued, runs curl and the members, and sleeps until there is
     /// more work.
-    func work(with pending: NetworkLoop.PendingWork) {
+    func work(with pending: PendingWork) {
         for member in pending.newcomers { admit(member) }
         for member in pending.woken { visit(registrations[member]) }
         let now = LoopClock.now

@@ -1,6 +1,27 @@
 import CCurl
 @_spi(ChappieInternals) import ChappieCore
 
+/// A member on the loop's thread.
+final class Registration {
+    let member: any NetworkMember
+    let handle: EasyHandle
+    let shard: MultiShard
+    var isConnected = false
+    /// The socket of an open connection; `nil` again once curl has closed it.
+    var socket: CInt?
+    var reads = false
+    var writes = false
+    var deadline: Int?
+    /// The member's earliest entry in the heap of deadlines.
+    var queued: Int?
+
+    init(_ member: any NetworkMember, _ handle: EasyHandle, on shard: MultiShard) {
+        self.member = member
+        self.handle = handle
+        self.shard = shard
+    }
+}
+
 /// A multi handle, driven by curl's socket interface (curl_multi_socket_action). Stays on the loop's thread.
 ///
 /// One shard performs all transfers. Connections are spread over several shards for two reasons: curl 7.88 closes a

@@ -12,10 +12,13 @@ final class KeyringPrompt {
     private static let interface = "org.freedesktop.Secret.Prompt"
 
     private let connection: BusConnection
+    private let service: String
     private let path: String
     private var outcome: Outcome?
 
-    init(at path: String, on connection: BusConnection) {
+    /// - Parameter service: The name of the service on the bus.
+    init(of service: String, at path: String, on connection: BusConnection) {
+        self.service = service
         self.path = path
         self.connection = connection
     }
@@ -25,10 +28,10 @@ final class KeyringPrompt {
     func run() throws -> Outcome {
         // Before the call: the end may come before its answer.
         let subscriptions = [
-            subscribe(to: "Completed", of: Self.interface, at: path, from: KeyringSession.service),
+            subscribe(to: "Completed", of: Self.interface, at: path, from: service),
             subscribe(
                 to: "NameOwnerChanged", of: "org.freedesktop.DBus", at: "/org/freedesktop/DBus",
-                from: "org.freedesktop.DBus", about: KeyringSession.service),
+                from: "org.freedesktop.DBus", about: service),
         ]
         defer {
             for id in subscriptions { g_dbus_connection_signal_unsubscribe(connection.object.pointer, id) }
@@ -47,7 +50,7 @@ final class KeyringPrompt {
         _ method: String, _ arguments: [BusArgument] = [], milliseconds: Int32? = nil
     ) throws -> BusValue {
         try connection.call(
-            method, of: Self.interface, at: path, in: KeyringSession.service, arguments, milliseconds: milliseconds)
+            method, of: Self.interface, at: path, in: service, arguments, milliseconds: milliseconds)
     }
 
     /// - Parameter first: The first argument of the signals to deliver; `nil` for any.

@@ -251,7 +251,7 @@ struct KeyringSession {
         guard let path = answer?.text else { throw Self.unexpectedAnswer }
         // The path that stands for no prompt.
         guard path != "/" else { return }
-        switch try KeyringPrompt(at: path, on: connection).run() {
+        switch try KeyringPrompt(of: Self.service, at: path, on: connection).run() {
         case .accepted: return
         case .dismissed: throw CredentialStoreError.denied("the prompt was dismissed")
         case .vanished: throw CredentialStoreError.absent("the keyring service went away while it asked the user")

@@ -2,18 +2,6 @@
 @_spi(ChappieInternals) import ChappieProcess
 import Synchronization
 
-/// Carries messages to a server, and ends with it.
-protocol MCPLink: AnyObject, Sendable {
-    /// Sends the message after those before it; it does not wait. `false` if the server reads no more.
-    func send(_ message: ChappieJSON) -> Bool
-    /// Ends it: a program has this time to end by itself, and again after SIGTERM.
-    func end(patience: Duration, grace: Duration)
-}
-
-extension PipedProgram: MCPLink {
-    func send(_ message: ChappieJSON) -> Bool { send(message.serializedBytes() + [UInt8(ascii: "\n")]) }
-}
-
 /// One run of a server's program, or one session with a server elsewhere: the shell around ``MCPSession``.
 final class MCPConnection: Sendable {
     private struct State {

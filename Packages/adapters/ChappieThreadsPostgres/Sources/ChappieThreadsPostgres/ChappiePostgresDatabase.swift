@@ -51,3 +51,21 @@ public final class ChappiePostgresDatabase: Sendable {
         try ChappiePostgresThreadStore(of: tenant, in: pool, options)
     }
 }
+
+extension ChappiePostgresThreadStore {
+    /// A store of one tenant's threads, with connections of its own. A service with many tenants makes its stores with
+    /// one ``ChappiePostgresDatabase``.
+    ///
+    /// - Parameters:
+    ///   - connectionString: see ``ChappiePostgresDatabase/init(connectionString:options:)``.
+    ///   - tenant: the tenant that owns the threads. Never empty.
+    ///   - options: see ``Options``.
+    /// - Throws: ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` for an invalid connection string, tenant or
+    ///   schema.
+    public convenience init(
+        connectionString: String, tenant: String, options: Options = Options()
+    ) throws(ChappieThreadStoreError) {
+        try self.init(
+            of: tenant, in: ChappiePostgresDatabase(connectionString: connectionString, options: options).pool, options)
+    }
+}

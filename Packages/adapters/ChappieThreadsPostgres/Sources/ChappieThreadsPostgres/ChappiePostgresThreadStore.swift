@@ -70,22 +70,6 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
     /// The database's.
     private let pool: PostgresPool
 
-    /// A store of one tenant's threads, with connections of its own. A service with many tenants makes its stores with
-    /// one ``ChappiePostgresDatabase``.
-    ///
-    /// - Parameters:
-    ///   - connectionString: see ``ChappiePostgresDatabase/init(connectionString:options:)``.
-    ///   - tenant: the tenant that owns the threads. Never empty.
-    ///   - options: see ``Options``.
-    /// - Throws: ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` for an invalid connection string, tenant or
-    ///   schema.
-    public convenience init(
-        connectionString: String, tenant: String, options: Options = Options()
-    ) throws(ChappieThreadStoreError) {
-        try self.init(
-            of: tenant, in: ChappiePostgresDatabase(connectionString: connectionString, options: options).pool, options)
-    }
-
     init(of tenant: String, in pool: PostgresPool, _ options: Options) throws(ChappieThreadStoreError) {
         guard !tenant.isEmpty, !tenant.utf8.contains(0) else { throw .unavailable("the tenant has no name") }
         self.options = options

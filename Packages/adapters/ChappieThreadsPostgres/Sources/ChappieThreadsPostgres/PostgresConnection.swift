@@ -174,6 +174,9 @@ final class PostgresInterruption: Sendable {
 /// Statements travel in batches (libpq's pipeline mode): statements that don't depend on each other's results need only
 /// one round trip. After a failure that is not an answer the connection can't be used any more.
 final class PostgresConnection {
+    /// A page ends with the record that reaches this many bytes.
+    static let pageBytes = 4 << 20
+
     private let handle: OpaquePointer
     /// Belongs to the task that the connection works for now.
     var interruption: PostgresInterruption
@@ -257,7 +260,7 @@ final class PostgresConnection {
             guard let bytes = statement.send(on: handle) else { throw loss(isInterruptible) }
             queued += bytes
             // libpq keeps a copy of what it has not sent.
-            guard queued > PostgresSchema.pageBytes else { continue }
+            guard queued > Self.pageBytes else { continue }
             try flush(within: limit, isInterruptible)
             queued = 0
         }

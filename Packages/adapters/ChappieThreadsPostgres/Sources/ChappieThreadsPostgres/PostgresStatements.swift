@@ -19,9 +19,6 @@ extension PostgresSchema {
             "SELECT record_count FROM \(prefix)threads WHERE tenant = $1 AND id = $2", [.text(tenant), .text(thread)])
     }
 
-    /// A page ends with the record that reaches this many bytes.
-    static let pageBytes = 4 << 20
-
     /// A page of records.
     func records(of thread: String, from first: Int) -> PostgresStatement {
         PostgresStatement(
@@ -31,7 +28,7 @@ extension PostgresSchema {
                     sum(octet_length(body)) OVER (ORDER BY position) - octet_length(body) AS before
                 FROM \(prefix)records WHERE tenant = $1 AND thread = $2 AND position >= $3) page
             WHERE before < $4 ORDER BY position
-            """, [.text(tenant), .text(thread), .integer(first), .integer(Self.pageBytes)])
+            """, [.text(tenant), .text(thread), .integer(first), .integer(PostgresConnection.pageBytes)])
     }
 
     /// - Returns: two statements, of which the second returns the hits; `nil` if there can't be a hit.

@@ -22,14 +22,6 @@ public struct ChappieReadableThreads: Sendable {
     public internal(set) var problems: [ChappieThreadStoreError] = []
 }
 
-/// The hits of a search, and what is wrong with the records that could not be read.
-public struct ChappieReadableHits: Sendable {
-    /// The hits, best first.
-    public internal(set) var hits: [ChappieThreadHit] = []
-    /// The damage on the way to them; each problem names its thread if it is known.
-    public internal(set) var problems: [ChappieThreadStoreError] = []
-}
-
 extension ThreadDatabase {
     // MARK: A new key
 

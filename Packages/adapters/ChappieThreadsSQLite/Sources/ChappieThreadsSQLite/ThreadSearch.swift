@@ -1,5 +1,13 @@
-@_spi(ChappieInternals) import ChappieRuntime
+@_spi(ChappieInternals) public import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
+
+/// The hits of a search, and what is wrong with the records that could not be read.
+public struct ChappieReadableHits: Sendable {
+    /// The hits, best first.
+    public internal(set) var hits: [ChappieThreadHit] = []
+    /// The damage on the way to them; each problem names its thread if it is known.
+    public internal(set) var problems: [ChappieThreadStoreError] = []
+}
 
 /// The words of a text as the index has them: each once, in the order of their bytes. A word takes the number of bytes
 /// that it has in common with the word before (four bits) and the number of the others (four bits, and a byte from 15 on),

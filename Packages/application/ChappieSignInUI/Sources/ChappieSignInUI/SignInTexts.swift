@@ -123,3 +123,96 @@ public struct ChappieSignInTexts: Sendable, Hashable {
         return waiting.replacing("{time}", with: "\(seconds / 60):\(seconds % 60 < 10 ? "0" : "")\(seconds % 60)")
     }
 }
+
+/// A sentence about a part of the desktop. It never ends a sign-in.
+public struct ChappieSignInNotice: Sendable, Hashable {
+    /// A part of the desktop.
+    public enum Part: Sendable, Hashable {
+        /// Notifications.
+        case notifications
+        /// The clipboard.
+        case clipboard
+        /// The browser.
+        case browser
+    }
+
+    /// The part of the desktop.
+    public let part: Part
+    /// The sentence.
+    public let sentence: String
+    /// Whether the part could not do its work.
+    public let isFailure: Bool
+
+    /// A notice with the given properties.
+    public init(part: Part, sentence: String, isFailure: Bool) {
+        self.part = part
+        self.sentence = sentence
+        self.isFailure = isFailure
+    }
+}
+
+/// How a sign-in ended.
+public struct ChappieSignInEnding: Sendable, Hashable {
+    /// The reasons, each of which asks the user for a different next step.
+    public enum Reason: Sendable, Hashable, CaseIterable {
+        /// The user is signed in.
+        case linked
+        /// The user, or the program, cancelled the sign-in.
+        case cancelled
+        /// The code was not approved in time.
+        case expired
+        /// The user, or the service, refused after the code was shown.
+        case denied
+        /// The service gives no device codes, because device sign-in is switched off for the account.
+        case switchedOff
+        /// The network failed.
+        case network
+        /// The service answered with an error.
+        case service
+        /// The machine has no keyring for the credential.
+        case noKeyring
+        /// The keyring is locked.
+        case keyringLocked
+        /// The credential store failed in another way.
+        case store
+        /// Anything else.
+        case failed
+    }
+
+    /// The reason of the ending.
+    public let reason: Reason
+    /// The reason as a sentence, and the user's next step.
+    public let words: ChappieSignInTexts.Words
+    /// The session's error; `nil` when linked.
+    public let error: ChappieAuthError?
+    /// The credential store's error, if the store failed.
+    public let storeError: CredentialStoreError?
+
+    /// An ending with the given properties.
+    public init(
+        reason: Reason, words: ChappieSignInTexts.Words, error: ChappieAuthError? = nil,
+        storeError: CredentialStoreError? = nil
+    ) {
+        self.reason = reason
+        self.words = words
+        self.error = error
+        self.storeError = storeError
+    }
+}
+
+extension ChappieSignInEnding.Reason {
+    /// - Parameter codeWasShown: whether the code was shown. Before that, a refusal can't be the user's.
+    init(_ error: ChappieAuthError, _ storeError: CredentialStoreError?, codeWasShown: Bool) {
+        switch (storeError, error) {
+        case (.absent?, _), (nil, .credentialStoreUnavailable(.absent)): self = .noKeyring
+        case (.locked?, _), (nil, .credentialStoreUnavailable(.locked)): self = .keyringLocked
+        case (_?, _), (nil, .credentialStoreUnavailable): self = .store
+        case (nil, .cancelledSignIn): self = .cancelled
+        case (nil, .expiredDeviceCode), (nil, .pollingTimeout), (nil, .callbackTimeout): self = .expired
+        case (nil, .authorizationDenied): self = codeWasShown ? .denied : .switchedOff
+        case (nil, .networkFailure), (nil, .blockedByGateway): self = .network
+        case (nil, .tokenExchangeFailed), (nil, .invalidResponse): self = .service
+        case (nil, _): self = .failed
+        }
+    }
+}

@@ -29,10 +29,6 @@ public struct ChappieEndpoints: Sendable, Hashable, Codable {
         self.init(registration: registration, profile: ChappieEndpointProfile(issuer: issuer, backend: backend))
     }
 
-    /// A text that separates credentials for these addresses from others: ``CredentialSlot/issuer``. `nil` for
-    /// ``chatGPT``.
-    public var credentialIssuer: String? { CredentialOrigin(self).slotName }
-
     /// The ChatGPT service.
     public static let chatGPT = ChappieEndpoints(
         issuer: URL(string: "https://auth.openai.com") ?? URL(filePath: "/"),

@@ -6,14 +6,24 @@ indirect enum SchemaPatternSyntax {
     case sequence([SchemaPatternSyntax])
     case choice([SchemaPatternSyntax])
     case repetition(SchemaPatternSyntax, minimum: Int, maximum: Int?)
-    case condition(SchemaPattern.Condition)
+    case condition(Condition)
     case ahead(SchemaPatternSyntax, isNegative: Bool)
+
+    /// The condition for entering a state without a character.
+    enum Condition: Sendable {
+        case none, start, end, wordBoundary, noWordBoundary
+        /// The look-ahead of this number matches here, or does not if `isNegative`.
+        case ahead(Int, isNegative: Bool)
+    }
 }
 
 /// Reads ECMA-262's regular expressions (22.2.1), with the extensions of its annex B that real patterns use: any
 /// punctuation may be escaped, and an unmatched brace or bracket stands for itself.
 struct SchemaPatternParser {
-    private typealias Fault = SchemaPattern.Fault
+    /// A pattern that can't be used.
+    struct Fault: Error {
+        let reason: String
+    }
 
     private let scalars: [Unicode.Scalar]
     private var position = 0
@@ -21,7 +31,7 @@ struct SchemaPatternParser {
     init(_ source: String) { scalars = Array(source.unicodeScalars) }
 
     /// Reads the whole pattern.
-    mutating func pattern() throws(SchemaPattern.Fault) -> SchemaPatternSyntax {
+    mutating func pattern() throws(Fault) -> SchemaPatternSyntax {
         guard scalars.count <= 10_000 else { throw Fault(reason: "is longer than 10000 characters") }
         let syntax = try choice(depth: 0)
         guard position == scalars.count else { throw Fault(reason: "closes a group that is not open") }
@@ -48,7 +58,7 @@ struct SchemaPatternParser {
 
     // MARK: Structure
 
-    private mutating func choice(depth: Int) throws(SchemaPattern.Fault) -> SchemaPatternSyntax {
+    private mutating func choice(depth: Int) throws(Fault) -> SchemaPatternSyntax {
         guard depth <= 50 else { throw Fault(reason: "has groups over 50 levels deep") }
         var parts: [SchemaPatternSyntax] = []
         repeat {
@@ -61,7 +71,7 @@ struct SchemaPatternParser {
         return parts.count == 1 ? parts[0] : .choice(parts)
     }
 
-    private mutating func term(depth: Int) throws(SchemaPattern.Fault) -> SchemaPatternSyntax {
+    private mutating func term(depth: Int) throws(Fault) -> SchemaPatternSyntax {
         let start = position
         let atom: SchemaPatternSyntax
         switch next() {
@@ -92,7 +102,7 @@ struct SchemaPatternParser {
     }
 
     /// The next quantifier, if there is one.
-    private mutating func bounds() throws(SchemaPattern.Fault) -> (Int, Int?)? {
+    private mutating func bounds() throws(Fault) -> (Int, Int?)? {
         if take("*") { return (0, nil) }
         if take("+") { return (1, nil) }
         if take("?") { return (0, 1) }
@@ -121,7 +131,7 @@ struct SchemaPatternParser {
         return value
     }
 
-    private mutating func group(depth: Int) throws(SchemaPattern.Fault) -> SchemaPatternSyntax {
+    private mutating func group(depth: Int) throws(Fault) -> SchemaPatternSyntax {
         var isNegative: Bool?
         if take("?") {
             if take("=") {
@@ -146,7 +156,7 @@ struct SchemaPatternParser {
 
     // MARK: Characters
 
-    private mutating func set() throws(SchemaPattern.Fault) -> SchemaCharacters {
+    private mutating func set() throws(Fault) -> SchemaCharacters {
         let isNegated = take("^")
         var sets: [SchemaCharacters] = []
         while !take("]") {
@@ -169,7 +179,7 @@ struct SchemaPatternParser {
     }
 
     /// One member of a set, and its value if it is a single character.
-    private mutating func member() throws(SchemaPattern.Fault) -> (SchemaCharacters, UInt32?) {
+    private mutating func member() throws(Fault) -> (SchemaCharacters, UInt32?) {
         guard let scalar = next() else { throw Fault(reason: "has a set of characters that does not end") }
         guard let value = scalar == "\\" ? try escapedCharacter(inSet: true) : scalar.value else {
             return (try escape(inSet: true), nil)
@@ -178,7 +188,7 @@ struct SchemaPatternParser {
     }
 
     /// The characters of an escape, whose backslash has been read.
-    private mutating func escape(inSet: Bool) throws(SchemaPattern.Fault) -> SchemaCharacters {
+    private mutating func escape(inSet: Bool) throws(Fault) -> SchemaCharacters {
         if let value = try escapedCharacter(inSet: inSet) { return SchemaCharacters([value...value]) }
         switch next() {
         case "d": return .digit
@@ -196,7 +206,7 @@ struct SchemaPatternParser {
         }
     }
 
-    private mutating func property(isNegated: Bool) throws(SchemaPattern.Fault) -> SchemaCharacters {
+    private mutating func property(isNegated: Bool) throws(Fault) -> SchemaCharacters {
         guard take("{"), let end = scalars[position...].firstIndex(of: "}") else {
             throw Fault(reason: "has a property of characters without a name")
         }
@@ -209,7 +219,7 @@ struct SchemaPatternParser {
     }
 
     /// The single character of the escape; `nil`, with nothing read, for other escapes.
-    private mutating func escapedCharacter(inSet: Bool) throws(SchemaPattern.Fault) -> UInt32? {
+    private mutating func escapedCharacter(inSet: Bool) throws(Fault) -> UInt32? {
         let start = position
         guard let scalar = next() else { return nil }
         switch scalar {
@@ -251,7 +261,7 @@ struct SchemaPatternParser {
         return nil
     }
 
-    private mutating func hexadecimal(_ count: Int) throws(SchemaPattern.Fault) -> UInt32 {
+    private mutating func hexadecimal(_ count: Int) throws(Fault) -> UInt32 {
         var value: UInt32 = 0
         for _ in 0..<count {
             guard let digit = next().flatMap({ $0.isASCII ? Character($0).hexDigitValue : nil }) else {

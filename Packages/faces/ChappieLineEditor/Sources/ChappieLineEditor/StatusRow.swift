@@ -39,11 +39,18 @@ enum StatusRow {
         shown.withLock { shown in
             guard shown.rows > 0 else { return true }
             defer { shown.rows = 0 }
-            if let size = TerminalState.size(), size != (shown.columns, shown.height) { return false }
+            if let size = terminalSize(of: STDOUT_FILENO), size != (shown.columns, shown.height) { return false }
             write("\u{1B}7\u{1B}[\(shown.rows)B\r\u{1B}[J\u{1B}8")
             return true
         }
     }
 
     private static func write(_ text: String) { _ = Glibc.write(STDOUT_FILENO, text, text.utf8.count) }
+}
+
+/// The terminal's columns and rows; `nil` if the descriptor is not a terminal.
+func terminalSize(of descriptor: CInt) -> (columns: Int, rows: Int)? {
+    var size = winsize()
+    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return nil }
+    return (Int(size.ws_col), Int(size.ws_row))
 }

@@ -11,9 +11,7 @@ public enum TerminalState {
 
     /// The terminal's columns and rows; `nil` if the descriptor, by default standard output, is not a terminal.
     public static func size(of descriptor: CInt = 1) -> (columns: Int, rows: Int)? {
-        var size = winsize()
-        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return nil }
-        return (Int(size.ws_col), Int(size.ws_row))
+        terminalSize(of: descriptor)
     }
 
     /// Whether an editor has edited lines on this terminal, and edits none at the moment.

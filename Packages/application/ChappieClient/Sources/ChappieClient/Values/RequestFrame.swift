@@ -28,16 +28,6 @@ struct RequestFrame: Sendable, Hashable, Codable {
         self.options = options
     }
 
-    /// - Throws: ``ChappieClientError/unsupportedInput(_:_:)`` for a header field that can't be sent.
-    init(of request: ChappieResponseRequest) throws(ChappieClientError) {
-        self.init(options: request.turnOptions)
-        outputSchema = request.outputSchema
-        toolChoice = request.toolChoice
-        hostedTools = request.hostedTools.isEmpty ? nil : request.hostedTools
-        serviceTier = request.serviceTier
-        headerFields = try OwnHeaderFields.checked(request.headerFields)
-    }
-
     /// Declares the tools that run here, and after them the backend's.
     mutating func declare(_ own: [ChappieJSON]) { tools = own + (hostedTools ?? []).map(\.declaration) }
 

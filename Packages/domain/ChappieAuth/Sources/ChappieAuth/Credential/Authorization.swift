@@ -118,3 +118,21 @@ extension Authorization: HTTPMiddleware {
         }
     }
 }
+
+extension CredentialManager {
+    /// Adds the credential to requests for the backend, and renews it when necessary.
+    @_spi(ChappieInternals)
+    public var authorization: Authorization { authorization(onlyFor: nil) }
+
+    /// The same for requests of one account: once another account has signed in, they are not sent any more.
+    ///
+    /// - Parameters:
+    ///   - account: `nil` for the account that is signed in when a request begins.
+    ///   - program: The program that the requests name. Default: the manager's own.
+    @_spi(ChappieInternals)
+    public func authorization(
+        onlyFor account: ChappieAccountInfo?, as program: ChappieRegistration? = nil
+    ) -> Authorization {
+        Authorization(manager: self, account: account, program: program ?? endpoints.registration)
+    }
+}

@@ -26,7 +26,7 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
     @_spi(ChappieInternals) public static let interruption = "interrupted"
     /// The pages that the answer cites, in the order in which it first cites them. Each stands here once, and only
     /// addresses of the web do.
-    public var sources: [ChappieSource] { ChappieSource.cited(in: items) }
+    public var sources: [ChappieSource] { ChappieSource.cited(in: items.lazy.map(\.json)) }
     /// Optional, so that responses without it can be decoded.
     private var progress: String?
     /// The completed items, in order, including unknown ones.
@@ -288,4 +288,9 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
             resetsInSeconds: json["resets_in_seconds"]?.double.map { min(max($0, -PeerNumber.end), PeerNumber.end) },
             raw: json)
     }
+}
+
+extension ChappieOutputItem {
+    /// The backend's step on the web; `nil` for an item of another type.
+    public var webSearch: ChappieWebSearch? { ChappieWebSearch(json) }
 }

@@ -16,10 +16,10 @@ public struct ChappieSource: Sendable, Hashable, Codable {
     /// An answer can cite more pages than anybody reads.
     private static let limit = 1000
 
-    static func cited(in items: [ChappieOutputItem]) -> [ChappieSource] {
+    static func cited(in items: some Sequence<ChappieJSON>) -> [ChappieSource] {
         var (sources, known) = ([ChappieSource](), Set<String>())
-        for item in items where item.type == "message" {
-            for part in item.json["content"]?.array ?? [] {
+        for item in items where item["type"]?.string == "message" {
+            for part in item["content"]?.array ?? [] {
                 for annotation in part["annotations"]?.array ?? [] where annotation["type"]?.string == "url_citation" {
                     guard let url = annotation["url"]?.string, isAddress(url), known.insert(url).inserted else {
                         continue
@@ -88,9 +88,4 @@ public struct ChappieWebSearch: Sendable, Hashable, Codable {
         case let other: self.action = .other(other ?? "")
         }
     }
-}
-
-extension ChappieOutputItem {
-    /// The backend's step on the web; `nil` for an item of another type.
-    public var webSearch: ChappieWebSearch? { ChappieWebSearch(json) }
 }

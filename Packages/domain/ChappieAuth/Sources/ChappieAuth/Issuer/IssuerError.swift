@@ -1,0 +1,66 @@
+@_spi(ChappieInternals) import ChappieCore
+
+/// The content of an error answer (RFC 6749, 5.2, and the forms that this server sends).
+struct IssuerError: Sendable, Hashable {
+    let status: Int
+    /// The error code in lower case; `nil` if it is missing or not valid.
+    let code: String?
+    /// The server's sentence, 300 characters at most.
+    let message: String?
+
+    /// - Parameter body: The body of ``ChappieAuthError/tokenExchangeFailed(statusCode:body:)``, without secrets.
+    init(status: Int, body: String) {
+        let body = (try? ChappieJSON(parsing: body))?.object
+        self.status = status
+        let error = body?["error"]
+        code = [error?["code"], error, body?["code"], error?["type"]].lazy.compactMap { Self.code($0?.string) }.first
+        let sentences = [body?["error_description"], error?["message"], body?["message"], body?["detail"]]
+        message = UntrustedText.message(sentences.lazy.compactMap { $0?.string }.first)
+    }
+
+    /// Whether the token endpoint itself reports that the refresh token or the grant is not valid any more: the body has a
+    /// code about the token.
+    var endsTheGrant: Bool { code.map(Self.permanentCodes.contains) == true }
+
+    /// Whether the server has refused the request in its own JSON, for a reason that may be unknown here: the region,
+    /// the client or a new word about the token. A bare status or a page may come from a proxy on the way.
+    var isRefusal: Bool { (400..<500).contains(status) && ![408, 425, 429].contains(status) && code != nil }
+
+    /// Whether the same request can't succeed later.
+    var isPermanent: Bool { endsTheGrant || status == 401 && isRefusal }
+
+    private static let permanentCodes: Set = [
+        "invalid_grant", "invalid_refresh_token", "refresh_token_expired", "refresh_token_reused",
+        "refresh_token_invalidated", "token_expired",
+    ]
+
+    /// The reason why a new sign-in is needed, as sentences for the user.
+    var reason: String {
+        switch code {
+        case "refresh_token_expired": "Your sign-in has expired. Please sign in again."
+        case "refresh_token_reused":
+            "Your sign-in was already renewed by another copy of it, so this one no longer counts. "
+                + "Please sign in again."
+        case "refresh_token_invalidated": "Your sign-in was revoked. Please sign in again."
+        default: "Your sign-in could not be renewed (\(summary)). Please sign in again."
+        }
+    }
+
+    /// The status, with the message and the code if there are any.
+    var summary: String {
+        let words =
+            switch (message, code) {
+            case (let message?, let code?): ": \(message) (\(code))"
+            case (let words?, nil), (nil, let words?): ": \(words)"
+            case (nil, nil): ""
+            }
+        return "status \(status)\(words)"
+    }
+
+    private static func code(_ text: String?) -> String? {
+        guard let text, (1...64).contains(text.utf8.count), text.utf8.allSatisfy({ isUnreserved($0) && $0 != 0x7E }),
+            UntrustedText.message(text) == text
+        else { return nil }
+        return text.lowercased()
+    }
+}

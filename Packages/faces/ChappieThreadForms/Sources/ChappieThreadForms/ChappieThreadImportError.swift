@@ -1,0 +1,88 @@
+@_spi(ChappieInternals) public import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
+import ChappieRuntime
+
+/// The reason for which a file can't be imported, and the place of the damage in it.
+public struct ChappieThreadImportError: ChappieError, Hashable {
+    /// The kind of failure; unknown values survive.
+    public struct Code: RawRepresentable, Sendable, Hashable, Codable {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The file is missing, too large, or can't be read.
+        public static let unreadable = Code(rawValue: "unreadable")
+        /// The file has an unknown form.
+        public static let unknownForm = Code(rawValue: "unknownForm")
+        /// The file has a known form, but a mistake in it.
+        public static let damaged = Code(rawValue: "damaged")
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// The file; `nil` for bytes that came from elsewhere.
+    public let path: String?
+    /// The problem, with the line or the table; it ends with a full stop.
+    public let reason: String
+
+    /// An error with the given properties.
+    public init(_ code: Code, path: String? = nil, reason: String) {
+        self.code = code
+        self.path = path
+        self.reason = reason
+    }
+
+    public var errorDescription: String? {
+        "\(path ?? "This") can't be \(code == .unreadable ? "read" : "imported"): \(reason)"
+    }
+
+    /// Advice for the user.
+    public var recoverySuggestion: String? { code == .unreadable ? "Check the path." : nil }
+}
+
+/// A problem in a file, before the file's name is known.
+struct ThreadFault: Error, Equatable {
+    let code: ChappieThreadImportError.Code
+    let sentence: String
+
+    static let unknown = ThreadFault(
+        "It is neither a thread that chappie exported, nor a session of the Codex CLI, nor a log of llm, nor ChatGPT's conversations.json.",
+        .unknownForm)
+    static let name = ThreadFault("The thread has an id that no thread can have.")
+    static let tooDeep = ThreadFault("One of the records is nested too deep to be kept.")
+    static let empty = ThreadFault("The thread has no records.")
+    static func line(_ number: Int, _ reason: String) -> ThreadFault {
+        ThreadFault("Line \(number) is damaged: \(reason).")
+    }
+    static func conversation(_ number: Int, _ reason: String) -> ThreadFault {
+        ThreadFault("Conversation \(number) is damaged: \(reason).")
+    }
+    static func table(_ name: String, _ reason: String) -> ThreadFault {
+        ThreadFault("The table \(name) can't be read: \(reason).")
+    }
+
+    private init(_ sentence: String, _ code: ChappieThreadImportError.Code = .damaged) {
+        self.code = code
+        self.sentence = sentence
+    }
+
+    /// A failure to read the file, in words for the user.
+    static func reading<Output>(
+        _ body: () throws(WholeFile.Failure) -> Output
+    ) throws(ThreadFault) -> Output {
+        do throws(WholeFile.Failure) {
+            return try body()
+        } catch {
+            let words =
+                switch error {
+                case .missing: "there is none."
+                case .directory: "it is a folder."
+                case .special, .open, .changeable: "it is not a regular file."
+                case .tooLarge: "it is over \(ChappieThreadImport.byteLimit >> 30) GiB."
+                case .system(let reason): "\(reason)."
+                }
+            throw ThreadFault(words, .unreadable)
+        }
+    }
+
+    init(_ error: ChappieThreadStoreError) { self.init(error.errorDescription ?? "\(error)") }
+}
