@@ -14,7 +14,7 @@ from counterparts import PATIENCE
 from witnesses import Answers, text_events
 
 # Deltas. The first shows what a run costs in any case; the others differ by the factor of the bound.
-LENGTHS, FULL_LENGTHS = (1, 4_000, 40_000), (1, 10_000, 100_000)
+LENGTHS, FULL_LENGTHS = (1, 2_000, 20_000), (1, 10_000, 100_000)
 BOUND = 10.5
 # Side by side they would miss the deadlines of the program.
 pytestmark = pytest.mark.xdist_group("growth")
