@@ -313,8 +313,9 @@ struct PlanHarness {
     @Test func aProgramForAccessTokensIsToldWhatToCall() async throws {
         var endpoints = Service.endpoints
         endpoints.grant = .accessToken
+        let service = Service()
         let manager = CredentialManager(
-            slot: CredentialSlot(), store: InMemoryCredentialStore(), transport: Service().transport,
+            slot: CredentialSlot(), store: InMemoryCredentialStore(), transport: service.transport,
             endpoints: endpoints, lock: NoCredentialLock(), clock: ManualClock())
         await #expect {
             try await ChappieAuthSession(credentials: manager).startDeviceCodeSignIn()

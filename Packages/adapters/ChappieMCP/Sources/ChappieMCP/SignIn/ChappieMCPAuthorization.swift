@@ -93,9 +93,9 @@ public final class ChappieMCPAuthorization: Sendable {
     /// - Throws: ``OAuthRefusal``; `CancellationError`, and a renewal goes on to its end (see ``settle()``).
     func token(refused: Secret? = nil) async throws -> Secret? {
         let mark = lock.changeMark(for: slot)
-        let known = state.withLock { state -> OAuthGrant.Need? in
+        let known = state.withLock { state -> OAuthGrant.NextStep? in
             guard state.isRead, state.mark == mark else { return nil }
-            return state.grant?.need(refused: refused, at: clock.now) ?? .nothing
+            return state.grant?.nextStep(refused: refused, at: clock.now) ?? .nothing
         }
         switch known {
         case .use(let token): return token
@@ -147,7 +147,7 @@ public final class ChappieMCPAuthorization: Sendable {
                 return nil
             }
         }
-        switch state.withLock(\.grant)?.need(refused: refused, at: clock.now) ?? .nothing {
+        switch state.withLock(\.grant)?.nextStep(refused: refused, at: clock.now) ?? .nothing {
         case .use(let token): return token
         case .nothing: return nil
         case .signIn: throw Self.hasEnded
@@ -170,7 +170,7 @@ public final class ChappieMCPAuthorization: Sendable {
             self.keep(grant, self.lock.changeMark(for: self.slot))
             guard var grant else { return nil }
             let refreshToken: Secret
-            switch grant.need(refused: refused, at: self.clock.now) {
+            switch grant.nextStep(refused: refused, at: self.clock.now) {
             case .use(let token):
                 if self.state.withLock({ $0.unsaved != nil }) { try? await self.save(grant) }
                 return token

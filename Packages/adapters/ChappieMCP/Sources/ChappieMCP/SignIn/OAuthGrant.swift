@@ -74,7 +74,7 @@ struct OAuthGrant: Sendable {
     var renewAt: Date?
 
     /// The next thing to do for a request.
-    enum Need {
+    enum NextStep {
         case use(Secret)
         case renew(Secret)
         /// The server does not take the token, and there is nothing to renew it with.
@@ -84,7 +84,7 @@ struct OAuthGrant: Sendable {
     }
 
     /// - Parameter refused: A token that the server has answered with 401.
-    func need(refused: Secret?, at now: Date) -> Need {
+    func nextStep(refused: Secret?, at now: Date) -> NextStep {
         let isRefused = refused == accessToken
         guard isRefused || renewAt.map({ now >= $0 }) == true else { return .use(accessToken) }
         if let refreshToken { return .renew(refreshToken) }
