@@ -8,6 +8,7 @@ import FoundationEssentials
 
 struct Login: ProgramCommand {
     var accessTokenUse: AccessTokenUse { .refused }
+    var isSignIn: Bool { true }
     static let configuration = CommandConfiguration(
         commandName: "login",
         abstract: "Sign in with your ChatGPT account.",
@@ -114,7 +115,7 @@ struct Login: ProgramCommand {
         guard !options.simulate, program.settings.store != .memory else {
             throw CommandLineError.usage(
                 "An access token in memory is lost when this command ends.",
-                suggestion: "Name it in \(Settings.accessTokenVariable) for the commands that are to use it.")
+                suggestion: "Name it in \(ProgramEnvironment.accessTokenVariable) for the commands that are to use it.")
         }
         guard program.settings.route == .device else {
             throw CommandLineError.usage(

@@ -10,7 +10,7 @@ import HTTPTypes
 struct Doctor: ProgramCommand {
     /// It only looks.
     var mayUnlockKeyring: Bool { false }
-    var accessTokenUse: AccessTokenUse { .signsIn }
+    var accessTokenUse: AccessTokenUse { .signsInItself }
     static let configuration = CommandConfiguration(
         commandName: "doctor",
         abstract: "Check everything between this program and an answer.",

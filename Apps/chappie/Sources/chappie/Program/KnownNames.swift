@@ -43,8 +43,7 @@ enum KnownNames {
     /// is locked, or the threads are behind a passphrase.
     static func threads(_ environment: ProgramEnvironment) -> [String] {
         let known = BlockingValue<[ChappieThreadSummary]>().value(within: patience) {
-            let command = try ThreadCompletion.parse([])
-            let program = try await Program(command, environment, Console(.init()) { _, _ in 0 })
+            let program = try await Program(GlobalOptions.parse([]), environment, Console(.init()) { _, _ in 0 })
             guard program.settings.store == .keyring, let store = try program.threads() else { return [] }
             return try await store.readableThreads().threads.latestFirst(includeArchived: true)
         }
@@ -57,13 +56,6 @@ enum KnownNames {
             }
         }
     }
-}
-
-/// The composition in which threads are listed for a shell.
-private struct ThreadCompletion: ProgramCommand {
-    @OptionGroup var options: GlobalOptions
-    var mayUnlockKeyring: Bool { false }
-    func run(in program: Program) async throws {}
 }
 
 extension CompletionKind {

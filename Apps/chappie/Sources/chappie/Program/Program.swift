@@ -44,13 +44,19 @@ struct Program: Sendable {
     var callbackListener: any CallbackListener { LoopbackCallbackListener() }
     var signInCryptography: any SignInCryptography { SystemSignInCryptography() }
 
-    /// The program around `command`.
-    init(_ command: some ProgramCommand, _ environment: ProgramEnvironment, _ console: Console) async throws {
-        options = command.options
+    /// - Parameters:
+    ///   - accessTokenUse: What the access token of the environment is to the command.
+    ///   - mayUnlockKeyring: Whether the user may be asked to unlock the keyring.
+    ///   - isSignIn: Whether the command signs in: it may ask for another store if there is no keyring.
+    init(
+        _ options: GlobalOptions, _ environment: ProgramEnvironment, _ console: Console,
+        accessTokenUse: AccessTokenUse = .ignored, mayUnlockKeyring: Bool = false, isSignIn: Bool = false
+    ) async throws {
+        self.options = options
         self.environment = environment
         self.console = console
         var settings = try Settings(
-            options: options, environment: environment, accessTokenUse: command.accessTokenUse)
+            options: options, environment: environment, accessTokenUse: accessTokenUse)
         let simulator =
             options.simulate
             ? try InMemorySimulator(SimulatorConfiguration(autoApprove: true, pollInterval: 0)) : nil
@@ -59,15 +65,15 @@ struct Program: Sendable {
         }
         // Unlocking a keyring takes a user, and a screen to ask on.
         let hasScreen = environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil
-        let unlocks = command.mayUnlockKeyring && hasScreen && console.terminals.error
+        let unlocks = mayUnlockKeyring && hasScreen && console.terminals.error
         let keyring = SecretServiceCredentialStore(unlocking: unlocks ? .promptAllowed(deadline: .seconds(60)) : .never)
-        if command is Login, !settings.isStoreChosen, !options.json, console.terminals.input, console.terminals.output,
+        if isSignIn, !settings.isStoreChosen, !options.json, console.terminals.input, console.terminals.output,
             try await Self.choosesFile(insteadOf: keyring, settings.configuration.credentialSlot, environment, console)
         {
             settings.store = .file
         }
         let passphraseFile = settings.passphraseFile
-        func opened(_ kind: Settings.Store) throws -> (store: any CredentialStore, lock: any CredentialLock) {
+        func opened(_ kind: StoreChoice) throws -> (store: any CredentialStore, lock: any CredentialLock) {
             switch kind {
             case .keyring: return (keyring, keyring.lock(environment.lock))
             case .file:
@@ -119,7 +125,7 @@ struct Program: Sendable {
         }
         console.line("The credential can be stored in an encrypted file instead, under a passphrase of yours.")
         guard try await TerminalLineReader(console: console).confirms("Use an encrypted file?") else { return false }
-        try await UserSettings.change(environment) { $0[.store] = .string(Settings.Store.file.rawValue) }
+        try await UserSettings.change(environment) { $0[.store] = .string(StoreChoice.file.rawValue) }
         console.line("Remembered. (CHAPPIE_CREDENTIAL_STORE overrides it.)\n")
         return true
     }
@@ -132,7 +138,8 @@ struct Program: Sendable {
             let path = try? (store as? EncryptedFileCredentialStore)?.path(of: slot)
             return "in the encrypted file \(path ?? slot.account)"
         case .keyring: return "in the keyring, as \(slot.account) of \(slot.service)"
-        case .memory where settings.accessToken != nil: return "nowhere: \(Settings.accessTokenVariable) names it"
+        case .memory where settings.accessToken != nil:
+            return "nowhere: \(ProgramEnvironment.accessTokenVariable) names it"
         case .memory: return "in memory, until this command ends"
         }
     }
@@ -260,9 +267,4 @@ struct Program: Sendable {
             console.note("chappie: `chappie accounts` does not list this account: \(CommandLineError(error).message)")
         }
     }
-}
-
-extension ProgramEnvironment {
-    /// Lets one process of this user at a time change what is kept.
-    var lock: any CredentialLock { FileCredentialLock.userDefault { self[$0] } }
 }

@@ -1,3 +1,4 @@
+import ArgumentParser
 import ChappieSDK
 
 /// A setting of the user: a member of `settings.json`, and a name of `chappie config`.
@@ -32,12 +33,12 @@ enum Setting: String, CaseIterable, Sendable {
         case .model, .template: .text([])
         case .effort: .text(["low", "medium", "high", "xhigh", "max"])
         case .verbosity: .text(["low", "medium", "high"])
-        case .transport: .oneOf(AnswerOptions.Transport.allCases.map(\.rawValue))
+        case .transport: .oneOf(TransportChoice.allCases.map(\.rawValue))
         case .markdown: .oneOf(MarkdownChoice.allCases.map(\.rawValue))
         case .tools: .files
         case .keepThreads, .statusLine: .yesOrNo
         case .threadsLimit: .size
-        case .store: .oneOf(Settings.Store.allCases.map(\.rawValue))
+        case .store: .oneOf(StoreChoice.allCases.map(\.rawValue))
         }
     }
 
@@ -127,18 +128,6 @@ enum Setting: String, CaseIterable, Sendable {
         return value
     }
 
-    /// The value without the command line, and its source; `nil` if the default holds.
-    ///
-    /// - Throws: ``CommandLineError`` about the environment.
-    func chosen(
-        _ environment: ProgramEnvironment, _ kept: UserSettings?
-    ) throws -> (value: ChappieJSON, source: Source)? {
-        if let variable, let text = environment[variable] {
-            return (try value(from: [text], name: variable), .environment)
-        }
-        return kept?[self].map { ($0, .file) }
-    }
-
     /// The setting with this name.
     ///
     /// - Throws: ``CommandLineError`` with a name that is like it.
@@ -151,6 +140,22 @@ enum Setting: String, CaseIterable, Sendable {
 
     static func similar(to name: String) -> String? { Spelling.nearest(to: name, in: allCases.map(\.rawValue)) }
 }
+
+/// How answers travel.
+enum TransportChoice: String, ExpressibleByArgument, CaseIterable {
+    case auto, websocket, sse
+
+    var policy: ChappieStreamingTransportPolicy {
+        switch self {
+        case .auto: .default
+        case .websocket: ChappieStreamingTransportPolicy(fallsBackToHTTPSSE: false)
+        case .sse: .httpSSEOnly
+        }
+    }
+}
+
+/// The place for credentials.
+enum StoreChoice: String, CaseIterable { case keyring, file, memory }
 
 /// Words that a user may have meant.
 enum Spelling {

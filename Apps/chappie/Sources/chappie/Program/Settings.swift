@@ -2,39 +2,12 @@ import ChappieSDK
 import FoundationEssentials
 import Glibc
 
-/// The environment variables the program was started with.
-struct ProgramEnvironment: Sendable {
-    /// The access token of ``Settings/accessTokenVariable``. No other part of the program finds it in the environment.
-    let accessToken: String?
-    private let lookUp: @Sendable (String) -> String?
-
-    init(accessToken: String? = nil, _ lookUp: @escaping @Sendable (String) -> String?) {
-        self.accessToken = accessToken.flatMap { $0.isEmpty ? nil : $0 }
-        self.lookUp = lookUp
-    }
-
-    /// The process's own. The access token is taken out, so that the programs which this one starts don't get it.
-    static let process: ProgramEnvironment = {
-        let accessToken = getenv(Settings.accessTokenVariable).map { String(cString: $0) }
-        unsetenv(Settings.accessTokenVariable)
-        return ProgramEnvironment(accessToken: accessToken) { name in getenv(name).map { String(cString: $0) } }
-    }()
-
-    /// The value; an empty one counts as unset.
-    subscript(name: String) -> String? { lookUp(name).flatMap { $0.isEmpty ? nil : $0 } }
-
-    /// The program's folder in a folder of the XDG Base Directory Specification, which `variable` names; `nil` without
-    /// a home directory.
-    func folder(_ variable: String, else inHome: String) -> String? {
-        let parent = self[variable] ?? self["HOME"].map { $0 + inHome }
-        return parent.flatMap { $0.hasPrefix("/") ? $0 + "/chappie" : nil }
-    }
-}
-
 /// How a command treats `CHAPPIE_ACCESS_TOKEN`.
 enum AccessTokenUse {
-    /// It signs in with the token, for as long as it runs.
+    /// It is signed in with the token before its work, for as long as it runs.
     case signsIn
+    /// It signs in with the token itself.
+    case signsInItself
     /// It is about the stored sign-in, so the token is a mistake.
     case refused
     /// It needs no sign-in.
@@ -43,16 +16,13 @@ enum AccessTokenUse {
 
 /// Arguments, environment and the user's settings, checked before anything is done.
 struct Settings {
-    /// The place for credentials.
-    enum Store: String, CaseIterable { case keyring, file, memory }
-
     var configuration: ChappieConfiguration
     let route: Route
     /// Names the issuer and the backend of each route, as ``issuer`` does for ``route``.
     let issuers: [Route: String]
-    var store: Store
+    var store: StoreChoice
     /// The same without an access token of the environment, which needs no store.
-    let keptStore: Store
+    let keptStore: StoreChoice
     /// Whether the user has chosen the store; else it is the default.
     let isStoreChosen: Bool
     /// The addresses to check before anything is sent: both when the user has set anything about the network.
@@ -64,8 +34,6 @@ struct Settings {
     /// The folder of the user's file, for paths in it.
     private let folder: String?
     private let home: String?
-    /// Names an access token that is used in the place of the stored sign-in.
-    static let accessTokenVariable = "CHAPPIE_ACCESS_TOKEN"
     /// The access token to sign in with for this command alone.
     let accessToken: String?
     /// The file with the passphrase of the encrypted file.
@@ -93,10 +61,10 @@ struct Settings {
         let token = options.simulate ? nil : environment.accessToken
         if token != nil, accessTokenUse == .refused {
             throw CommandLineError.usage(
-                "\(Self.accessTokenVariable) is set, and this command is about the stored sign-in.",
-                suggestion: "Unset \(Self.accessTokenVariable) for this command.")
+                "\(ProgramEnvironment.accessTokenVariable) is set, and this command is about the stored sign-in.",
+                suggestion: "Unset \(ProgramEnvironment.accessTokenVariable) for this command.")
         }
-        accessToken = accessTokenUse == .signsIn ? token : nil
+        accessToken = [.signsIn, .signsInItself].contains(accessTokenUse) ? token : nil
         passphraseFile = environment["CHAPPIE_PASSPHRASE_FILE"]
         let kept = options.simulate ? nil : try UserSettings(environment: environment)
         folder = environment.folder("XDG_CONFIG_HOME", else: "/.config")
@@ -112,7 +80,7 @@ struct Settings {
         guard accessToken == nil || route == .device else {
             throw CommandLineError.usage(
                 "--route \(route.rawValue) takes no access token.",
-                suggestion: "Leave out --route, or unset \(Self.accessTokenVariable).")
+                suggestion: "Leave out --route, or unset \(ProgramEnvironment.accessTokenVariable).")
         }
         guard !options.simulate || route == .device else {
             throw CommandLineError.usage(
@@ -144,7 +112,7 @@ struct Settings {
                 deadlines: try Self.deadlines(options.timeout)))
         let word = chosen[.store]?.string
         isStoreChosen = options.simulate || word != nil
-        keptStore = options.simulate ? .memory : word.flatMap(Store.init) ?? .keyring
+        keptStore = options.simulate ? .memory : word.flatMap(StoreChoice.init) ?? .keyring
         store = accessToken == nil ? keptStore : .memory
         let account =
             options.account ?? environment["CHAPPIE_ACCOUNT"]

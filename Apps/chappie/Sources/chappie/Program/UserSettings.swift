@@ -281,6 +281,20 @@ extension UserSettings.Accounts {
     }
 }
 
+extension Setting {
+    /// The value without the command line, and its source; `nil` if the default holds.
+    ///
+    /// - Throws: ``CommandLineError`` about the environment.
+    func chosen(
+        _ environment: ProgramEnvironment, _ kept: UserSettings?
+    ) throws -> (value: ChappieJSON, source: Source)? {
+        if let variable, let text = environment[variable] {
+            return (try value(from: [text], name: variable), .environment)
+        }
+        return kept?[self].map { ($0, .file) }
+    }
+}
+
 /// The way in which an account's last answer travelled, kept for `chappie status` in
 /// `$XDG_STATE_HOME/chappie/last-answer-ACCOUNT.json`: the kind of transport, reconnects and the time; no part of the
 /// conversation.

@@ -5,7 +5,6 @@ import ChappieMarkdown
 import ChappieSDK
 import FoundationEssentials
 import Glibc
-import Synchronization
 
 /// Asks the user for the passphrase, on the terminal itself: standard input may be a pipe.
 struct TerminalPassphrase: PassphraseSource {
@@ -80,56 +79,5 @@ struct TerminalPassphrase: PassphraseSource {
     private static func say(_ text: String, _ terminal: CInt) {
         let text = TerminalState.size(of: terminal).map { PlainText.wrapped(text, width: $0.columns) } ?? text
         _ = write(terminal, text, text.utf8.count)
-    }
-}
-
-/// Hides what the user types, and restores the terminal however the program ends.
-enum TerminalEcho {
-    private struct Silenced {
-        let terminal: CInt
-        var settings: termios
-    }
-
-    private static let silenced = Mutex<Silenced?>(nil)
-
-    /// Whether a passphrase is being asked for.
-    static var isSilent: Bool { silenced.withLock { $0 != nil } }
-
-    /// - Returns: whether it could be done.
-    static func silence(_ terminal: CInt) -> Bool {
-        silenced.withLock { silenced in
-            var settings = termios()
-            guard tcgetattr(terminal, &settings) == 0 else { return false }
-            silenced = Silenced(terminal: terminal, settings: settings)
-            settings.c_lflag &= ~tcflag_t(ECHO)
-            Interruption.takesStops(true)
-            return tcsetattr(terminal, TCSAFLUSH, &settings) == 0
-        }
-    }
-
-    /// Runs `work`, during which another program may use the terminal, with the echo on.
-    static func showing(_ work: () -> Void) {
-        silenced.withLock { silenced in
-            guard let asking = silenced else { return TerminalState.showing(work) }
-            var settings = asking.settings
-            tcsetattr(asking.terminal, TCSANOW, &settings)
-            work()
-            settings.c_lflag &= ~tcflag_t(ECHO)
-            tcsetattr(asking.terminal, TCSANOW, &settings)
-        }
-    }
-
-    /// Does nothing while the echo is on. The program calls it before every `_exit`.
-    static func restore() {
-        TerminalState.restore()
-        silenced.withLock { silenced in
-            guard var old = silenced else { return }
-            // Not `TCSAFLUSH`, which waits for output that a stopped terminal does not take.
-            tcflush(old.terminal, TCIFLUSH)
-            tcsetattr(old.terminal, TCSANOW, &old.settings)
-            if TerminalState.takesOutput(old.terminal) { _ = write(old.terminal, "\n", 1) }
-            Interruption.takesStops(false)
-            silenced = nil
-        }
     }
 }

@@ -1,0 +1,41 @@
+import ChappieAuth
+import ChappieFiles
+import FoundationEssentials
+import Glibc
+
+/// The environment variables the program was started with.
+struct ProgramEnvironment: Sendable {
+    /// Names an access token that is used in the place of the stored sign-in.
+    static let accessTokenVariable = "CHAPPIE_ACCESS_TOKEN"
+
+    /// The access token of ``accessTokenVariable``. No other part of the program finds it in the environment.
+    let accessToken: String?
+    private let lookUp: @Sendable (String) -> String?
+
+    init(accessToken: String? = nil, _ lookUp: @escaping @Sendable (String) -> String?) {
+        self.accessToken = accessToken.flatMap { $0.isEmpty ? nil : $0 }
+        self.lookUp = lookUp
+    }
+
+    /// The process's own. The access token is taken out, so that the programs which this one starts don't get it.
+    static let process: ProgramEnvironment = {
+        let accessToken = getenv(accessTokenVariable).map { String(cString: $0) }
+        unsetenv(accessTokenVariable)
+        return ProgramEnvironment(accessToken: accessToken) { name in getenv(name).map { String(cString: $0) } }
+    }()
+
+    /// The value; an empty one counts as unset.
+    subscript(name: String) -> String? { lookUp(name).flatMap { $0.isEmpty ? nil : $0 } }
+
+    /// The program's folder in a folder of the XDG Base Directory Specification, which `variable` names; `nil` without
+    /// a home directory.
+    func folder(_ variable: String, else inHome: String) -> String? {
+        let parent = self[variable] ?? self["HOME"].map { $0 + inHome }
+        return parent.flatMap { $0.hasPrefix("/") ? $0 + "/chappie" : nil }
+    }
+}
+
+extension ProgramEnvironment {
+    /// Lets one process of this user at a time change what is kept.
+    var lock: any CredentialLock { FileCredentialLock.userDefault { self[$0] } }
+}
