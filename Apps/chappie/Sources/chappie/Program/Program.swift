@@ -45,7 +45,7 @@ struct Program: Sendable {
     var signInCryptography: any SignInCryptography { SystemSignInCryptography() }
 
     /// - Parameters:
-    ///   - accessTokenUse: What the access token of the environment is to the command.
+    ///   - accessTokenUse: The use of the access token of the environment.
     ///   - mayUnlockKeyring: Whether the user may be asked to unlock the keyring.
     ///   - isSignIn: Whether the command signs in: it may ask for another store if there is no keyring.
     init(

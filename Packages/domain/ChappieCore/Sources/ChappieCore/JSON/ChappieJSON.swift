@@ -141,13 +141,18 @@ extension ChappieJSONObject {
     /// Each value is compared once. Two comparisons on each level would cost 2^depth for values that differ at the
     /// bottom.
     public static func == (one: ChappieJSONObject, other: ChappieJSONObject) -> Bool {
-        guard one.members.count == other.members.count,
-            zip(one.members, other.members).allSatisfy({ $0.name == $1.name })
-        else { return one.values == other.values }
+        let (ours, theirs) = (one.members, other.members)
+        guard ours.count == theirs.count else { return one.values == other.values }
+        // Copies of one object share their members: a conversation is compared with itself before each request.
+        let isCopy = ours.withUnsafeBufferPointer { ours in
+            theirs.withUnsafeBufferPointer { ours.baseAddress == $0.baseAddress }
+        }
+        if isCopy { return true }
+        guard ours.indices.allSatisfy({ ours[$0].name == theirs[$0].name }) else { return one.values == other.values }
         var counting: [String: Int]?
-        for (index, pair) in zip(one.members, other.members).enumerated() where pair.0.value != pair.1.value {
+        for index in ours.indices where ours[index].value != theirs[index].value {
             let places = counting ?? one.places
-            if places[pair.0.name] == index { return false }
+            if places[ours[index].name] == index { return false }
             counting = places
         }
         return true
