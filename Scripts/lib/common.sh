@@ -67,7 +67,9 @@ build_chappie() {
     if [ "$1" = release ]; then
         mkdir -p "$static" || return
         for library in stdc++ cmark-gfm cmark-gfm-extensions; do
-            ln -sfn "$(clang -print-file-name=lib$library.a || echo none)" "$static/lib$library.a" || return
+            # Where there is no archive the shared library does.
+            library=$(clang -print-file-name="lib$library.a")
+            [ ! -e "$library" ] || ln -sfn "$library" "$static/" || return
         done
         flags=(--static-swift-stdlib -debug-info-format none -Xswiftc -L"$static" -Xlinker -s -Xlinker --no-export-dynamic)
     fi
