@@ -60,16 +60,16 @@ finish() {
 
 # `build_chappie debug|release` builds the program and the simulator beside it. A release carries the Swift runtime in itself, which
 # makes it start faster, and neither debug information (making it took a sixth of the time) nor symbols: the program keeps neither
-# core files nor backtraces. In the folder `static` the linker finds some libraries as archives alone: each shared one costs every start
-# half a million instructions.
+# core files nor backtraces. In the folder `static` the linker finds some libraries as archives alone: a shared one costs every start
+# half a million instructions or more.
 build_chappie() {
-    local flags=() program library static=$root/.build/static
+    local flags=() program library archive static=$root/.build/static
     if [ "$1" = release ]; then
         mkdir -p "$static" || return
         for library in stdc++ cmark-gfm cmark-gfm-extensions; do
-            # Where there is no archive the shared library does.
-            library=$(clang -print-file-name="lib$library.a")
-            [ ! -e "$library" ] || ln -sfn "$library" "$static/" || return
+            # If there is no archive, the linker takes the shared library.
+            archive=$(clang -print-file-name="lib$library.a")
+            [ ! -e "$archive" ] || ln -sfn "$archive" "$static/" || return
         done
         flags=(--static-swift-stdlib -debug-info-format none -Xswiftc -L"$static" -Xlinker -s -Xlinker --no-export-dynamic)
     fi

@@ -13,6 +13,7 @@ import ChappieSimulator
 @_spi(ChappieInternals) import ChappieThreadsSQLite
 import ChappieWebSocket
 import FoundationEssentials
+import Synchronization
 
 /// The composition root: the one place that names adapters.
 struct Program: Sendable {
@@ -45,9 +46,9 @@ struct Program: Sendable {
     var signInCryptography: any SignInCryptography { SystemSignInCryptography() }
 
     /// - Parameters:
-    ///   - accessTokenUse: The use of the access token of the environment.
-    ///   - mayUnlockKeyring: Whether the user may be asked to unlock the keyring.
-    ///   - isSignIn: Whether the command signs in: it may ask for another store if there is no keyring.
+    ///   - accessTokenUse: How the command treats the access token of the environment.
+    ///   - mayUnlockKeyring: Whether the program may ask the user to unlock the keyring.
+    ///   - isSignIn: Whether the command signs in. Without a keyring the user may then choose another store.
     init(
         _ options: GlobalOptions, _ environment: ProgramEnvironment, _ console: Console,
         accessTokenUse: AccessTokenUse = .ignored, mayUnlockKeyring: Bool = false, isSignIn: Bool = false
@@ -266,5 +267,17 @@ struct Program: Sendable {
         } catch {
             console.note("chappie: `chappie accounts` does not list this account: \(CommandLineError(error).message)")
         }
+    }
+}
+
+/// The runtimes that a command started.
+final class StartedRuntimes: Sendable {
+    private let all = Mutex<[ChappieRuntime]>([])
+
+    func add(_ runtime: ChappieRuntime) { all.withLock { $0.append(runtime) } }
+
+    /// Waits until they have kept the messages and answers so far, also after Ctrl-C.
+    func settle() async {
+        for runtime in all.withLock({ $0 }) { await runtime.settle() }
     }
 }

@@ -16,7 +16,7 @@ protocol ConsoleCommand: ParsableCommand, Sendable {
 protocol ProgramCommand: ConsoleCommand {
     /// Default `.ignored`.
     var accessTokenUse: AccessTokenUse { get }
-    /// Whether it is a sign-in itself, and makes none before its work. Default `false`.
+    /// Whether the command itself signs the user in; a simulation then does not do so before it. Default `false`.
     var isSignIn: Bool { get }
     /// Does the work; errors become messages and exit codes in one place.
     func run(in program: Program) async throws

@@ -24,8 +24,8 @@ import Synchronization
     /// Whether the work is to end.
     var isRequested: Bool { state.withLock { if case .requested = $0 { true } else { false } } }
 
-    /// Interrupts the work of the turn's task. A turn that waits has nothing to keep, and is cancelled; one that is over
-    /// needs no interruption.
+    /// Interrupts the work of the turn's task. A waiting turn is cancelled, since it has nothing to keep; a turn that is
+    /// over stays as it is.
     func interrupt(_ turn: Task<ChappieResponse, any Error>) {
         let end: (@Sendable () -> Void)? = state.withLock { state in
             switch state {

@@ -142,13 +142,13 @@ extension ChappieJSONObject {
     /// bottom.
     public static func == (one: ChappieJSONObject, other: ChappieJSONObject) -> Bool {
         let (ours, theirs) = (one.members, other.members)
-        guard ours.count == theirs.count else { return one.values == other.values }
         // Copies of one object share their members: a conversation is compared with itself before each request.
         let isCopy = ours.withUnsafeBufferPointer { ours in
             theirs.withUnsafeBufferPointer { ours.baseAddress == $0.baseAddress }
         }
         if isCopy { return true }
-        guard ours.indices.allSatisfy({ ours[$0].name == theirs[$0].name }) else { return one.values == other.values }
+        guard ours.count == theirs.count, ours.indices.allSatisfy({ ours[$0].name == theirs[$0].name })
+        else { return one.values == other.values }
         var counting: [String: Int]?
         for index in ours.indices where ours[index].value != theirs[index].value {
             let places = counting ?? one.places
