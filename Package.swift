@@ -345,16 +345,19 @@ let package = Package(
     cLanguageStandard: .c11
 )
 
+// CHAPPIE_STRICT=1, which Scripts/* set, makes warnings errors. Nobody who depends on the package may get this setting: Xcode
+// compiles dependencies with -suppress-warnings, and the compiler refuses both options together.
+let strict: [SwiftSetting] = Context.environment["CHAPPIE_STRICT"] == "1" ? [.treatAllWarnings(as: .error)] : []
+
 // One set of rules for all of our own targets.
-let strict: [SwiftSetting] = [
+let rules: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-    .treatAllWarnings(as: .error),
 ]
 for target in package.targets where !target.name.hasPrefix("C") || target.name.hasPrefix("Chappie") {
-    target.swiftSettings = (target.swiftSettings ?? []) + strict
+    target.swiftSettings = (target.swiftSettings ?? []) + rules + strict
 }
 
 // CHAPPIE_TEST_TARGETS=ChappieAuthTests,ChappieCoreTests builds these test targets alone: quicker while working on one package.
@@ -368,30 +371,29 @@ if let wanted = Context.environment["CHAPPIE_TEST_TARGETS"]?.split(separator: ",
 // and what Scripts/lib/printed.py has written into the folder. Each has the manifest of its users as well, and Scripts/check
 // compares the two. Like its users it sees only what is public.
 if let folder = Context.environment["CHAPPIE_CONSUMERS"] {
-    let plain: [SwiftSetting] = [.treatAllWarnings(as: .error)]
     func name(_ path: String) -> String { String(path.split(separator: "/").last ?? "") }
-    func program(_ path: String, _ dependencies: [Target.Dependency], _ rules: [SwiftSetting] = plain) -> Target {
+    func program(_ path: String, _ dependencies: [Target.Dependency], _ settings: [SwiftSetting] = strict) -> Target {
         .executableTarget(
-            name: name(path), dependencies: dependencies, path: path, packageAccess: false, swiftSettings: rules)
+            name: name(path), dependencies: dependencies, path: path, packageAccess: false, swiftSettings: settings)
     }
-    func library(_ path: String, _ dependencies: [Target.Dependency], _ rules: [SwiftSetting] = plain) -> Target {
-        .target(name: name(path), dependencies: dependencies, path: path, packageAccess: false, swiftSettings: rules)
+    func library(_ path: String, _ dependencies: [Target.Dependency], _ settings: [SwiftSetting] = strict) -> Target {
+        .target(name: name(path), dependencies: dependencies, path: path, packageAccess: false, swiftSettings: settings)
     }
     func testing(_ path: String, _ dependencies: [Target.Dependency]) -> Target {
         .testTarget(
-            name: name(path), dependencies: dependencies, path: path, packageAccess: false, swiftSettings: plain)
+            name: name(path), dependencies: dependencies, path: path, packageAccess: false, swiftSettings: strict)
     }
     let gtk = "Packages/faces/ChappieSignInGTK/Sources"
     let examples = "Examples/Sources"
     package.targets += [
         .systemLibrary(name: "CGtk4", path: "\(gtk)/CGtk4", pkgConfig: "gtk4"),
-        library("\(gtk)/ChappieSignInGTK", ["CGtk4", "ChappieCore", "ChappieAuth", "ChappieSignInUI"], strict),
+        library("\(gtk)/ChappieSignInGTK", ["CGtk4", "ChappieCore", "ChappieAuth", "ChappieSignInUI"], rules + strict),
         program(
             "Apps/chappie-gtk/Sources/chappie-gtk",
             [
                 "ChappieSDK", "ChappieSDKRuntime", "ChappieProgramTools", "ChappieMarkdown", "ChappieSignInGTK",
                 "CGtk4",
-            ], strict),
+            ], rules + strict),
         library("\(examples)/Playground", ["ChappieSDK"]),
         program("\(examples)/chat", ["ChappieSDK", "Playground"]),
         program("\(examples)/many-users", ["ChappieSDK", "Playground"]),

@@ -7,6 +7,8 @@ lib=$root/Scripts/lib
 passed=0 failed=0 started=$SECONDS work=
 # Debian keeps some daemons where an ordinary user's PATH doesn't look.
 export PATH=$PATH:/usr/sbin:/sbin
+# Warnings are errors here, and never for those who depend on the package: see Package.swift.
+export CHAPPIE_STRICT=1
 
 say() { printf '%s\n' "$*" >&2; }
 

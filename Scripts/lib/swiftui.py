@@ -218,7 +218,7 @@ def build():
     # A module at once takes a fifth less than its files in parts.
     command = ["swift", "build", "--package-path", PACKAGE, "--disable-index-store", "-debug-info-format", "none",
                "-Xswiftc", "-wmo", "-Xswiftc", "-num-threads", "-Xswiftc", "1"]
-    built = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    built = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env={**os.environ, "CHAPPIE_STRICT": "1"})
     if built.returncode:
         sys.exit(built.stdout[-5000:] + built.stderr)
 

@@ -5,7 +5,8 @@ measured-tests prints, for each target with suites and tests that carry the tag 
 layers         checks imports against the table in ARCHITECTURE.md and against what each target declares, and that the page's
                beginning has each module; the table's columns `module` and `may import` hold names of modules
 manifests      checks that the root manifest and the nested manifests say the same of every target's sources, and that the root
-               manifest leaves out what has a root of its own, or with CHAPPIE_CONSUMERS says the same of what it depends on
+               manifest leaves out what has a root of its own, or with CHAPPIE_CONSUMERS says the same of what it depends on; and
+               that no setting about warnings reaches those who depend on a package
 walks          checks that each file of ARCHITECTURE.md's walks is in the package that the walk names, and that each name of a type
                beside them is declared
 states         checks that docs/STATES.md draws the transitions that the machines' tables have
@@ -202,8 +203,17 @@ def consumers():
             for name, target in outside if at_the_root.get(name) != set(dependencies(target))]
 
 
+def warnings_of_others():
+    """Xcode and the engine swiftbuild compile dependencies with -suppress-warnings, which the compiler refuses together with a
+    setting about warnings. SwiftPM refuses a dependency with unsafe flags."""
+    paths = [f"{ROOT}/Package.swift", *glob.glob(f"{ROOT}/Packages/*/*/Package.swift"), *glob.glob(f"{ROOT}/Apps/*/Package.swift")]
+    return [f"{relative(path)}:{number}: whoever depends on the package gets this setting: ask for CHAPPIE_STRICT in the same line"
+            for path in sorted(paths) for number, line in enumerate(read(path).splitlines(), 1)
+            if re.search(r"\.(treat(All)?Warnings?|unsafeFlags)\b", line) and "CHAPPIE_STRICT" not in line]
+
+
 def manifests():
-    problems, known, root = consumers(), set(), manifest(ROOT)
+    problems, known, root = consumers() + warnings_of_others(), set(), manifest(ROOT)
     ours = facts(root, ROOT)
     folders = [os.path.dirname(path) for path in sorted(glob.glob(f"{ROOT}/Packages/*/*/Package.swift"))]
     folders = [folder for folder in folders if relative(folder) not in OWN_ROOTS]

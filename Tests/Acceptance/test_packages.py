@@ -1,7 +1,7 @@
 """The packages from outside. A copy of the tree as it stands, in a repository of another name, is used by packages that ask for it
-by URL. The manifest of each is resolved, and a program on one module is built; with --full everything is. What other consumers
-write is compiled with the tests (CHAPPIE_CONSUMERS in Package.swift), and `Scripts/check` shows that both manifests say the same.
-All builds share one folder, and none may give a warning."""
+by URL. The manifest of each is resolved, a program on one module is built, and one on the SDK by the engine that compiles as Xcode
+does; with --full everything is. What other consumers write is compiled with the tests (CHAPPIE_CONSUMERS in Package.swift), and
+`Scripts/check` shows that both manifests say the same. All builds share one folder, and none may give a warning."""
 
 import os
 import pathlib
@@ -33,8 +33,9 @@ def reaching_packages():
 
 
 def run(*command, env=os.environ, **options):
-    return subprocess.run(["nice", *command], capture_output=True, text=True, stdin=subprocess.DEVNULL, env={**env, **reaching_packages()},
-                          **options)
+    """Runs a command as a user of the packages does: without CHAPPIE_STRICT, which our scripts set."""
+    env = {name: value for name, value in {**env, **reaching_packages()}.items() if name != "CHAPPIE_STRICT"}
+    return subprocess.run(["nice", *command], capture_output=True, text=True, stdin=subprocess.DEVNULL, env=env, **options)
 
 
 def module_maps(modules):
@@ -52,9 +53,10 @@ def build(tmp_path_factory):
     def build(package, *options):
         """`options` are what to build. A target without dependencies is compiled once SwiftPM has checked the products and targets of
         all manifests."""
-        done = run("swift", "build", "--package-path", package, "--scratch-path", scratch, "-debug-info-format", "none", *options)
+        command = ["swift", "build", "--package-path", package, "--scratch-path", scratch, "-debug-info-format", "none", *options]
+        done = run(*command)
         assert done.returncode == 0 and "warning:" not in (done.stdout + done.stderr).lower(), done.stdout[-5000:] + done.stderr
-        return scratch / "debug"
+        return pathlib.Path(run(*command, "--show-bin-path").stdout.strip())
     return build
 
 
@@ -158,9 +160,8 @@ def test_the_documentation_builds_without_a_warning(built, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def readme(built, build, published, full, tmp_path_factory):
-    """`readme(words)`: the program of README.md that has these words, at a simulator; without any, the first one as it is printed.
-    The manifest that is printed beside them has its one target once for each."""
+def readme_package(published, tmp_path_factory):
+    """The programs of README.md, with the manifest that is printed beside them: it has its one target once for each."""
     package, manifest, texts = tmp_path_factory.mktemp("readme"), manifests()[0], readme_programs()
     source, target = '.package(url: "https://example.com/chappie.git", from: "0.1.0")', re.search(r"\.executableTarget\(.*\]\)(?=\s*\])", manifest, re.DOTALL)[0]
     assert source in manifest and 'name: "hello",' in target
@@ -168,12 +169,27 @@ def readme(built, build, published, full, tmp_path_factory):
     manifest = manifest.replace(target, targets).replace(source, f'.package(url: "file://{published}", from: "1.2.0")')
     (package / "Package.swift").write_text(manifest.replace('package: "chappie"', f'package: "{published.name}"'))
     write(package, mains(texts))
-    outside = build(package, *([] if full else ["--target", "CZlib"]))
+    return package
 
-    def find(words=None):
-        name = "printed" if words is None else [number for number, text in enumerate(programs()) if words in text][0]
-        return (outside if full else built) / f"readme-{name}"
-    return find
+
+def readme_program(words=None):
+    """The name of the program of README.md that has these words, at a simulator; without any, of the first one as it is printed."""
+    return f"readme-{'printed' if words is None else [number for number, text in enumerate(programs()) if words in text][0]}"
+
+
+@pytest.fixture(scope="session")
+def readme(built, build, readme_package, full):
+    """`readme(words)`: the program that `readme_program` names."""
+    outside = build(readme_package, *([] if full else ["--target", "CZlib"]))
+    return lambda words=None: (outside if full else built) / readme_program(words)
+
+
+def test_the_sdk_is_built_as_xcode_builds_it_and_its_program_answers(build, readme_package, simulate, user):
+    """Xcode, and with it SwiftPM's engine swiftbuild, compiles dependencies with options that no setting of ours may contradict."""
+    name, simulator = readme_program(".simulator(port: 8080)"), simulate()
+    program = build(readme_package, "--build-system", "swiftbuild", "--product", name) / name
+    said = run(program, str(simulator.port), env=user(simulator).environment).stdout
+    assert "What is RFC 6455?" in said, said
 
 
 def on_a_terminal(program, *words, environment):

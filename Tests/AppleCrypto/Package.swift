@@ -4,11 +4,12 @@
 // here and nowhere else, and since no other build may resolve or compile swift-crypto.
 import PackageDescription
 
-let settings: [SwiftSetting] = [
+let strict: [SwiftSetting] = Context.environment["CHAPPIE_STRICT"] == "1" ? [.treatAllWarnings(as: .error)] : []
+var settings: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"), .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("MemberImportVisibility"), .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-    .treatAllWarnings(as: .error),
 ]
+settings += strict
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 
 let package = Package(

@@ -5,12 +5,15 @@
 // mistakes.
 import PackageDescription
 
-let settings: [SwiftSetting] = [
+let strict: [SwiftSetting] = Context.environment["CHAPPIE_STRICT"] == "1" ? [.treatAllWarnings(as: .error)] : []
+var settings: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"), .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("MemberImportVisibility"), .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-    .define("CHAPPIE_FULL_FOUNDATION"), .treatAllWarnings(as: .error),
+    .define("CHAPPIE_FULL_FOUNDATION"),
 ]
+settings += strict
 let apple: [SwiftSetting] = [.swiftLanguageMode(.v5)]
+settings += strict
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 
@@ -88,16 +91,15 @@ let package = Package(
             swiftSettings: settings),
         // An app's own code.
         .target(
-            name: "Forms", dependencies: ["ChappieSDK", "SwiftUI", "Combine", "AppKit"],
-            swiftSettings: [.treatAllWarnings(as: .error)]),
+            name: "Forms", dependencies: ["ChappieSDK", "SwiftUI", "Combine", "AppKit"], swiftSettings: strict),
         // A whole app of the documentation's code; and what it does, as a program that Tests/Acceptance runs.
         .target(
             name: "DocumentsApp", dependencies: ["ChappieSDK", "ChappieSDKRuntime", "SwiftUI", "Combine"],
-            swiftSettings: [.treatAllWarnings(as: .error)]),
+            swiftSettings: strict),
         .executableTarget(
             name: "documents-run",
             dependencies: ["ChappieSDK", "ChappieSDKRuntime", "ChappieAuth", "ChappieSignInUI"],
-            swiftSettings: [.treatAllWarnings(as: .error)]),
+            swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )
