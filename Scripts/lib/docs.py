@@ -2,6 +2,9 @@
 operators, cases of public enums and requirements of public protocols. SPI counts as public.
 
 What satisfies a protocol may do without: the requirement carries the comment. So may extensions.
+
+And that no sentence says of a module that it is for Linux alone, or that it can't be built on Apple's platforms, if the root
+manifest makes ChappieSDK of it there.
 """
 
 import glob
@@ -51,6 +54,37 @@ def declarations(lines):
         if found["kind"] in ("protocol", "enum") and not line.rstrip().endswith("}"):
             inside = (found["kind"], indent)
 
+# What such a sentence says.
+DENIAL = re.compile(r"\b(?:can't|cannot|can not) (?:yet )?be (?:built|compiled)|\b(?:needs?|wants?|requires?) Linux|\bLinux (?:alone|only)\b *(?:[.,;:)]|$)"
+                    r"|\bonly (?:on|for) Linux|\b(?:not|isn't) available on (?:Apple|macOS|iOS)", re.IGNORECASE)
+
+
+def apples():
+    """The modules that ChappieSDKRuntime, and with it ChappieSDK, is made of on Apple's platforms."""
+    graph = {target["name"]: tree.dependencies(target) for target in tree.manifest(tree.ROOT)["targets"]}
+    found, waiting = set(), ["ChappieSDKRuntime"]
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        waiting += [other for other, condition in graph.get(name, {}).items()
+                    if other not in found and "macos" in ((condition or {}).get("platformNames") or ["macos"])]
+    return found
+
+
+def contradictions():
+    """Pages and comments of a module speak of it; so do the rows of README.md's tables that begin with it."""
+    modules, texts = apples(), []
+    for module in modules:
+        for path in sorted(glob.glob(f"{tree.ROOT}/Packages/*/*/Sources/{module}/**/*.*", recursive=True)):
+            if path.endswith((".md", ".swift")):
+                lines = [line.strip() for line in tree.read(path).splitlines()]
+                texts.append((path, " ".join(line.lstrip("/ ") for line in lines if path.endswith(".md") or line.startswith("///"))))
+    for page in ("README.md", "ARCHITECTURE.md"):
+        rows = [line for line in tree.read(f"{tree.ROOT}/{page}").splitlines() if line.startswith("|")]
+        texts += [(f"{tree.ROOT}/{page}", row) for row in rows if modules & set(re.findall(r"\w+", row.split("|")[1]))]
+    return [f"{tree.relative(path)}: {sentence!r} contradicts Package.swift, which has the module on Apple's platforms"
+            for path, text in texts for sentence in re.split(r"(?<=[.!?])\s|\|", text) if DENIAL.search(sentence)]
+
 
 def main():
     sources = [(path, tree.read(path).splitlines())
@@ -60,6 +94,7 @@ def main():
     wanted = [row for row in found if row[5] or row[4] not in witnessed]
     problems = [f"{tree.relative(path)}:{index + 1}: {kind} {name} has no documentation comment"
                 for path, lines, index, kind, name, _ in wanted if not documented(lines, index)]
+    problems += contradictions()
     tree.report(problems, f"{len(wanted)} public declarations are documented")
 
 

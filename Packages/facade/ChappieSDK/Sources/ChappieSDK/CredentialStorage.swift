@@ -26,8 +26,8 @@ public struct ChappieCredentialStorage: Sendable {
     private static let sharedMemory = ChappieEphemeralCredentialStore()
     private static let lastNumber = Atomic(0)
 
-    /// The keyring of the login session, over the Secret Service. The configuration's `keychainAccessibility` says when
-    /// it can be read; the user is not asked to unlock it. The default.
+    /// The keyring of the login session, over the Secret Service, and on Apple's platforms the keychain. The
+    /// configuration's `keychainAccessibility` says when it can be read; the user is not asked to unlock it. The default.
     public static let keyring = ChappieCredentialStorage(place: .keyring(.never))
 
     /// The keyring, which may ask the user to unlock it: for programs with a window.
