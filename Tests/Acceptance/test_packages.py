@@ -14,7 +14,7 @@ import pexpect
 import pytest
 
 from conftest import ROOT
-from counterparts import PATIENCE
+from counterparts import PATIENCE, free_port
 from printed import consumer as consumer_sources
 from printed import mains, manifests, programs, readme_programs, write
 
@@ -216,12 +216,14 @@ def test_the_readmes_first_program_streams_on_a_terminal(readme, simulate, user)
     assert answer.endswith("\r\n"), "the shell's prompt would stand behind the answer"
 
 
-def test_the_readmes_first_program_says_what_to_do_where_there_is_no_keyring(readme, tmp_path):
+def test_the_readmes_first_program_says_what_to_do_without_a_keyring_or_a_network(readme, tmp_path):
     alone = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "DBUS_SESSION_BUS_ADDRESS": f"unix:path={tmp_path}/nothing"}
-    pieces, status = on_a_terminal(readme(), environment=alone)
-    said = "".join(pieces)
-    assert status == 0 and "No keyring is available" in said and ".encryptedFile(passphrase:)" in said, said
-    assert "Fatal error" not in said and "at /" not in said, said
+    for program, *expected in [([readme()], "No keyring is available", ".encryptedFile(passphrase:)"),
+                               ([readme("fflush"), free_port()], "127.0.0.1", "connection")]:
+        pieces, status = on_a_terminal(*program, environment=alone)
+        said = "".join(pieces)
+        assert status == 1 and all(words in said for words in expected), said
+        assert "Fatal error" not in said and "at /" not in said, said
 
 
 def test_the_readmes_other_programs_do_what_is_said_of_them(readme, simulate, user):
