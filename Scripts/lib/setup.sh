@@ -2,6 +2,10 @@
 # says so. Source it after common.sh.
 # shellcheck shell=bash
 
+# What Swift's makers name for Debian 12 (https://www.swift.org/install/linux/tarball).
+swift_packages="binutils git gnupg2 libc6-dev libcurl4-openssl-dev libedit2 libgcc-12-dev libpython3.11 libsqlite3-0 libstdc++-12-dev \
+libxml2-dev libncurses-dev libz3-dev pkg-config tzdata zlib1g-dev"
+
 # Each word is a Debian package, then where to see that it is there: a program in PATH, a header, or a path; lib: a shared
 # library; py: a module of /usr/bin/python3; pc: a name of pkg-config.
 needs() {
@@ -20,6 +24,7 @@ needs() {
         postgresql-15=/usr/lib/postgresql/15/bin/postgres fonts-dejavu-core=/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ;;
     check) echo python3=python3 pkg-config=pkg-config libsecret-1-dev=pc:libsecret-1 ;;
     bench) echo time=/usr/bin/time ;;
+    fresh) echo mmdebstrap=mmdebstrap git=git util-linux=unshare ;;
     esac
 }
 
@@ -34,26 +39,41 @@ is_there() {
     esac
 }
 
-# Sets `missing` to the packages on these lists that are not there, and wants a Swift that is new enough.
+# Sets `missing` to the packages on these lists that are not there.
 look_for() {
-    local list need version
+    local list need
     missing=()
     for list in "$@"; do
         for need in $(needs "$list"); do
             is_there "${need#*=}" || missing+=("${need%%=*}")
         done
     done
-    version=$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9]*\.[0-9]*\).*/\1/p') || :
-    [ "$(printf '%s\n6.2\n' "${version:-0}" | sort -V | head -n 1)" = 6.2 ] ||
-        die "Chappie needs Swift 6.2 or newer, and here is ${version:-none}: https://www.swift.org/install" 69
+}
+
+# Wants a Swift that is new enough. One that can't start says why: as a rule a shared library is missing.
+demand_swift() {
+    local said version
+    command -v swift >/dev/null || die "Chappie needs Swift 6.2 or newer, and here is none: https://www.swift.org/install" 69
+    said=$(swift --version 2>&1) || :
+    version=$(sed -n 's/.*Swift version \([0-9]*\.[0-9]*\).*/\1/p' <<<"$said")
+    [ -n "$version" ] || die "$(command -v swift) can't start: $said
+With Debian 12, Swift needs: apt-get install $swift_packages" 69
+    [ "$(printf '%s\n6.2\n' "$version" | sort -V | head -n 1)" = 6.2 ] ||
+        die "Chappie needs Swift 6.2 or newer, and here is $version: https://www.swift.org/install" 69
 }
 
 demand() {
     look_for "$@"
     [ ${#missing[@]} -eq 0 ] || die "missing: ${missing[*]}. With Debian: apt-get install ${missing[*]}" 69
+    demand_swift
 }
 
 ensure() {
+    install_missing "$@"
+    demand_swift
+}
+
+install_missing() {
     local as_root=()
     look_for "$@"
     [ ${#missing[@]} -gt 0 ] || return 0
