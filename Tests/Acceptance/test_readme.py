@@ -52,3 +52,16 @@ def test_a_command_works(line, program, tmp_path):
 def test_the_first_conversation_is_printed_without_a_terminal(program):
     printed = output([ROOT / "Scripts/try"], env={**os.environ, "TRY_PROGRAM": program}).stdout
     assert "ChatGPT Linked! Return to the app" in printed and "good evening" in printed
+
+
+def test_a_swift_that_cannot_start_is_reported_with_the_loaders_message(tmp_path):
+    """As in a new Debian without the packages that Swift's makers name."""
+    (tmp_path / "empty.c").touch()
+    (tmp_path / "main.c").write_text("int main(void) { return 0; }")
+    library, link = tmp_path / "libgone.so.1", ["-Wl,--no-as-needed", "-l:libgone.so.1"]
+    subprocess.run(["cc", "-shared", "-o", library, tmp_path / "empty.c"], check=True)
+    subprocess.run(["cc", tmp_path / "main.c", "-o", tmp_path / "swift", "-L", tmp_path, *link], check=True)
+    library.unlink()
+    done = output([ROOT / "Scripts/try"], env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert done.returncode == 69 and "libgone.so.1: cannot open shared object file" in done.stderr, done
+    assert re.search(r"apt-get install .*\blibedit2\b.*\blibpython3\.11\b", done.stderr), done.stderr
