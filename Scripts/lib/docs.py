@@ -60,7 +60,7 @@ DENIAL = re.compile(r"\b(?:can't|cannot|can not) (?:yet )?be (?:built|compiled)|
 
 
 def apples():
-    """The modules that ChappieSDKRuntime, and with it ChappieSDK, is made of on Apple's platforms."""
+    """Returns the modules that ChappieSDKRuntime, and with it ChappieSDK, is made of on Apple's platforms."""
     graph = {target["name"]: tree.dependencies(target) for target in tree.manifest(tree.ROOT)["targets"]}
     found, waiting = set(), ["ChappieSDKRuntime"]
     while waiting:
@@ -72,7 +72,7 @@ def apples():
 
 
 def contradictions():
-    """Pages and comments of a module speak of it; so do the rows of README.md's tables that begin with it."""
+    """Reads the pages and comments of each of these modules, and the rows of tables that begin with one."""
     modules, texts = apples(), []
     for module in modules:
         for path in sorted(glob.glob(f"{tree.ROOT}/Packages/*/*/Sources/{module}/**/*.*", recursive=True)):

@@ -21,7 +21,7 @@ bring() {
     done
 }
 
-# The Debian mirrors that this machine uses; none if its lists of packages have not been fetched.
+# Prints the Debian mirrors that this machine uses, and nothing if it has never fetched their lists of packages.
 mirrors() {
     apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN)' "Created-By: Packages" |
         awk '$3 ~ /^bookworm/ && $5 == "Debian" { print $1, $2, $3, $4 }'
@@ -35,11 +35,11 @@ make_root() {
         bookworm "$fresh" ${sources:+-} <<<"$sources"
 }
 
-# The settings of this machine with which apt, git and pip reach their servers or a copy of them, and Swift.
+# Brings Swift, and the settings with which git and pip reach their servers, or a copy of them.
 bring_settings() {
     local key value swift
     cp -L /etc/resolv.conf /etc/hosts "$fresh/etc/"
-    # Authorities that this machine trusts; the package ca-certificates adds what is in this folder.
+    # The authorities that this machine trusts. The package ca-certificates adds what is in this folder.
     mkdir -p "$fresh/usr/local/share/ca-certificates"
     [ ! -e /etc/ssl/certs/ca-certificates.crt ] || cp /etc/ssl/certs/ca-certificates.crt "$fresh/usr/local/share/ca-certificates/caller.crt"
     while read -r key value; do
@@ -58,7 +58,7 @@ bring_settings() {
     paths=$swift/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 }
 
-# Variables with which pip and the tools for packages reach their servers.
+# Prints the variables that say how to reach servers of packages.
 environment() { env | grep -iE '^(pip_|git_ssl_|ssl_cert_|(https?|all|no)_proxy=)' || :; }
 
 # Brings the absolute paths that some settings name, but not authorities: the root has a bundle of its own.
@@ -67,7 +67,7 @@ bring_named() {
     grep -oE '(^|[=[:space:]])/[^[:space:]]+' | tr -d '= \t' | grep -v '^/etc/ssl/' | while read -r path; do bring "$path"; done || :
 }
 
-# Runs a command as its user would, and says how long it took.
+# Runs a command with nothing else of this machine's environment, and says how long it took.
 try() {
     local begin=$SECONDS status=0 variables=()
     mapfile -t variables < <(environment)

@@ -204,8 +204,8 @@ def consumers():
 
 
 def warnings_of_others():
-    """Xcode and the engine swiftbuild compile dependencies with -suppress-warnings, which the compiler refuses together with a
-    setting about warnings. SwiftPM refuses a dependency with unsafe flags."""
+    """Finds settings that nobody can depend on. Xcode and the engine swiftbuild compile dependencies with -suppress-warnings, which
+    the compiler refuses together with a setting about warnings. SwiftPM refuses a dependency with unsafe flags."""
     paths = [f"{ROOT}/Package.swift", *glob.glob(f"{ROOT}/Packages/*/*/Package.swift"), *glob.glob(f"{ROOT}/Apps/*/Package.swift")]
     return [f"{relative(path)}:{number}: whoever depends on the package gets this setting: ask for CHAPPIE_STRICT in the same line"
             for path in sorted(paths) for number, line in enumerate(read(path).splitlines(), 1)
