@@ -89,9 +89,14 @@ import Testing
         case .missingCredential: [Row(name: name, work: request)]
         case .missingAccountID:
             [
+                // The service has named the account, so that only the store can have lost it.
                 Row(
-                    name: name, scenario: .scenario(.rule(token, "\"body\":\(ErrorTableTests.anonymous.tokenAnswer)")),
-                    isSignedIn: true, work: request)
+                    name: name, isSignedIn: true,
+                    work: { loopback in
+                        try loopback.tenants[0].loseAccount()
+                        await loopback.tenants[0].session.reload()
+                        try await request(loopback)
+                    })
             ]
         case .expiredDeviceCode:
             [
@@ -195,7 +200,10 @@ import Testing
             ]
         case .missingRefreshToken:
             [
-                Row(name: name, scenario: approving(.rule(token, "\"body\":\(withoutRefreshToken.tokenAnswer)"))),
+                Row(
+                    name: name,
+                    scenario: .scenario(.rule(token, "\"body\":\(withoutRefreshToken.tokenAnswer)")), isSignedIn: true,
+                    work: refresh),
                 Row(
                     name: name, note: "in the store", isSignedIn: true,
                     work: { loopback in
@@ -302,7 +310,8 @@ import Testing
                 expectWords(of: error, without: secrets + loopback.secrets)
                 switch row.name {
                 // A request has failed, and nothing of the session's.
-                case .missingCredential, .missingAccountID: return #expect(loopback.tenants[0].stored == stored)
+                case .missingCredential: return #expect(loopback.tenants[0].stored == stored)
+                case .missingAccountID: return #expect(loopback.tenants[0].stored != nil)
                 case .callbackTimeout, .secureRandomFailed, .unknown, .wrongCallbackAddress, .planUseNotGranted: break
                 case .cancelledSignIn: #expect(session.lastError == nil)
                 default: #expect(session.lastError == error)

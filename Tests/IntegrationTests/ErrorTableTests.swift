@@ -97,7 +97,8 @@ import Testing
             // The service gives no sign-in without a refresh token, so that only the store can have lost it.
             [Row(name: name, scenario: "unauthorized-storm", prepare: { try $0.loseRefreshToken() })]
         case .missingAccountID:
-            [Row(name: name, scenario: .scenario(.rule("/oauth/token", "\"body\":\(anonymous.tokenAnswer)")))]
+            // The service has named the account, so that only the store can have lost it.
+            [Row(name: name, prepare: { try $0.loseAccount() })]
         case .reauthenticationRequired:
             [
                 Row(name: name, note: "though renewed", scenario: "unauthorized-storm"),
@@ -250,13 +251,6 @@ import Testing
 
     private static let unauthorized = String.rule("/backend-api/*", #""unauthorized":true"#)
     private static let keyringIsLocked = CredentialStoreError.locked("the login keyring is locked")
-
-    /// Signed in with tokens that name no account.
-    static let anonymous: SeededAuth = {
-        var seed = SeededAuth()
-        seed.accountID = nil
-        return seed
-    }()
 
     private static let town: ChappieJSONSchema = ["type": "object", "required": ["town"]]
 

@@ -186,11 +186,21 @@ struct Tenant: Sendable {
     var refreshToken: String? { storedTokens?["refresh_token"]?.string }
 
     /// Takes the refresh token out of the slot.
-    func loseRefreshToken() throws {
+    func loseRefreshToken() throws { try changeTokens { $0["refresh_token"] = nil } }
+
+    /// Leaves a credential in the slot from which no claims can be read.
+    func loseAccount() throws {
+        try changeTokens { tokens in
+            (tokens["id_token"], tokens["account_id"]) = (nil, nil)
+            tokens["access_token"] = "opaque"
+        }
+    }
+
+    private func changeTokens(_ change: (inout ChappieJSONObject) -> Void) throws {
         let stored = try #require(stored)
         var document = try #require(ChappieJSON(parsing: stored.withBytes(Array.init)).object)
         var tokens = try #require(document["tokens"]?.object)
-        tokens["refresh_token"] = nil
+        change(&tokens)
         document["tokens"] = .object(tokens)
         store[configuration.credentialSlot] = Secret(ChappieJSON.object(document).serializedBytes())
     }

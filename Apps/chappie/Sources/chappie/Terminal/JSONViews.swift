@@ -17,6 +17,7 @@ extension ChappieAccountInfo {
             "plan": .optional(plan?.rawValue), "is_fedramp": .bool(isFedRAMPAccount),
         ]
         // Only a sign-in that asks for this permission has it.
+        if let residency { object["residency"] = .string(residency) }
         if let planUse { object["plan_use"] = planUse == .granted ? "granted" : "not_granted" }
         return .object(object)
     }

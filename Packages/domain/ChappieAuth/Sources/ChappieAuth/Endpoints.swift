@@ -132,7 +132,8 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
     public var webSocket: ChappieWebSocketProfile?
     /// The sign-in through a browser on this machine; `nil` if the service has ChatGPT's device flow.
     public var openID: ChappieOpenIDProfile?
-    /// Whether requests to the backend have `chatgpt-account-id`, `X-OpenAI-Fedramp` and `originator`. Default `true`.
+    /// Whether requests to the backend have the header fields of the account, and `originator`. Default `true`. The fields
+    /// of an account are `chatgpt-account-id`, `X-OpenAI-Fedramp` and the region of its workspace, as far as it has them.
     public var sendsAccountFields: Bool
 
     /// The forms of a tool declaration.
@@ -168,6 +169,8 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
         public var models = "/codex/models"
         /// Returns the usage limits; `nil` if the backend does not report them.
         public var usage: String? = "/wham/usage"
+        /// Describes the user's workspaces, and how requests for them are routed; `nil` if the backend does not.
+        public var accountsCheck: String? = "/wham/accounts/check"
 
         /// The default paths.
         public init() {}
@@ -235,6 +238,9 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
     public var modelsURL: URL { Self.url(backend, paths.models) }
     /// The address of the usage limits; `nil` if the backend does not report them.
     public var usageURL: URL? { paths.usage.map { Self.url(backend, $0) } }
+
+    /// The address that describes the user's workspaces; `nil` if the backend has none.
+    public var accountsCheckURL: URL? { paths.accountsCheck.map { Self.url(backend, $0) } }
 
     static func url(_ base: URL, _ path: String) -> URL {
         // Both parts are valid alone, and a path never invalidates a base: the fallback is for the compiler.

@@ -21,6 +21,7 @@ extension ChappieEndpointProfile {
         profile.paths.responses = "/responses"
         profile.paths.models = "/models"
         profile.paths.usage = nil
+        profile.paths.accountsCheck = nil
         profile.refusedRoles = ["system"]
         profile.sendsCodexFields = false
         profile.takesResponsesLite = false

@@ -123,10 +123,23 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "{}", "[]", #"{"chatgpt_account_id":7}"#, #"{"chatgpt_account_id":"a\nb"}"#, #"{"email":"a@b.c"}"#,
+        "", "{}", "[]", #"{"chatgpt_account_id":7}"#, #"{"chatgpt_account_id":"a\nb"}"#,
     ])
-    func anAnswerWithoutAnAccountIsNotUnderstood(body: String) async {
+    func anAnswerWithoutAnOwnerIsNotUnderstood(body: String) async {
         #expect(await failure(.json(body)) == .invalidResponse)
+    }
+
+    @Test(arguments: [
+        (#"{"email":"a@b.c","chatgpt_compute_residency":"eu"}"#, nil),
+        (#"{"chatgpt_user_id":"user-7","chatgpt_data_residency":"eu"}"#, nil),
+        (#"{"account_id":"account-7","chatgpt_compute_residency":"eu"}"#, "account-7"),
+    ])
+    func `an owner without an account can sign in`(_ owner: String, _ account: String?) async throws {
+        let it = try await signedIn([Self.path: [.json(owner)]])
+        #expect(try await it.stand.send() == 200)
+        let fields = try #require(it.stand.service.requests(Service.backend).first?.headerFields)
+        #expect(fields[.chatGPTAccountID] == account && fields[.residency] == "eu")
+        #expect(try await it.stand.otherManager().accountInfo() == it.session.accountInfo)
     }
 
     @Test func aServiceThatFailsIsNoVerdictOnTheToken() async {

@@ -57,15 +57,28 @@ import Testing
         #expect(try await stand.send(HTTPExchangeRequest(url: try #require(URL(string: address)))) == 200)
     }
 
+    /// The second credential has lost what it says about its account.
     @Test func aRequestWithoutASignInOrAnAccountIsNotSent() async {
-        var nameless = seed
-        nameless.accountID = nil
-        let cases: [(SeededAuth?, ChappieAuthError)] = [(nil, .missingCredential), (nameless, .missingAccountID)]
-        for (seed, error) in cases {
-            let stand = Harness(seed)
+        let bare =
+            #"{"version":1,"issuer":"https://issuer.test","backend":"https://backend.test","tokens":"#
+            + #"{"access_token":"opaque","refresh_token":"rt_1"},"last_refresh":"2026-11-20T12:00:00Z"}"#
+        let cases: [(Secret?, ChappieAuthError)] = [(nil, .missingCredential), (Secret(bare), .missingAccountID)]
+        for (document, error) in cases {
+            let stand = Harness(nil)
+            stand.store[stand.slot] = document
             await #expect(throws: error) { try await stand.send() }
             #expect(stand.service.count(Service.backend) == 0)
         }
+    }
+
+    @Test func `a request of an account without an id names none`() async throws {
+        var nameless = seed
+        nameless.accountID = nil
+        let stand = Harness(nameless, [Service.backend: [.ok]])
+        try await stand.send()
+        let fields = try #require(stand.service.requests(Service.backend).first?.headerFields)
+        #expect(fields[.chatGPTAccountID] == nil && fields[.originator] == "chappie")
+        #expect(try await stand.manager.accountInfo()?.userID == "user-1")
     }
 
     @Test func aCancelledTaskSendsNothing() async {
@@ -111,6 +124,77 @@ import Testing
         #expect(try await stand.send() == 200)
         #expect(stand.bearers == [seed.accessToken, other.accessToken])
         #expect(stand.service.count(Service.token) == 0)
+    }
+
+    // MARK: Workspaces that are pinned to a region
+
+    private static let check = "/backend-api/wham/accounts/check"
+
+    /// Sends a request whose answer 401 is a refusal for the region.
+    private func sendPinned(_ stand: Harness) async throws -> Int {
+        try await stand.manager.authorization.authorized { fields in
+            let request = HTTPExchangeRequest(url: Service.backendRequest.url, headerFields: fields)
+            let response = try await stand.service.transport.send(request)
+            if response.status.code == 401 { throw RegionRefusal(status: 401, message: "No.", requestID: "req_1") }
+            return .value(response.status.code)
+        }
+    }
+
+    private func pinned(_ routing: String) -> Harness {
+        var seed = seed
+        seed.residency = "eu"
+        let other = #"{"id":"account-0","account_routing_override":"us"}"#
+        let answer = #"{"accounts":[\#(other),{"id":"account-1",\#(routing)}],"default_account_id":"account-0"}"#
+        return Harness(seed, [Service.backend: [.refused, .ok], Self.check: [.json(answer)]])
+    }
+
+    @Test func `the region of the workspace goes along`() async throws {
+        var seed = seed
+        seed.residency = "eu"
+        let stand = Harness(seed, [Service.backend: [.ok]])
+        try await stand.send()
+        let fields = try #require(stand.service.requests(Service.backend).first?.headerFields)
+        #expect(fields[.residency] == "eu" && fields[.routingOverride] == nil)
+        #expect(stand.service.count(Self.check) == 0)
+    }
+
+    @Test func `a refusal for the region asks once for a route and keeps it`() async throws {
+        let stand = pinned(#""workspace_backend_origin":"https://backend.test","account_routing_override":"us_cr""#)
+        #expect(try await sendPinned(stand) == 200)
+        #expect(try await sendPinned(stand) == 200)
+        let sent = stand.service.requests(Service.backend).map { $0.headerFields[.routingOverride] }
+        #expect(sent == [nil, "us_cr", "us_cr"])
+        let asked = stand.service.requests(Self.check)
+        #expect(asked.count == 1 && asked[0].headerFields[.residency] == "eu")
+        #expect(asked[0].headerFields[.chatGPTAccountID] == "account-1")
+        #expect(stand.service.count(Service.token) == 0, "the sign-in is not in doubt")
+    }
+
+    /// An answer without a route is kept as well, and another origin is named but never used.
+    @Test(arguments: [
+        (#""account_routing_override":"NO_CONSTRAINT""#, nil), (#""account_routing_override":null"#, nil),
+        (#""account_routing_override":"""#, nil), (#""account_routing_override":"a\nb""#, nil),
+        (#""workspace_backend_origin":"https://eu.test/""#, "https://eu.test"),
+        (#""workspace_backend_origin":"NO_CONSTRAINT""#, nil),
+        (#""workspace_backend_origin":"https://u:p@eu.test""#, nil),
+    ])
+    func `a refusal without a route is final`(_ routing: String, _ origin: String?) async throws {
+        let stand = pinned(routing)
+        for requests in 1...2 {
+            stand.service.play(Service.backend, .refused)
+            let refusal = await #expect(throws: RegionRefusal.self) { try await sendPinned(stand) }
+            #expect(refusal?.region == "eu" && refusal?.otherOrigin == origin && refusal?.requestID == "req_1")
+            #expect(stand.service.count(Service.backend) == requests)
+        }
+        #expect(stand.service.count(Self.check) == 1)
+        #expect(stand.service.count(Service.token) == 0)
+    }
+
+    @Test func `a route that is refused as well ends the request`() async throws {
+        let stand = pinned(#""account_routing_override":"us""#)
+        stand.service.play(Service.backend, .refused)
+        await #expect(throws: RegionRefusal.self) { try await sendPinned(stand) }
+        #expect(stand.service.count(Service.backend) == 2 && stand.service.count(Self.check) == 1)
     }
 
     // MARK: Refusals

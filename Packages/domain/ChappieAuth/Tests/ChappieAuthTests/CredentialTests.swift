@@ -18,6 +18,66 @@ import Testing
         #expect(credential.accountID == "acc")
     }
 
+    private func token(_ claims: String) -> String { "e30.\(Base64URL.encode(claims.utf8))." }
+
+    private func exchanged(_ members: String) throws -> Credential {
+        try Credential(
+            exchanged: TokenResponse(IssuerResponse(status: 200, body: Array("{\(members)}".utf8))), grant: .deviceCode,
+            at: now, from: .chatGPT)
+    }
+
+    @Test func `a sign-in without an identity token is read from the access token`() throws {
+        let claims = #"{"email":"a@b.c","sub":"subject","https://api.openai.com/auth":{"chatgpt_plan_type":"plus"}}"#
+        let credential = try exchanged(#""access_token":"\#(token(claims))","refresh_token":"r""#)
+        #expect(credential.info == ChappieAccountInfo(email: "a@b.c", userID: "subject", plan: .plus))
+        #expect(credential.accountID == nil && credential.hasClaims)
+    }
+
+    @Test(arguments: [#""refresh_token":"r""#, #""access_token":"opaque","refresh_token":"r""#])
+    func `a sign-in that names nobody is refused at once`(_ members: String) {
+        #expect(throws: ChappieAuthError.invalidResponse) { try exchanged(members) }
+    }
+
+    @Test func `a sign-in without a refresh token lasts as long as its access token`() throws {
+        let end = Int(now.timeIntervalSince1970) + 600
+        let credential = try exchanged(#""access_token":"\#(token(#"{"sub":"s","exp":\#(end)}"#))","expires_in":60"#)
+        #expect(credential.expiresAt == now.addingTimeInterval(600))
+        let stored = try read(credential.serialized().text)
+        #expect(stored.freshness(at: now.addingTimeInterval(599)) == .fresh)
+        #expect(!stored.isOver(at: now.addingTimeInterval(599)) && stored.isOver(at: now.addingTimeInterval(600)))
+        #expect(stored.ending == .missingRefreshToken)
+    }
+
+    @Test func `the announced lifetime counts where the access token has no end`() throws {
+        let identity = token(#"{"sub":"s"}"#)
+        let credential = try exchanged(#""id_token":"\#(identity)","access_token":"opaque","expires_in":600"#)
+        #expect(try read(credential.serialized().text).expiresAt == now.addingTimeInterval(600))
+    }
+
+    @Test(arguments: [("eu", "eu"), ("No_Constraint", nil), ("new-region", "new-region")])
+    func `a region that constrains nothing is none`(_ word: String, _ region: String?) throws {
+        let access = token(#"{"sub":"s","chatgpt_compute_residency":"\#(word)"}"#)
+        let identity = token(#"{"sub":"s","chatgpt_compute_residency":"us"}"#)
+        let members = #""id_token":"\#(identity)","access_token":"\#(access)""#
+        #expect(try exchanged(members).info.residency == region)
+    }
+
+    @Test(
+        arguments: [
+            (("a", "u"), ("a", "u"), true), (("a", "u"), ("a", "v"), false), (("a", "u"), ("b", "u"), false),
+            (("a", nil), ("a", "u"), true), ((nil, "u"), (nil, "u"), true), ((nil, "u"), (nil, "v"), false),
+            ((nil, "u"), ("a", "u"), true), ((nil, "u"), ("a", "v"), false), ((nil, nil), ("a", "u"), false),
+            ((nil, nil), (nil, "u"), true),
+        ] as [((String?, String?), (String?, String?), Bool)])
+    func `the same account is the same user in the same workspace`(
+        _ first: (String?, String?), _ second: (String?, String?), _ isSame: Bool
+    ) {
+        let one = ChappieAccountInfo(email: "a@b.c", userID: first.1, accountID: first.0)
+        let other = ChappieAccountInfo(email: "a@b.c", userID: second.1, accountID: second.0)
+        #expect(one.isSameAccount(as: other) == isSame && other.isSameAccount(as: one) == isSame)
+        #expect(!ChappieAccountInfo(email: "a@b.c").isSameAccount(as: ChappieAccountInfo(email: "b@b.c")))
+    }
+
     @Test func aRenewalLeavesTheTimeOfTheSignIn() throws {
         let answer = try TokenResponse(IssuerResponse(status: 200, body: Array(#"{"refresh_token":"r2"}"#.utf8)))
         let later = now.addingTimeInterval(60)

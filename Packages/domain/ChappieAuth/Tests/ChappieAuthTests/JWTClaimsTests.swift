@@ -37,6 +37,29 @@ import Testing
         #expect(claims.expiresAt == nil)
     }
 
+    @Test func `the account is also read from the root`() throws {
+        let payload = #"{"account_id":"acc","user_id":"u","chatgpt_plan_type":"plus","https://api.openai.com/auth":{}}"#
+        let claims = try #require(JWTClaims(bytes: token(payload)))
+        #expect(claims.account == ChappieAccountInfo(userID: "u", accountID: "acc", plan: .plus))
+        let both =
+            #"{"chatgpt_account_id":"a","https://api.openai.com/auth":{"account_id":"b","user_id":null},"user_id":"u"}"#
+        #expect(JWTClaims(bytes: token(both))?.account == ChappieAccountInfo(userID: "u", accountID: "a"))
+    }
+
+    @Test(arguments: [
+        (#""chatgpt_compute_residency":"eu","chatgpt_data_residency":"us""#, "eu"),
+        (#""chatgpt_data_residency":"us""#, "us"),
+        (#""chatgpt_compute_residency":"","chatgpt_data_residency":"us""#, "us"),
+        (#""chatgpt_compute_residency":null"#, nil), (#""chatgpt_compute_residency":"a\r\nb""#, nil),
+        (#""chatgpt_compute_residency":"no_constraint","chatgpt_data_residency":"us""#, "no_constraint"),
+        (#""chatgpt_compute_residency":["eu"]"#, nil),
+    ])
+    func `the region is read from the namespace or the root`(_ members: String, _ region: String?) {
+        let spaced = #"{"chatgpt_compute_residency":"","https://api.openai.com/auth":{\#(members)}}"#
+        #expect(JWTClaims(bytes: token(spaced))?.residency == region)
+        #expect(JWTClaims(bytes: token("{\(members)}"))?.residency == region)
+    }
+
     @Test(arguments: [
         "{}", #"{"email":7,"exp":"soon","https://api.openai.com/auth":"none"}"#,
         #"{"exp":-1,"https://api.openai.com/auth":[]}"#, #"{"exp":1e308}"#, #"{"exp":0}"#,

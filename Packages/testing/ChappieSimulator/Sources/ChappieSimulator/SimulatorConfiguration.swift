@@ -109,6 +109,10 @@ public struct SimulatorAccount: Sendable, Hashable {
     public var usage: SimulatorUsage?
     /// The slugs of the models that it may use; `nil`, the default, for its plan's. Only models of the catalogue count.
     public var models: [String]?
+    /// Whether the tokens have the claim `chatgpt_account_id`; only scenarios clear it.
+    var isNamed = true
+    /// How the workspace is pinned to a region; `nil` if it is not. Only scenarios set it.
+    var pin: WorkspacePin?
 
     /// An account; every member has a default.
     public init(
@@ -128,6 +132,16 @@ public struct SimulatorAccount: Sendable, Hashable {
         self.usage = usage
         self.models = models
     }
+}
+
+/// A workspace that takes only requests that are for its region.
+struct WorkspacePin: Codable, Sendable, Hashable {
+    /// The claim `chatgpt_compute_residency`, which requests must repeat unless it is `no_constraint`.
+    var region: String
+    /// The `account_routing_override`, which requests must have as well; `nil` for none.
+    var routingOverride: String?
+    /// The `workspace_backend_origin`. The workspace is only there: every request here is refused. `nil` for none.
+    var origin: String?
 }
 
 /// How much of the plan is used up, as the header fields of every answer and the usage endpoint report it.

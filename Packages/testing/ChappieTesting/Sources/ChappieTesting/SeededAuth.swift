@@ -19,6 +19,8 @@ public struct SeededAuth: Sendable {
     public var plan: String? = "plus"
     /// Whether the tokens name a FedRAMP account.
     public var isFedRAMPAccount = false
+    /// The region to which the tokens pin the workspace; `nil`, the default, for none.
+    public var residency: String?
     /// When the access token ends; `nil` leaves the claim out.
     public var expiresAt: Date?
     /// When the tokens were obtained; `nil` leaves it out.
@@ -125,6 +127,7 @@ public struct SeededAuth: Sendable {
         namespace["chatgpt_plan_type"] = plan.map { .string($0) }
         namespace["chatgpt_user_id"] = userID.map { .string($0) }
         namespace["chatgpt_account_id"] = accountID.map { .string($0) }
+        namespace["chatgpt_compute_residency"] = residency.map { .string($0) }
         if isFedRAMPAccount { namespace["chatgpt_account_is_fedramp"] = true }
         let shared = ("https://api.openai.com/auth", ChappieJSON.object(namespace))
         let own = own.compactMap { name, value in value.map { (name, $0) } }

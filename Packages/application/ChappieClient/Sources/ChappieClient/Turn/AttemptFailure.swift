@@ -95,26 +95,54 @@ struct BackendErrors: Sendable {
         usagePage = profile.usagePage
     }
 
-    /// The failure for a 401 that is not about the token, so that a renewed one would not help; `nil` for any other
-    /// answer. The body can still be read.
-    func refusal(in response: inout HTTPExchangeResponse, now: Date) async throws -> AttemptFailure? {
-        guard response.status == .unauthorized, !table.detailMeanings.isEmpty else { return nil }
+    /// Returns the failure for a 401 that is not about the token, so that a renewed one would not help; `nil` for any
+    /// other answer. The body can still be read.
+    func refusal(in response: inout HTTPExchangeResponse, now: Date) async throws -> (any Error)? {
+        guard response.status == .unauthorized else { return nil }
         let body = try await response.body.beginning()
         response.body = HTTPBody(bytes: body)
         return refusal(status: 401, headerFields: response.headerFields, body: body, now: now)
     }
 
-    /// The same for an error inside the stream.
-    func refusal(_ event: ResponsesErrorEvent, requestID: String?, now: Date) -> AttemptFailure? {
-        guard event.status == 401, !table.detailMeanings.isEmpty else { return nil }
+    /// Returns the same for an error inside the stream.
+    func refusal(_ event: ResponsesErrorEvent, requestID: String?, now: Date) -> (any Error)? {
+        guard event.status == 401 else { return nil }
         return refusal(
             status: 401, headerFields: Self.fields(of: event, requestID), body: event.raw.serializedBytes(), now: now)
     }
 
-    private func refusal(status: Int, headerFields: HTTPFields, body: [UInt8], now: Date) -> AttemptFailure? {
+    private func refusal(status: Int, headerFields: HTTPFields, body: [UInt8], now: Date) -> (any Error)? {
         let failure = failure(status: status, headerFields: headerFields, body: body, now: now)
-        guard case ChappieClientError.planRefused = failure.error else { return nil }
-        return failure
+        switch failure.error {
+        case ChappieClientError.planRefused(let refusal) where refusal.reason == .workspaceRegion:
+            // The service may have another route for the workspace.
+            return RegionRefusal(status: status, message: refusal.message, requestID: refusal.requestID)
+        case ChappieClientError.planRefused: return failure
+        case ChappieClientError.httpError(_, let body):
+            let error = ChappieResponseError(body: (try? ChappieJSON(parsing: body)) ?? .null)
+            return Self.isAboutToken(error) ? nil : failure
+        default: return nil
+        }
+    }
+
+    /// Whether a 401 may be about the token. One without a reason counts as such, and so does one with a code about it.
+    /// A sentence about something else, such as the workspace or the model, does not.
+    private static func isAboutToken(_ error: ChappieResponseError) -> Bool {
+        let words = [error.code, error.message].compactMap { $0?.lowercased() }
+        guard let message = words.last else { return true }
+        return words.contains { word in tokenWords.contains(where: word.contains) } || !message.contains(" ")
+    }
+
+    private static let tokenWords = [
+        "token", "unauthorized", "unauthenticated", "authenticat", "credential", "session", "sign in", "signed in",
+        "signed out", "log in", "logged in", "logged out", "login", "bearer", "api key", "api_key", "expired",
+    ]
+
+    /// Whether the sentence is about the region to which the account's workspace is pinned.
+    private static func isAboutRegion(_ message: String?, _ status: Int) -> Bool {
+        guard let message = message?.lowercased(), [400, 401, 403].contains(status) else { return false }
+        let words = ["workspace is not authorized in this region", "not available for your project's geography"]
+        return (status == 401 ? words + ["region", "geography", "residency"] : words).contains(where: message.contains)
     }
 
     /// Classifies an HTTP error, and ends its body.
@@ -132,6 +160,11 @@ struct BackendErrors: Sendable {
         }
         let text = UntrustedText.withoutTokens(String(decoding: body, as: UTF8.self))
         let error = ChappieResponseError(body: (try? ChappieJSON(parsing: text)) ?? .null)
+        if Self.isAboutRegion(error.message, status) {
+            let refusal = ChappiePlanRefusal(
+                reason: .workspaceRegion, status: status, message: error.message, requestID: headerFields.requestID)
+            return AttemptFailure(.final, .planRefused(refusal))
+        }
         if let reason = Self.refusal(status, error) {
             return AttemptFailure(.final, .modelUnavailable(ChappieModelRefusal(slug: "", reason: reason)))
         }
@@ -303,6 +336,7 @@ extension ChappieClientError {
         case ChappieAuthError.reauthenticationRequired(let reason): reauthenticationRequired(reason)
         case ChappieAuthError.credentialStoreUnavailable(let error): credentialStoreFailed(error)
         case ChappieAuthError.planUseNotGranted: planRefused(ChappiePlanRefusal(reason: .notGranted))
+        case let refusal as RegionRefusal: planRefused(ChappiePlanRefusal(refusal))
         // This is this machine's failure, and not the sign-in's.
         case ChappieAuthError.secureRandomFailed: error
         case let error as ChappieAuthError: renewalFailed(error)

@@ -1,3 +1,6 @@
+@_spi(ChappieInternals) public import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+
 /// A request that the service does not answer on the user's ChatGPT plan.
 ///
 /// The sign-in is kept in every case, and no other way of payment is tried.
@@ -25,6 +28,9 @@ public struct ChappiePlanRefusal: Sendable, Hashable, Codable {
         public static let route = Reason(rawValue: "unsupported_route")
         /// A policy forbids the request, for example in the user's region.
         public static let policy = Reason(rawValue: "policy")
+        /// The account's workspace is pinned to a region, and the request was not for it.
+        /// ``ChappiePlanRefusal/region`` is the region that the request named.
+        public static let workspaceRegion = Reason(rawValue: "workspace_region")
     }
 
     /// Why the request is refused.
@@ -37,6 +43,10 @@ public struct ChappiePlanRefusal: Sendable, Hashable, Codable {
     public var parameter: String?
     /// See `ChappieResponse.requestID`.
     public var requestID: String?
+    /// The region that the request named, for ``Reason/workspaceRegion``; `nil` if the sign-in names none.
+    public var region: String?
+    /// Another address that the service names for the workspace. Nothing is sent there.
+    public var otherOrigin: String?
 
     /// A refusal of these parts.
     public init(
@@ -51,10 +61,25 @@ public struct ChappiePlanRefusal: Sendable, Hashable, Codable {
 }
 
 extension ChappiePlanRefusal {
+    /// A refusal for the region of the account's workspace.
+    @_spi(ChappieInternals) public init(_ refusal: RegionRefusal) {
+        self.init(
+            reason: .workspaceRegion, status: refusal.status, message: refusal.message, requestID: refusal.requestID)
+        region = refusal.region
+        otherOrigin = refusal.otherOrigin
+    }
+
     /// The refusal in words, with the service's own behind them; the full stop may be missing.
     var sentence: String {
-        guard let message, !message.isEmpty else { return summary + "." }
-        return "\(summary): \(message.prefix(500))"
+        let first = message.flatMap { $0.isEmpty ? nil : "\(summary): \($0.prefix(500))" } ?? summary + "."
+        // The advice asks the user to report these.
+        if [.userUnknown, .appNotEnabled].contains(reason), let requestID {
+            return "\(UntrustedText.sentence(first)) \(RequestID.sentence(requestID))"
+        }
+        guard reason == .workspaceRegion else { return first }
+        let sent = region.map { "The request named the region \"\($0)\"." } ?? "The sign-in names no region."
+        let other = otherOrigin.map { "The service names \($0) for the workspace, which this program does not use." }
+        return [UntrustedText.sentence(first), sent, other].compactMap(\.self).joined(separator: " ")
     }
 
     private var summary: String {
@@ -70,6 +95,7 @@ extension ChappiePlanRefusal {
                 ?? "The request has something that can't be used on a ChatGPT plan"
         case .route: "This address of the service can't be used on a ChatGPT plan"
         case .policy: "A policy of the service forbids this request"
+        case .workspaceRegion: "Your workspace allows requests from its region only"
         default: "The service does not answer this request on your ChatGPT plan"
         }
     }
@@ -81,12 +107,14 @@ extension ChappiePlanRefusal {
         case .notEligible:
             "Ask the administrator of your workspace, or use another way to pay. Signing in again does not change it."
         case .notAuthorized: "Check that the right account is selected, then sign in once more and allow plan use."
-        case .appNotEnabled: "Report it to the maker of this app. Signing in again does not change it."
+        case .appNotEnabled:
+            "Report it to the maker of this app, with the request's id. Signing in again does not change it."
         case .unavailable: "Try again in a few minutes; you stay signed in."
         case .userUnknown:
             "Try again later; you stay signed in. Report it, with the request's id, if it happens again."
         case .capability: "Leave it out of the request, or choose another model or tool."
         case .route: "Check the configured addresses."
+        case .workspaceRegion: "Ask the administrator of your workspace. Signing in again does not change it."
         case .policy: "Asking again does not change it; it may depend on where you are."
         default: "Try again later."
         }

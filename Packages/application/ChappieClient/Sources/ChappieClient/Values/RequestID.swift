@@ -11,6 +11,9 @@ enum RequestID {
     /// The usual field. The name is valid by RFC 9110's grammar; the fallback only spares a trap.
     static let field = HTTPField.Name(names[0]) ?? .accept
 
+    /// Returns the sentence in which an error names it.
+    static func sentence(_ id: String) -> String { "The request's id is \(id)." }
+
     /// The first of the fields that holds a valid name.
     static func of(_ value: (String) -> String?) -> String? {
         names.compactMap { UntrustedText.token(value($0), limit: limit) }.first

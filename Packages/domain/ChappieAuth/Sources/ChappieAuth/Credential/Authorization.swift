@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) public import ChappieCore
 public import HTTPTypes
+import Synchronization
 
 /// The end of one attempt at a request.
 @_spi(ChappieInternals)
@@ -8,6 +9,49 @@ public enum AuthorizedAttempt<Value: Sendable>: Sendable {
     case value(Value)
     /// The backend answered 401.
     case unauthorized(HTTPExchangeResponse)
+}
+
+/// A refusal because of the region to which the account's workspace is pinned. The sign-in is not in doubt.
+@_spi(ChappieInternals)
+public struct RegionRefusal: Error, Sendable, Hashable {
+    /// The status of the answer.
+    public var status: Int
+    /// The service's sentence. Safe to show to the user.
+    public var message: String?
+    /// The name under which the service knows the exchange.
+    public var requestID: String?
+    /// The region that the refused request named; `nil` if the sign-in names none.
+    public var region: String?
+    /// The other address that the service names for the workspace, if it does.
+    public var otherOrigin: String?
+
+    /// A refusal as it arrived.
+    public init(status: Int, message: String?, requestID: String?) {
+        self.status = status
+        self.message = message
+        self.requestID = requestID
+    }
+}
+
+/// The service's answer about the workspace of one account, for as long as the process runs.
+final class KnownWorkspace: Sendable {
+    /// How the service routes the requests for a workspace.
+    struct Routing: Sendable, Hashable {
+        /// The value that requests for the workspace must carry; `nil` for none.
+        var route: String?
+        /// An origin other than the configured backend's. Nothing is sent there.
+        var otherOrigin: String?
+    }
+
+    private let known = Mutex<(account: ChappieAccountInfo, routing: Routing)?>(nil)
+
+    /// Returns the answer, if `account` is the account that has asked.
+    func routing(of account: ChappieAccountInfo) -> Routing? {
+        known.withLock { $0.flatMap { $0.account.isSameAccount(as: account) ? $0.routing : nil } }
+    }
+
+    /// Keeps an answer. It replaces another account's.
+    func keep(_ routing: Routing, of account: ChappieAccountInfo) { known.withLock { $0 = (account, routing) } }
 }
 
 /// The right to send requests with the slot's credential.
@@ -39,8 +83,11 @@ public struct Authorization: Sendable {
     /// Calls `attempt` with the header fields to add to a request for the backend, three times at most: with the
     /// present token, with a newer token from the store, and with a fresh token from the server.
     ///
-    /// The fields are `authorization` and `user-agent`, and if the profile says so `chatgpt-account-id`,
-    /// `X-OpenAI-Fedramp` if the account needs it, and `originator`.
+    /// The fields are `authorization` and `user-agent`. If the profile asks for them: `originator`, and the tokens' facts
+    /// about the account: `chatgpt-account-id`, `X-OpenAI-Fedramp`, and the region of its workspace.
+    ///
+    /// If `attempt` throws ``RegionRefusal``, the service is asked once for each account how it routes the workspace's
+    /// requests. If it names a route, one more attempt follows.
     ///
     /// - Throws: ``ChappieAuthError``, `planUseNotGranted` before anything is sent; the errors of `attempt`; `CancellationError`. A final 401 is
     ///   ``ChappieAuthError/reauthenticationRequired(_:)``. It leaves the stored credential alone, because the token
@@ -55,7 +102,15 @@ public struct Authorization: Sendable {
         let account = access.account
         var attempts = 1
         while true {
-            switch try await attempt(try headerFields(for: access)) {
+            let routing = manager.workspace.routing(of: access.account)
+            let result: AuthorizedAttempt<Value>
+            do {
+                result = try await attempt(try headerFields(for: access, routing))
+            } catch let refusal as RegionRefusal {
+                try await reroute(refusal, access, routing)
+                continue
+            }
+            switch result {
             case .value(let value):
                 manager.backendAnswered(access, refusal: nil)
                 return value
@@ -74,18 +129,65 @@ public struct Authorization: Sendable {
         }
     }
 
-    private func headerFields(for access: AccessToken) throws -> HTTPFields {
+    private func headerFields(
+        for access: AccessToken, _ routing: KnownWorkspace.Routing? = nil
+    ) throws -> HTTPFields {
         guard access.account.planUse != .notGranted else { throw ChappieAuthError.planUseNotGranted }
         var fields: HTTPFields = [:]
         fields[.authorization] = "Bearer \(access.credential.accessToken.text)"
         if manager.endpoints.profile.sendsAccountFields {
-            guard let accountID = access.credential.accountID else { throw ChappieAuthError.missingAccountID }
-            fields[.chatGPTAccountID] = accountID
+            // Without an account, the service routes the request by the token.
+            guard access.credential.accountID != nil || access.credential.hasClaims else {
+                throw ChappieAuthError.missingAccountID
+            }
+            fields[.chatGPTAccountID] = access.credential.accountID
             if access.account.isFedRAMPAccount { fields[.fedRAMP] = "true" }
+            fields[.residency] = access.account.residency
+            fields[.routingOverride] = routing?.route
             fields[.originator] = program.originator
         }
         fields[.userAgent] = program.userAgent
         return fields
+    }
+
+    // MARK: Workspaces that are pinned to a region
+
+    /// The longest wait for the answer about the workspace.
+    private static let workspacePatience = Duration.seconds(10)
+
+    /// Returns if another attempt has a route that the refused one did not have.
+    ///
+    /// - Throws: `refusal`, with what was sent and what the service names.
+    private func reroute(
+        _ refusal: RegionRefusal, _ access: AccessToken, _ sent: KnownWorkspace.Routing?
+    ) async throws {
+        let known = manager.workspace.routing(of: access.account)
+        let found = if let known { known } else { try await askForRouting(access) }
+        if sent == nil, found?.route != nil { return }
+        var refusal = refusal
+        refusal.region = access.account.residency
+        refusal.otherOrigin = found?.otherOrigin
+        throw refusal
+    }
+
+    /// Asks the service how it routes the workspace's requests.
+    ///
+    /// - Returns: `nil` if the service could not be reached.
+    private func askForRouting(_ access: AccessToken) async throws -> KnownWorkspace.Routing? {
+        let profile = manager.endpoints.profile
+        guard profile.sendsAccountFields, let url = profile.accountsCheckURL else { return nil }
+        var request = HTTPExchangeRequest(url: url, headerFields: try headerFields(for: access))
+        request.headerFields[.accept] = "application/json"
+        let answer: IssuerResponse
+        do {
+            answer = try await manager.tokens.issuer.send(request, within: Self.workspacePatience)
+        } catch {
+            try Task.checkCancellation()
+            return nil
+        }
+        let routing = KnownWorkspace.Routing(answer.object, of: access.account.accountID, backend: profile.backend)
+        manager.workspace.keep(routing, of: access.account)
+        return routing
     }
 
     private func checkAccount(_ wanted: ChappieAccountInfo?, _ access: AccessToken) throws {
@@ -116,6 +218,18 @@ extension Authorization: HTTPMiddleware {
             let response = try await next(request)
             return response.status.code == 401 ? .unauthorized(response) : .value(response)
         }
+    }
+}
+
+extension KnownWorkspace.Routing {
+    /// Reads the answer about the user's workspaces. Without an account, the default one counts.
+    init(_ answer: ChappieJSONObject?, of accountID: String?, backend: URL) {
+        let id = accountID ?? answer?["default_account_id"]?.string
+        let workspace = answer?["accounts"]?.array?.first { $0["id"]?.string == id }
+        route = Credential.region(workspace?["account_routing_override"]?.string)
+        let origin = Credential.region(workspace?["workspace_backend_origin"]?.string)
+            .flatMap { URL(string: $0) }.flatMap { Origin($0) }
+        if origin != Origin(backend) { otherOrigin = origin?.description }
     }
 }
 

@@ -63,7 +63,7 @@ struct Credential: Sendable {
     let issuedClientID: String?
     /// The permissions that the server has granted, if it issued the client id.
     private(set) var scopes: [String]?
-    /// The end of an access token that doesn't carry it itself, if the server issued the client id.
+    /// The end of an access token that doesn't carry it itself, as the token endpoint announced it.
     private var announcedEnd: Date?
     let origin: CredentialOrigin
     /// Members of the stored document that this version does not know. They are written back unchanged.
@@ -74,27 +74,28 @@ struct Credential: Sendable {
     /// Derived from the tokens once, because every request reads it.
     private(set) var info = ChappieAccountInfo()
     private(set) var expiresAt: Date?
+    /// Whether it is known whose sign-in it is: a token has claims, or the service has named the owner.
+    private(set) var hasClaims = false
 
     /// The credential from a completed grant.
     ///
-    /// - Parameter issuedClientID: A sign-in of such a client may do without a refresh token; it then lasts as long as
-    ///   its access token.
-    /// - Throws: ``ChappieAuthError/missingRefreshToken``; ``ChappieAuthError/invalidResponse`` if one or both of the
-    ///   other tokens are missing.
+    /// Without a refresh token, the sign-in lasts as long as its access token. Without an identity token, the access
+    /// token's claims name the user.
+    ///
+    /// - Parameter issuedClientID: The client that the server has issued, if it did.
+    /// - Throws: ``ChappieAuthError/invalidResponse`` if there is no access token, or if no token has claims that can be
+    ///   read.
     init(
         exchanged answer: TokenResponse, grant: ChappieGrant, at now: Date, from origin: CredentialOrigin,
         issuedClientID: String? = nil
     ) throws(ChappieAuthError) {
-        guard let idToken = answer.idToken, let accessToken = answer.accessToken else { throw .invalidResponse }
-        guard answer.refreshToken != nil || issuedClientID != nil else { throw .missingRefreshToken }
-        self.idToken = idToken
+        guard let accessToken = answer.accessToken else { throw .invalidResponse }
+        idToken = answer.idToken
         self.accessToken = accessToken
         refreshToken = answer.refreshToken
         self.issuedClientID = issuedClientID
-        if issuedClientID != nil {
-            scopes = answer.scopes ?? []
-            announcedEnd = answer.lifetime.map(now.addingTimeInterval)
-        }
+        if issuedClientID != nil { scopes = answer.scopes ?? [] }
+        announcedEnd = Self.announcedEnd(of: answer, issuedClientID, at: now)
         lastRefresh = now
         signedIn = now
         earliestRefresh = answer.earliestRefresh
@@ -104,6 +105,13 @@ struct Credential: Sendable {
         unknownMembers = ChappieJSONObject()
         unknownTokenMembers = ChappieJSONObject()
         readClaims()
+        guard hasClaims else { throw .invalidResponse }
+    }
+
+    /// Returns the end of a new access token that doesn't carry it itself, if the answer announces it.
+    private static func announcedEnd(of answer: TokenResponse, _ issuedClientID: String?, at now: Date) -> Date? {
+        guard issuedClientID != nil || answer.accessToken.flatMap(JWTClaims.init)?.expiresAt == nil else { return nil }
+        return answer.lifetime.map(now.addingTimeInterval)
     }
 
     /// The credential of an access token that its owner has made.
@@ -128,10 +136,8 @@ struct Credential: Sendable {
     func refreshed(with answer: TokenResponse, at now: Date) -> Credential {
         var new = self
         if let idToken = answer.idToken, isOwn(idToken) { new.idToken = idToken }
-        if issuedClientID != nil {
-            new.scopes = answer.scopes ?? scopes
-            if answer.accessToken != nil { new.announcedEnd = answer.lifetime.map(now.addingTimeInterval) }
-        }
+        if issuedClientID != nil { new.scopes = answer.scopes ?? scopes }
+        if answer.accessToken != nil { new.announcedEnd = Self.announcedEnd(of: answer, issuedClientID, at: now) }
         new.accessToken = answer.accessToken ?? accessToken
         new.refreshToken = answer.refreshToken ?? refreshToken
         new.signedIn = beganAt
@@ -153,7 +159,7 @@ struct Credential: Sendable {
     /// The same credential after the server has refused its refresh token; `nil` if nothing of it is worth keeping. The
     /// access token may be used to its end, and the identity token makes the next sign-in a single click.
     var withoutRefreshToken: Credential? {
-        guard issuedClientID != nil else { return nil }
+        guard issuedClientID != nil || refreshToken == nil else { return nil }
         var new = self
         new.refreshToken = nil
         return new
@@ -184,24 +190,35 @@ struct Credential: Sendable {
 
     private mutating func readClaims() {
         // Access tokens have the same namespaces. They supply the claims that the id token lacks.
-        let first = idToken.flatMap(JWTClaims.init)?.account
+        let identity = idToken.flatMap(JWTClaims.init)
         let claims = JWTClaims(accessToken)
-        let second = claims?.account
+        let (first, second) = (identity?.account, claims?.account)
+        hasClaims = identity != nil || claims != nil || owner != nil
         expiresAt = claims?.expiresAt ?? announcedEnd
         if issuedClientID != nil {
             let planUse = origin.planScope.map { scope -> ChappiePlanUse in
                 scopes?.contains(scope) == true ? .granted : .notGranted
             }
             info = ChappieAccountInfo(
-                email: first?.email, userID: idToken.flatMap(JWTClaims.init)?.subject, planUse: planUse)
+                email: first?.email, userID: identity?.subject, planUse: planUse)
             return
         }
         accountID = accountID ?? first?.accountID ?? second?.accountID
         info = ChappieAccountInfo(
             email: first?.email ?? second?.email ?? owner?.email,
-            userID: first?.userID ?? second?.userID ?? owner?.userID, accountID: accountID,
-            plan: first?.plan ?? second?.plan ?? owner?.plan,
-            isFedRAMPAccount: [first, second, owner].contains { $0?.isFedRAMPAccount == true })
+            userID: first?.userID ?? second?.userID ?? owner?.userID ?? identity?.subject ?? claims?.subject,
+            accountID: accountID, plan: first?.plan ?? second?.plan ?? owner?.plan,
+            isFedRAMPAccount: [first, second, owner].contains { $0?.isFedRAMPAccount == true },
+            // The access token comes first: the requests are made with it.
+            residency: Self.region(claims?.residency ?? identity?.residency ?? owner?.residency))
+    }
+}
+
+extension Credential {
+    /// Returns the region or the route that a peer's word stands for; `nil` if it names none.
+    static func region(_ word: String?) -> String? {
+        guard let word = UntrustedText.token(word, limit: 256), word.lowercased() != "no_constraint" else { return nil }
+        return word
     }
 }
 
@@ -228,7 +245,7 @@ extension Credential {
     static let maximumAge: TimeInterval = 8 * 24 * 60 * 60
 
     /// Whether the sign-in lasts as long as its access token.
-    private var isUnrenewable: Bool { issuedClientID != nil && refreshToken == nil }
+    private var isUnrenewable: Bool { refreshToken == nil && !isAccessToken }
 
     /// Whether the sign-in has ended by itself, and only a new one helps.
     func isOver(at now: Date) -> Bool { isUnrenewable && freshness(at: now) == .expired }
@@ -345,10 +362,16 @@ extension ChappieAccountInfo {
     init(owner: ChappieJSON) {
         self.init(
             email: UntrustedText.line(owner["email"]?.string, limit: 320),
-            userID: UntrustedText.token(owner["chatgpt_user_id"]?.string, limit: 256),
-            accountID: UntrustedText.token(owner["chatgpt_account_id"]?.string, limit: 256),
+            userID: Self.identifier(owner, "chatgpt_user_id") ?? Self.identifier(owner, "user_id"),
+            accountID: Self.identifier(owner, "chatgpt_account_id") ?? Self.identifier(owner, "account_id"),
             plan: UntrustedText.line(owner["chatgpt_plan_type"]?.string, limit: 64).map(ChappiePlan.init(rawValue:)),
-            isFedRAMPAccount: owner["chatgpt_account_is_fedramp"]?.bool ?? false)
+            isFedRAMPAccount: owner["chatgpt_account_is_fedramp"]?.bool ?? false,
+            residency: Self.identifier(owner, "chatgpt_compute_residency")
+                ?? Self.identifier(owner, "chatgpt_data_residency"))
+    }
+
+    private static func identifier(_ owner: ChappieJSON, _ name: String) -> String? {
+        UntrustedText.token(owner[name]?.string, limit: 256)
     }
 
     fileprivate var ownerDocument: ChappieJSON {
@@ -358,6 +381,7 @@ extension ChappieAccountInfo {
         document["chatgpt_account_id"] = accountID.map { .string($0) }
         document["chatgpt_plan_type"] = plan.map { .string($0.rawValue) }
         document["chatgpt_account_is_fedramp"] = .bool(isFedRAMPAccount)
+        document["chatgpt_compute_residency"] = residency.map { .string($0) }
         return .object(document)
     }
 }

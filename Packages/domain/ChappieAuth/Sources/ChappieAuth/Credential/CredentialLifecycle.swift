@@ -268,6 +268,7 @@ struct CredentialLifecycle: Sendable {
         guard snapshot.status != status else { return }
         snapshot.status = status
         snapshot.grant = held?.credential.grant.flatMap(ChappieGrant.init(rawValue:))
+        snapshot.isRenewable = held?.credential.refreshToken != nil
         snapshot.sequence += 1
     }
 
@@ -686,7 +687,11 @@ struct CredentialLifecycle: Sendable {
             default: held.credential.refreshToken != nil
             }
         if !insistsOnAnother, rest.freshness(at: moment.now) != .expired {
-            changeHeld { $0.credential = rest }
+            let isAsked = renewal?.need == .refresh
+            changeHeld { held in
+                held.credential = rest
+                if isAsked { held.renewalRefusal = failure }
+            }
         } else {
             phase = .rejected(rest, failure)
         }

@@ -16,6 +16,8 @@ public final class CredentialManager: Sendable {
     let clock: any ChappieClock
     let browserSignIn: BrowserSignInPorts?
     let status = StatusSubject(CredentialSnapshot())
+    /// The answer about the workspace of the account that has asked.
+    let workspace = KnownWorkspace()
     private let origin: CredentialOrigin
     private let store: any CredentialStore
     private let lock: any CredentialLock

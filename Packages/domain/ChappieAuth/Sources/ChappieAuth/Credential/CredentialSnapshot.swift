@@ -15,6 +15,8 @@ struct CredentialSnapshot: Sendable, Equatable {
     var status = Status.unknown
     /// The grant of the credential in use.
     var grant: ChappieGrant?
+    /// Whether the credential in use has a refresh token.
+    var isRenewable = false
     /// Grows with every change. A watcher ignores a snapshot that is earlier than its latest.
     var sequence = 0
     /// The number of times the user has signed out.

@@ -179,6 +179,8 @@ extension HTTPField.Name {
     static let originator = HTTPField.Name("originator")!
     static let chatGPTAccountID = HTTPField.Name("chatgpt-account-id")!
     static let fedRAMP = HTTPField.Name("X-OpenAI-Fedramp")!
+    static let residency = HTTPField.Name("x-openai-internal-codex-residency")!
+    static let routingOverride = HTTPField.Name("x-openai-account-routing-override")!
 }
 
 extension URL {

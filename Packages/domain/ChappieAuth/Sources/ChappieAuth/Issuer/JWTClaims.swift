@@ -15,6 +15,8 @@ struct JWTClaims: Sendable, Hashable {
     let subject: String?
     /// `aud`.
     let audiences: [String]
+    /// The region of the workspace as the token names it. It may be `no_constraint`.
+    let residency: String?
 
     /// - Returns: `nil` if the token is not a JWT with a JSON object as its payload.
     init?(_ token: Secret) { self.init(bytes: token.withBytes(Array.init)) }
@@ -31,16 +33,26 @@ struct JWTClaims: Sendable, Hashable {
     }
 
     private init(_ claims: ChappieJSONObject) {
-        let namespace = claims["https://api.openai.com/auth"]
+        // Most tokens have the account's claims in a namespace, and some have them at the root.
+        let places = [claims["https://api.openai.com/auth"] ?? .null, .object(claims)]
+        func first<Value>(_ names: [String], _ read: (ChappieJSON?) -> Value?) -> Value? {
+            for name in names {
+                for place in places {
+                    if let value = read(place[name]) { return value }
+                }
+            }
+            return nil
+        }
         let email =
             Self.text(claims["email"], limit: 320)
             ?? Self.text(claims["https://api.openai.com/profile"]?["email"], limit: 320)
         account = ChappieAccountInfo(
             email: email,
-            userID: Self.identifier(namespace?["chatgpt_user_id"]) ?? Self.identifier(namespace?["user_id"]),
-            accountID: Self.identifier(namespace?["chatgpt_account_id"]),
-            plan: Self.text(namespace?["chatgpt_plan_type"], limit: 64).map(ChappiePlan.init(rawValue:)),
-            isFedRAMPAccount: namespace?["chatgpt_account_is_fedramp"]?.bool ?? false)
+            userID: first(["chatgpt_user_id", "user_id"], Self.identifier),
+            accountID: first(["chatgpt_account_id", "account_id"], Self.identifier),
+            plan: first(["chatgpt_plan_type"]) { Self.text($0, limit: 64) }.map(ChappiePlan.init(rawValue:)),
+            isFedRAMPAccount: first(["chatgpt_account_is_fedramp"], \.?.bool) ?? false)
+        residency = first(["chatgpt_compute_residency", "chatgpt_data_residency"], Self.identifier)
         expiresAt = claims["exp"]?.double.flatMap { seconds in
             (1..<253_402_300_800).contains(seconds) ? Date(timeIntervalSince1970: seconds) : nil
         }

@@ -94,6 +94,7 @@ struct TokenClient: Sendable {
         var fields: HTTPFields = [.authorization: "Bearer \(words)", .accept: "application/json"]
         fields[.originator] = endpoints.registration.originator
         fields[.userAgent] = endpoints.registration.userAgent
+        fields[.residency] = Credential.region(JWTClaims(accessToken)?.residency)
         let request = HTTPExchangeRequest(method: .get, url: endpoints.profile.whoAmIURL, headerFields: fields)
         let answer: IssuerResponse
         do {
@@ -104,7 +105,7 @@ struct TokenClient: Sendable {
         }
         guard let object = answer.object else { throw .invalidResponse }
         let owner = ChappieAccountInfo(owner: .object(object))
-        guard owner.accountID != nil else { throw .invalidResponse }
+        guard owner.ownerID != nil || owner.email != nil else { throw .invalidResponse }
         return Credential(accessToken: accessToken, of: owner, at: issuer.clock.now, from: CredentialOrigin(endpoints))
     }
 

@@ -70,6 +70,8 @@ public final class ChappieAuthSession {
     /// The way in which the account signed in; `nil` if no account is signed in, or if an earlier version did not
     /// store it.
     public var grant: ChappieGrant? { accountInfo == nil ? nil : manager.status.value.grant }
+    /// Whether the sign-in can be renewed. Without a refresh token it lasts as long as its access token.
+    public var isRenewable: Bool { accountInfo != nil && manager.status.value.isRenewable }
     /// The account that is signed in, if any.
     public private(set) var accountInfo: ChappieAccountInfo? { willSet { willChange() } }
     /// The last failure. A new sign-in and a successful refresh clear it. A cancelled sign-in is not a failure.

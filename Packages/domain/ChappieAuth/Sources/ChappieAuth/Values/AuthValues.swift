@@ -81,8 +81,8 @@ public struct ChappieAccountInfo: Sendable, Hashable, Codable {
     public let email: String?
     /// The ChatGPT user.
     public let userID: String?
-    /// The ChatGPT account (workspace), which requests carry as `chatgpt-account-id`. `nil` after "Continue with
-    /// ChatGPT", whose tokens name no workspace.
+    /// The ChatGPT account (workspace), which requests carry as `chatgpt-account-id`. `nil` if the tokens name no
+    /// workspace: the service then routes requests by the token. Those of "Continue with ChatGPT" never name one.
     public let accountID: String?
     /// The plan, if the token has it.
     public let plan: ChappiePlan?
@@ -90,11 +90,13 @@ public struct ChappieAccountInfo: Sendable, Hashable, Codable {
     public let isFedRAMPAccount: Bool
     /// Whether this program may use the user's plan; `nil` if the sign-in has no such permission of its own.
     public let planUse: ChappiePlanUse?
+    /// The region to which the workspace is pinned, such as `eu`. Requests must name it. `nil` if there is none.
+    public let residency: String?
 
     /// Facts of an account; an unknown fact is `nil`.
     public init(
         email: String? = nil, userID: String? = nil, accountID: String? = nil, plan: ChappiePlan? = nil,
-        isFedRAMPAccount: Bool = false, planUse: ChappiePlanUse? = nil
+        isFedRAMPAccount: Bool = false, planUse: ChappiePlanUse? = nil, residency: String? = nil
     ) {
         self.email = email
         self.userID = userID
@@ -102,17 +104,22 @@ public struct ChappieAccountInfo: Sendable, Hashable, Codable {
         self.plan = plan
         self.isFedRAMPAccount = isFedRAMPAccount
         self.planUse = planUse
+        self.residency = residency
     }
 
     /// Names the owner of what is kept for an account: the account, or the user if the sign-in names no account.
     @_spi(ChappieInternals) public var ownerID: String? { accountID ?? userID }
 
-    /// Whether both are the same user in the same account, even if the plan or the e-mail address differs. An unknown
-    /// user counts as the same.
+    /// Whether both are the same user in the same account, even if the plan or the e-mail address differs.
+    ///
+    /// Between two with the same account, an unknown user counts as the same. If one of them names no account, both must
+    /// name the same user. If neither names an account, and one names no user, only different e-mail addresses make a
+    /// difference.
     public func isSameAccount(as other: ChappieAccountInfo) -> Bool {
-        guard accountID == other.accountID else { return false }
-        guard let userID, let otherUserID = other.userID else { return true }
-        return userID == otherUserID
+        if let accountID, let otherID = other.accountID, accountID != otherID { return false }
+        if let userID, let otherID = other.userID { return userID == otherID }
+        guard accountID == nil else { return accountID == other.accountID }
+        return other.accountID == nil && (email == nil || other.email == nil || email == other.email)
     }
 }
 

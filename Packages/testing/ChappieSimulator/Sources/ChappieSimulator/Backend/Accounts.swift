@@ -22,11 +22,25 @@ extension Backend {
         let entry: ChappieJSON = [
             "id": .string(account.id), "plan_type": .string(account.plan), "name": "Personal",
             "structure": "personal", "profile_picture_url": nil,
-            "workspace_backend_origin": "https://chatgpt.com", "account_routing_override": "NO_CONSTRAINT",
+            "workspace_backend_origin": .string(account.pin?.origin ?? "https://chatgpt.com"),
+            "account_routing_override": .string(account.pin?.routingOverride ?? "NO_CONSTRAINT"),
         ]
         return .json([
             "accounts": [entry], "account_ordering": [.string(account.id)], "default_account_id": .string(account.id),
         ])
+    }
+
+    /// The refusal of a request that is not for the region of the account's workspace. The description of the workspaces
+    /// is for every region.
+    func refusal(of request: BackendRequest, to route: Route, in account: SimulatorAccount) -> BackendResponse? {
+        guard let pin = account.pin, [.usage, .models, .responses].contains(route) else { return nil }
+        let region = request.header("x-openai-internal-codex-residency")
+        let override = request.header("x-openai-account-routing-override")
+        let wanted = pin.region.lowercased() == "no_constraint" ? nil : pin.region
+        guard region == wanted, override == pin.routingOverride, pin.origin == nil else {
+            return .json(["detail": "Workspace is not authorized in this region."], status: 401)
+        }
+        return nil
     }
 
     // MARK: Usage

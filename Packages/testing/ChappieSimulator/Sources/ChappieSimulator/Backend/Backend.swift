@@ -223,10 +223,11 @@ struct Backend: Sendable {
             return Self.unauthorized(failure)
         }
         let account = owner(of: request) ?? configuration.account
-        if route.needsToken, let id = request.header("chatgpt-account-id"), id != account.id {
+        if route.needsToken, let id = request.header("chatgpt-account-id"), id != account.id || !account.isNamed {
             return .error(
                 403, code: "account_mismatch", message: "The account header names another account than the token.")
         }
+        if let refusal = refusal(of: request, to: route, in: account) { return refusal }
         return switch route {
         case .userCode: userCode(request, now: now, device: effect.device)
         case .deviceToken: deviceToken(request, now: now, device: effect.device)

@@ -204,20 +204,18 @@ struct TokenLedger: Sendable {
     /// The claims clients read, of the ID token and of the access token.
     private func claims(of family: Family, now: Int, lifetime: Int) -> (ChappieJSON, ChappieJSON) {
         let account = family.account
+        var namespace: ChappieJSONObject = [
+            "chatgpt_account_id": .string(account.id), "chatgpt_user_id": .string(account.userID),
+            "user_id": .string(account.userID), "chatgpt_plan_type": .string(account.plan),
+            "chatgpt_account_is_fedramp": false,
+            "organizations": [["id": "org-simulated", "is_default": true, "role": "owner", "title": "Personal"]],
+        ]
+        if !account.isNamed { namespace["chatgpt_account_id"] = nil }
+        namespace["chatgpt_compute_residency"] = account.pin.map { .string($0.region) }
         let common: [(String, ChappieJSON)] = [
             ("iss", .string(issuer)), ("sub", .string("auth0|" + account.userID)), ("iat", .integer(now)),
             ("exp", .integer(now + lifetime)), ("jti", .string(randomSecret())),
-            (
-                "https://api.openai.com/auth",
-                [
-                    "chatgpt_account_id": .string(account.id), "chatgpt_user_id": .string(account.userID),
-                    "user_id": .string(account.userID), "chatgpt_plan_type": .string(account.plan),
-                    "chatgpt_account_is_fedramp": false,
-                    "organizations": [
-                        ["id": "org-simulated", "is_default": true, "role": "owner", "title": "Personal"]
-                    ],
-                ]
-            ),
+            ("https://api.openai.com/auth", .object(namespace)),
         ]
         let identity: [(String, ChappieJSON)] = [
             ("aud", [.string(family.clientID)]), ("email", .string(account.email)), ("email_verified", true),

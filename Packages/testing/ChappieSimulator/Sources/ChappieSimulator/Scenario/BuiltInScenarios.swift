@@ -302,6 +302,10 @@ enum BuiltInScenarios {
         access-token-ended |  | "rules":[{"match":{"method":"POST","path":"/backend-api/codex/responses",\#
         "nth":2},"effect":{"endAccess":true}}]
         lenient |  | "settings":{"lenient":true}
+        no-account-id |  | "settings":{"accountClaim":false}
+        pinned-workspace |  | "settings":{"pin":{"region":"eu"}}
+        pinned-workspace-routed |  | "settings":{"pin":{"region":"us","routingOverride":"us_cr"}}
+        pinned-workspace-elsewhere |  | "settings":{"pin":{"region":"eu","origin":"https://eu.chatgpt.example"}}
         model-unsupported |  | "settings":{"modelRefusals":{"gpt-6.1-sol":"unsupported","gpt-5.5":"unsupported"}}
         model-newer-version |  | "settings":{"modelRefusals":{"gpt-6.1-sol":"newerVersion","gpt-5.5":"newerVersion"}}
         model-not-found |  | "settings":{"modelRefusals":{"gpt-6.1-sol":"notFound","gpt-5.5":"notFound"}}

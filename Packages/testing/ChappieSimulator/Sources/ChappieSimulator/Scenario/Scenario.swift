@@ -140,6 +140,9 @@ struct ScenarioSettings: Codable, Sendable, Hashable {
     var refreshTokenLifetime: UInt32?
     var revokesFamilyOnReuse: Bool?
     var plan: String?
+    /// Whether tokens name the account.
+    var accountClaim: Bool?
+    var pin: WorkspacePin?
     var otherAccounts: [Account]?
     var primaryUsedPercent: Double?
     var secondaryUsedPercent: Double?
@@ -167,6 +170,8 @@ struct ScenarioSettings: Codable, Sendable, Hashable {
         result.firstAccessTokenLifetime = firstAccessTokenLifetime.map { .seconds($0) }
         set(&result.revokesFamilyOnReuse, to: revokesFamilyOnReuse)
         set(&result.account.plan, to: plan)
+        set(&result.account.isNamed, to: accountClaim)
+        result.account.pin = pin ?? result.account.pin
         set(&result.otherAccounts, to: otherAccounts?.map(\.account))
         set(&result.usage.primaryUsedPercent, to: primaryUsedPercent)
         set(&result.usage.secondaryUsedPercent, to: secondaryUsedPercent)
