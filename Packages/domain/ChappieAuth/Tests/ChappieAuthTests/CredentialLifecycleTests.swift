@@ -352,8 +352,9 @@ import Testing
     /// A caller wants tokens that the store did not take; the rows say what the store holds by then.
     @Test(arguments: [
         (stored(1, endingIn: -1), ["save rt_2"]), (.success(.init()), ["revoke rt_2", "answer 4 missing", "unlock 3"]),
-        (stored(9), ["revoke rt_2", "answer 4 rt_9", "unlock 3"]), (stored(2), ["answer 4 rt_2 new", "unlock 3"]),
-        (stored(9, account: "account-9"), ["revoke rt_2", "answer 4 rejected", "unlock 3"]),
+        (stored(9), ["answer 4 rt_9", "unlock 3"]), (stored(2), ["answer 4 rt_2 new", "unlock 3"]),
+        (stored(9, account: "account-9"), ["answer 4 rejected", "unlock 3"]),
+        (stored(9, account: "account-9", user: "user-9"), ["revoke rt_2", "answer 4 rejected", "unlock 3"]),
         (.failure(.denied("d")), ["answer 4 store", "unlock 3"]),
     ])
     func tokensThatTheStoreDidNotTakeAreSavedLaterIfItHoldsWhatTheyReplace(
@@ -371,7 +372,7 @@ import Testing
     @Test(
         arguments: [
             (Result.success(.init()), ["revoke rt_2", "answer 1 missing", "unlock 2"]),
-            (stored(9, account: "account-9"), ["revoke rt_2", "answer 1 rejected", "unlock 2"]),
+            (stored(9, account: "account-9"), ["answer 1 rejected", "unlock 2"]),
             (stored(1, endingIn: -1), ["save rt_2"]), (.failure(.denied("d")), ["save rt_2"]),
         ] as [(StoreAnswer, [String])])
     func aLockHeldForLongIsReasonToLookBeforeSaving(
@@ -632,13 +633,31 @@ import Testing
         trace.on(.signInCompleted(credential(7), after: 0, 5), "lock 2")
         trace.on(.lockAnswered(2, nil), "read")
         trace.on(.storeRead(stored(2)), "save rt_7 verified")
-        trace.on(.storeChanged(nil), "revoke rt_2", "forget tombstone", "answer 5 rt_7 new", "unlock 2")
+        trace.on(.storeChanged(nil), "forget tombstone", "answer 5 rt_7 new", "unlock 2")
         // Unless that could not be read.
         trace = .signedIn()
         trace.on(.signInCompleted(credential(7), after: nil, 5), "lock 2")
         trace.on(.lockAnswered(2, nil), "read")
         trace.on(.storeRead(.failure(.corrupt("c"))), "save rt_7 verified")
-        trace.on(.storeChanged(nil), "revoke rt_1", "forget tombstone", "answer 5 rt_7", "unlock 2")
+        trace.on(.storeChanged(nil), "forget tombstone", "answer 5 rt_7", "unlock 2")
+    }
+
+    /// A revocation may end all of a user's sign-ins. A sign-out is the only thing that asks for one.
+    @Test(arguments: [(nil, nil), ("account-9", nil), ("account-9", "user-9")] as [(String?, String?)])
+    func `a sign-in revokes only another user's credential, and only after a sign-out`(
+        _ account: String?, _ user: String?
+    ) {
+        let found = credential(2, account: account, user: user)
+        for revokes in [true, false, nil] {
+            var trace = Trace()
+            trace.on(.signInCompleted(credential(7), after: 0, 5), "lock 1")
+            trace.on(.lockAnswered(1, nil), "read")
+            let tombstone = revokes.map { Tombstone(at: start, revokes: $0, [found]) }
+            trace.on(.storeRead(.success(.init(credential: found, tombstone: tombstone))), "save rt_7 verified")
+            let revoked = revokes == true && user != nil ? ["revoke rt_2"] : []
+            let actions = trace.actions(.storeChanged(nil))
+            #expect(actions == revoked + ["forget tombstone", "answer 5 rt_7 new", "unlock 1"])
+        }
     }
 
     @Test func aSignInGoesBeforeARenewalThatWaitsForAnotherProcess() {
@@ -648,7 +667,7 @@ import Testing
         trace.on(.lockAnswered(2, nil), "unlock 2")
         trace.on(.lockAnswered(3, .busy(.seconds(10))), "read")
         trace.on(.storeRead(stored(1, endingIn: -1)), "save rt_7 verified")
-        trace.on(.storeChanged(nil), "revoke rt_1", "forget tombstone", "answer 5 rt_7 new", "lock 4")
+        trace.on(.storeChanged(nil), "forget tombstone", "answer 5 rt_7 new", "lock 4")
         trace.on(.lockAnswered(4, nil), "read")
         trace.on(.storeRead(stored(7)), "answer 1 rt_7 new", "unlock 4")
     }
@@ -657,17 +676,20 @@ import Testing
     @Test(
         arguments: [
             (stored(2), stored(7), "save rt_2"), (.success(.init()), stored(7), "delete"),
-            (stored(2), stored(3), "revoke rt_7"),
-            (.failure(.corrupt("c")), stored(7), "revoke rt_7"),
+            (stored(2), stored(3), nil), (.failure(.corrupt("c")), stored(7), nil),
+            (stored(2, account: "account-9", user: "user-9"), stored(7), "save rt_2"),
         ]
             as [(
                 StoreAnswer,
-                StoreAnswer, String
+                StoreAnswer, String?
             )])
     func aSignInThatFailsPutsBackWhatTheStoreHeld(
         _ before: StoreAnswer,
-        _ now: StoreAnswer, _ expected: String
+        _ now: StoreAnswer, _ expected: String?
     ) {
+        // A revocation might end the earlier sign-in of the same user, which stays.
+        let earlier = try? before.get().credential
+        let revoked = earlier?.info.userID == "user-1" ? [] : ["revoke rt_7"]
         for isCancelled in [true, false] {
             var trace = Trace.signedIn()
             trace.on(.signInCompleted(credential(7), after: 0, 5), "lock 2")
@@ -676,9 +698,11 @@ import Testing
             if isCancelled { trace.on(.signInCancelled(5)) }
             trace.on(.storeChanged(isCancelled ? nil : .notVerified), "read")
             var actions = trace.actions(.storeRead(now))
-            #expect(actions.first == expected)
-            if expected != "revoke rt_7" { actions = trace.actions(.storeChanged(nil)) }
-            #expect(actions == ["revoke rt_7", "answer 5 \(isCancelled ? "cancelled" : "store")", "unlock 2"])
+            if let expected {
+                #expect(actions == [expected])
+                actions = trace.actions(.storeChanged(nil))
+            }
+            #expect(actions == revoked + ["answer 5 \(isCancelled ? "cancelled" : "store")", "unlock 2"])
         }
     }
 
@@ -706,7 +730,7 @@ import Testing
         // Another process has signed in.
         trace.on(.storeRead(stored(8)), "save rt_7 verified")
         trace.on(.storeChanged(locked), "read")
-        trace.on(.storeRead(stored(8)), "revoke rt_7", "answer 5 store", "unlock 3")
+        trace.on(.storeRead(stored(8)), "answer 5 store", "unlock 3")
         trace.on(.signInCompleted(credential(6), after: 0, 6), "lock 4")
         trace.on(.lockAnswered(4, nil), "read")
         trace.on(.storeRead(stored(8)), "revoke rt_6", "answer 6 cancelled", "unlock 4")
@@ -927,9 +951,11 @@ private func credential(
 }
 
 private func stored(
-    _ serial: Int, endingIn seconds: TimeInterval = 7200, account: String? = nil, earliest: TimeInterval? = nil
+    _ serial: Int, endingIn seconds: TimeInterval = 7200, account: String? = nil, user: String? = nil,
+    earliest: TimeInterval? = nil
 ) -> StoreAnswer {
-    .success(.init(credential: credential(serial, endingIn: seconds, account: account, earliest: earliest)))
+    .success(
+        .init(credential: credential(serial, endingIn: seconds, account: account, user: user, earliest: earliest)))
 }
 
 /// - Parameter rest: the end of the answer after its tokens.

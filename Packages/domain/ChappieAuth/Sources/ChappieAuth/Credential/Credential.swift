@@ -165,10 +165,12 @@ struct Credential: Sendable {
         return new
     }
 
-    /// Whether both are sign-ins of one registration, so that the later one takes the place of the earlier one at the
-    /// server, too.
-    func isOfSameRegistration(as other: Credential) -> Bool {
-        issuedClientID != nil && issuedClientID == other.issuedClientID
+    /// Whether a revocation of this sign-in may end the other one as well, because both are of one registration or of
+    /// one user.
+    func mayEnd(_ other: Credential) -> Bool {
+        let isSameRegistration = issuedClientID != nil && issuedClientID == other.issuedClientID
+        let isSameUser = info.userID != nil && info.userID == other.info.userID
+        return isSameRegistration || isSameUser || info.isSameAccount(as: other.info)
     }
 
     /// The time when the sign-in began on this machine, as far as it is known.

@@ -119,8 +119,8 @@ struct CredentialLifecycle: Sendable {
         var isCancelled = false
         /// The store's content before the sign-in.
         var previous: Result<Credential?, CredentialStoreError>?
-        /// Whether the previous credential must not be revoked, because another machine uses it.
-        var sparesPrevious = false
+        /// Whether the user has signed out of the previous credential before, and wants it revoked.
+        var revokesPrevious = false
     }
 
     /// The limit for a renewal's wait for the lock. Another process may hold it while it asks a server.
@@ -556,7 +556,7 @@ struct CredentialLifecycle: Sendable {
             askIfNeeded()
         case .success(let stored?) where held.replaces.map(stored.hasSameTokens) ?? false: save(held.credential)
         case .success(let stored):
-            if held.replaces != nil { revoke(held.credential) }
+            if held.replaces != nil, stored.map(held.credential.mayEnd) != true { revoke(held.credential) }
             guard let stored else {
                 phase = .absent()
                 return endRenewal(.failure(.missingCredential))
@@ -823,7 +823,7 @@ struct CredentialLifecycle: Sendable {
         if let stored = try? result.get(), let previous = stored.credential,
             let tombstone = signOut?.tombstone ?? stored.tombstone
         {
-            signIns[0].sparesPrevious = !tombstone.revokes && tombstone.means(previous)
+            signIns[0].revokesPrevious = tombstone.revokes && tombstone.means(previous)
         }
         signIns[0].previous = result.map(\.credential)
         save(signIns[0].credential, verified: true)
@@ -832,17 +832,13 @@ struct CredentialLifecycle: Sendable {
     /// Takes the credential of the sign-in into use: it has been saved, read back and compared.
     private mutating func adopt() {
         let signIn = signIns.removeFirst()
-        var replaced = takeUnrevoked()
+        // A sign-in does not revoke the credential that it replaces: a revocation may end all of that user's sign-ins,
+        // also in other programs. An earlier sign-out asked for a revocation, but must not end the new sign-in.
+        var ended = takeUnrevoked()
         signOut = nil
-        switch signIn.previous {
-        case .success(let previous): if let previous, !signIn.sparesPrevious { replaced.append(previous) }
-        case .failure, nil: if let held { replaced.append(held.credential) }
-        }
-        // The end of one session might end the other.
-        replaced.removeAll(where: signIn.credential.isOfSameRegistration)
-        for (index, credential) in replaced.enumerated()
-        where credential.refreshToken != signIn.credential.refreshToken {
-            let isFirst = !replaced[..<index].contains { $0.refreshToken == credential.refreshToken }
+        if signIn.revokesPrevious, case .success(let previous?) = signIn.previous { ended.append(previous) }
+        for (index, credential) in ended.enumerated() where !credential.mayEnd(signIn.credential) {
+            let isFirst = !ended[..<index].contains { $0.refreshToken == credential.refreshToken }
             if isFirst { revoke(credential) }
         }
         hold(signIn.credential, isNew: !signIn.isImport)
@@ -869,7 +865,9 @@ struct CredentialLifecycle: Sendable {
     /// - Parameter failure: `nil` if the sign-in was cancelled, or overtaken by a sign-out.
     private mutating func failSignIn(_ failure: ChappieAuthError?) {
         let signIn = signIns.removeFirst()
-        if !signIn.isImport { revoke(signIn.credential) }
+        // The earlier sign-in stays, and must not end with the new one.
+        let stays = try? signIn.previous?.get()
+        if !signIn.isImport, stays.map(signIn.credential.mayEnd) != true { revoke(signIn.credential) }
         refuse(signIn.waiter, failure ?? .cancelledSignIn)
         job = nil
     }

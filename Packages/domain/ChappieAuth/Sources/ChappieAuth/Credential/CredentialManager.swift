@@ -162,7 +162,7 @@ public final class CredentialManager: Sendable {
     }
 
     /// Takes a newly granted credential into use after it has been saved, read back and compared. If a step fails, the
-    /// earlier credential stays. If none fails, it is revoked.
+    /// earlier credential stays. It is not revoked in any case.
     ///
     /// - Parameter after: The number of sign-outs when the sign-in began; a later sign-out wins. `nil` for an import.
     /// - Throws: ``ChappieAuthError``; `CancellationError` if the task was cancelled.
@@ -260,7 +260,7 @@ public final class CredentialManager: Sendable {
     public func forgetWithoutRevoking() async throws(CredentialStoreError) { try await signOut(revoking: false) }
 
     /// Takes an exported credential into use after it has been saved, read back and compared. An earlier credential is
-    /// revoked. If a step fails, the earlier credential stays, and the imported one is not revoked.
+    /// replaced. If a step fails, it stays. Neither is revoked.
     ///
     /// - Returns: The account of the credential.
     /// - Throws: ``CredentialStoreError``: `.corrupt` if `document` is not from `chappie auth export`, `.foreign` if

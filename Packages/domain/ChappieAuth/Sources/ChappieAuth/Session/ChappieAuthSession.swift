@@ -404,7 +404,9 @@ extension ChappieAuthSession {
         }
     }
 
-    /// Signs out, and waits until the stored credential is deleted and the server has revoked it (10 s at most).
+    /// Signs out, and waits until the stored credential is deleted and the server has revoked it (10 s at most). The
+    /// service may end the user's other sign-ins with the same OAuth client as well, also those of other programs.
+    /// ``CredentialManager/forgetWithoutRevoking()`` leaves them alone.
     ///
     /// - Throws: ``ChappieAuthError`` if the credential could not be deleted, in which case ``lastStoreError`` has the
     ///   cause, or if it is deleted here and only the server could not be reached. It is not an error if no user was
