@@ -56,6 +56,8 @@ public actor ChappieClient: ChappieConversation {
     var listing: Task<Void, Never>?
     /// When the list could not be had.
     var listFailed: Duration?
+    /// Says that the conversation is another account's, until a turn has told the user.
+    private var accountNotice: ChappieNotice?
     /// The notices that the user has seen: each is sent once.
     private var told: Set<ChappieNotice> = []
 
@@ -382,8 +384,11 @@ public actor ChappieClient: ChappieConversation {
         case .resumption(let waiting, let decisions):
             goOn(with: waiting)
             let progress = waiting.progress
+            // The reasoning of another account's turn can't be read in this one.
+            let isOwn = waiting.context.belongs(to: account)
+            let items = isOwn ? progress.items : progress.items.filter { !ChappieClientContext.isEncrypted($0) }
             return Beginning(
-                account: account, items: progress.items, frame: progress.frame,
+                account: account, items: items, frame: progress.frame,
                 wish: ModelWish(conversation: progress.frame.model), round: progress.round,
                 resuming: (waiting, decisions))
         case .compaction, .clearing:
@@ -499,6 +504,11 @@ public actor ChappieClient: ChappieConversation {
         let toolSet = try ToolSet(harness: configuration.harness, tools: available, checked: checkedTools)
         checkedTools = toolSet.declarations
         var conversation = currentConversation(of: account)
+        if let accountNotice, let emit {
+            self.accountNotice = nil
+            log.notes(accountNotice)
+            emit(.notice(accountNotice))
+        }
         let list = try await listForTurn(of: conversation.account)
         let choice = wish.choice(from: list, at: clock.now)
         if let notice = choice.notice { tell(notice, emit) }
@@ -614,9 +624,13 @@ public actor ChappieClient: ChappieConversation {
     private func currentConversation(of account: ChappieAccountInfo) -> Conversation {
         if let conversation {
             guard !conversation.account.isSameAccount(as: account) else { return conversation }
+            if !conversation.items.isEmpty { accountNotice = .newConversation(of: account) }
             // The earlier account's connection can't be used any more, whichever transport the new one takes.
             if let retired = connection.retire() { Task { await retired.close(.normal) } }
             toolLedger.reset()
+        }
+        if let resumed, !resumed.belongs(to: account), !resumed.items.isEmpty {
+            accountNotice = .continued(by: account)
         }
         let now = clock.now
         let id = UUIDv7.make(now: now, entropy: entropy)

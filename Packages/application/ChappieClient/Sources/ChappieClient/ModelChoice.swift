@@ -1,4 +1,4 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 
 /// The model of the next turn, and the reason for it.
@@ -115,6 +115,22 @@ extension ChappieModel {
 }
 
 extension ChappieNotice {
+    static func continued(by account: ChappieAccountInfo) -> ChappieNotice {
+        ChappieNotice(
+            .accountChanged,
+            "This conversation belongs to another account. It continues with \(name(of: account)), without the other "
+                + "account's reasoning.")
+    }
+
+    static func newConversation(of account: ChappieAccountInfo) -> ChappieNotice {
+        ChappieNotice(
+            .accountChanged, "Another account has signed in: \(name(of: account)). A new conversation begins.")
+    }
+
+    private static func name(of account: ChappieAccountInfo) -> String {
+        UntrustedText.forTerminal(account.email ?? account.ownerID ?? "the present sign-in")
+    }
+
     static let imageByAddress = ChappieNotice(
         .imageLeftOut,
         "Images that the conversation has by their address alone are left out: the model takes their bytes only.")

@@ -263,7 +263,7 @@ import Testing
             if case ChappieClientError.reauthenticationRequired? = error as? ChappieClientError { true } else { false }
         }
         #expect(try harness.requests.count == 1)
-        #expect(try await harness.client.send("hello") == "welcome")
+        #expect(await harness.ask("hello").text == "welcome")
         let requests = try harness.requests
         #expect(requests.count == 2)
         #expect(!requests[1].serialized().contains("secret"))

@@ -68,9 +68,31 @@ import Testing
             sessionID: "old", messages: [.user("a"), .assistant("one")], createdAt: Date(timeIntervalSince1970: 0))
         context.accountID = "somebody else's"
         await harness.client.resumeContext(context)
-        #expect(await harness.ask("b").text == "two")
+        let seen = await harness.ask("b")
+        #expect(seen.text == "two")
+        #expect(seen.notices.map(\.kind) == [.accountChanged])
+        #expect(seen.notices.first?.message.contains("It continues with person@example.com") == true)
         #expect(try harness.requests.last?["prompt_cache_key"] != "old")
         #expect(try input(harness).count == 4)
+    }
+
+    /// Members of one workspace have the same account.
+    @Test(arguments: [("user-2", "account-1"), ("user-1", "account-2"), ("user-2", "user-2")])
+    func `another user's or account's reasoning is left out`(_ user: String, _ account: String) async throws {
+        let thought: ChappieJSON = ["type": "reasoning", "encrypted_content": "theirs"]
+        func context(_ account: String?, _ user: String?) -> ChappieClientContext {
+            ChappieClientContext(
+                sessionID: "old", model: "flat", items: [thought, ChappieInputMessage.user("a").inputItem],
+                compactedSummary: nil, createdAt: Date(timeIntervalSince1970: 0),
+                updatedAt: Date(timeIntervalSince1970: 0), accountID: account, userID: user, reasoningModel: "flat")
+        }
+        let harness = ClientHarness(.serverSentEvents, [.answer("one"), .answer("two", id: "resp_2")])
+        await harness.client.resumeContext(context(account, user))
+        #expect(await harness.ask("b").notices.map(\.kind) == [.accountChanged])
+        #expect(try !input(harness).contains(thought))
+        await harness.client.resumeContext(context("account-1", "user-1"))
+        #expect(await harness.ask("b").notices.isEmpty)
+        #expect(try input(harness).contains(thought))
     }
 
     @Test func clearingBeginsAnewAndSizesAreTheBackends() async throws {

@@ -1,3 +1,4 @@
+import ChappieAuth
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 
@@ -20,6 +21,19 @@ enum Records {
             guard let place = entry.int else { return ChappieOutputItem(entry) }
             return items.indices.contains(place) ? ChappieOutputItem(items[place]) : nil
         }
+    }
+
+    /// Names the account and the user of a turn. Never a token.
+    static func note(_ body: inout ChappieJSONObject, _ accountID: String?, _ userID: String?) {
+        body["account"] = accountID.map { .string($0) }
+        body["accountUser"] = userID.map { .string($0) }
+    }
+
+    /// The account that ``note(_:_:_:)`` has named. An account without an id has the user's in its place.
+    static func account(_ body: ChappieJSON) -> ChappieAccountInfo? {
+        guard let account = body["account"]?.string else { return nil }
+        let user = body["accountUser"]?.string
+        return ChappieAccountInfo(userID: user, accountID: account == user ? nil : account)
     }
 
     static func value<Value: Decodable>(_ json: ChappieJSON?) -> Value? {

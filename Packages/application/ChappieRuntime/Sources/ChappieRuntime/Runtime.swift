@@ -156,12 +156,15 @@ public actor ChappieRuntime: ChappieConversation {
         }
         // Without a sign-in nothing is begun.
         let account = try await client.turnAccount()
+        // Another account continues from the thread's records, without what it can't read.
+        if thread?.belongs(to: account) == false { isClientReady = false }
         let id: String
         let work: ChappieTurnWork
         switch job {
-        case .asked(.new(let request)): (id, work) = try await started(request)
-        case .asked(.resumption(let pending, let decisions)): (id, work) = try await resumed(decisions, of: pending)
-        case .rest(let decisions): (id, work) = try await resumed(decisions)
+        case .asked(.new(let request)): (id, work) = try await started(request, by: account)
+        case .asked(.resumption(let pending, let decisions)):
+            (id, work) = try await resumed(decisions, of: pending, by: account)
+        case .rest(let decisions): (id, work) = try await resumed(decisions, by: account)
         case .asked(.compaction), .asked(.clearing):
             if thread == nil { newThreadHere() }
             if thread?.records.isEmpty == false { try await readOn(to: .max) }
@@ -188,14 +191,17 @@ public actor ChappieRuntime: ChappieConversation {
     }
 
     /// A new turn, kept. An earlier interrupted turn is closed: the model does not see it.
-    private func started(_ request: ChappieResponseRequest) async throws -> (id: String, work: ChappieTurnWork) {
+    private func started(
+        _ request: ChappieResponseRequest, by account: ChappieAccountInfo
+    ) async throws -> (id: String, work: ChappieTurnWork) {
         if thread == nil { newThreadHere() }
         let id = makeID()
         while true {
             await makeClientReady()
             let known = await client.knownModel
             let model = request.model ?? known ?? ""
-            var events = [(ChappieThreadRecord.Kind.turnStarted, ChappieTurn.body(of: request, id: id, model: model))]
+            let body = ChappieTurn.body(of: request, id: id, model: model, account: account)
+            var events = [(ChappieThreadRecord.Kind.turnStarted, body)]
             if let cut = thread?.turns.last, cut.status == .running {
                 events.insert((.turnInterrupted, ["turn": .string(cut.id)]), at: 0)
             }
@@ -217,17 +223,20 @@ public actor ChappieRuntime: ChappieConversation {
     ///
     /// - Parameter pending: the turn that it must be.
     private func resumed(
-        _ decisions: [String: ChappieApprovalDecision], of pending: ChappiePendingTurn? = nil
+        _ decisions: [String: ChappieApprovalDecision], of pending: ChappiePendingTurn? = nil,
+        by account: ChappieAccountInfo
     ) async throws -> (id: String, work: ChappieTurnWork) {
         while true {
             guard let thread, let turn = thread.resumableTurn,
                 pending.map({ $0.approvals.map(\.id) == turn.approvals.map(\.id) }) ?? true
             else { throw ChappieRuntimeError.nothingToResume }
             let context = thread.context
-            let work = try turn.remainder(in: context, decisions)
+            let work = try turn.remainder(in: context, decisions, by: account)
             await makeClientReady(context)
             do {
-                try await append([(.turnResumed, ["turn": .string(turn.id)])])
+                var body: ChappieJSONObject = ["turn": .string(turn.id)]
+                Records.note(&body, account.ownerID, account.userID)
+                try await append([(.turnResumed, .object(body))])
             } catch {
                 guard case .conflict(_, _, let end) = error as? ChappieThreadStoreError else { throw error }
                 try Task.checkCancellation()
@@ -335,7 +344,6 @@ public actor ChappieRuntime: ChappieConversation {
 
     private func record(_ step: TurnStep, of id: String) async throws {
         guard let entry = thread?.entry(for: step, of: id) else { return }
-        let earlier = thread?.accountID
         if case .compacted = step {
             // It replaces the records that this program knew; if others have written since, it would hide their
             // records.
@@ -343,12 +351,11 @@ public actor ChappieRuntime: ChappieConversation {
             try await append([entry])
             return
         }
+        let hasOtherOwner = Records.account(entry.body).map { thread?.belongs(to: $0) == false } ?? false
         try await add(entry.kind, entry.body)
         if case .running(let calls) = step { ownCalls.formUnion(calls.map(\.callID)) }
         // Another account signed in meanwhile: both processes continue with the thread's items for that account.
-        if case .finished(let turn) = step, let earlier, earlier != turn.accountID {
-            isClientReady = false
-        }
+        if case .finished = step, hasOtherOwner { isClientReady = false }
     }
 
     /// Keeps the reason for which a turn ended without an answer.

@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) public import ChappieClient
 @_spi(ChappieInternals) public import ChappieCore
 
@@ -22,7 +23,8 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     private var items: [ChappieJSON] = []
     private var compactedSummary: String?
     private var measuredTokens: Int?
-    private(set) var accountID: String?
+    private var accountID: String?
+    private var userID: String?
     private var sessionID: String?
     private var reasoningModel: String?
     private var compactionHash: String?
@@ -62,9 +64,12 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
             sessionID: sessionID ?? id, model: summary.model, items: items, compactedSummary: compactedSummary,
             createdAt: summary.createdAt,
             updatedAt: summary.updatedAt,
-            measuredTokens: measuredTokens, accountID: accountID, reasoningModel: reasoningModel,
+            measuredTokens: measuredTokens, accountID: accountID, userID: userID, reasoningModel: reasoningModel,
             compactionHash: compactionHash)
     }
+
+    /// Whether the conversation is of this account, or of none yet.
+    func belongs(to account: ChappieAccountInfo) -> Bool { context.belongs(to: account) }
 
     /// The last turn, if it can be resumed: it waits for an approval, was interrupted, or failed after tools were
     /// called, which a new turn would call again.
@@ -81,6 +86,8 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
             guard let id = record.turnID else { return }
             places[id] = turns.count
             turns.append(ChappieTurn(id: id, number: turns.count + 1, startedBy: record))
+            // The items of an earlier turn belong to the account of that turn.
+            if accountID == nil, items.isEmpty { setOwner(record.body) }
         case .compacted:
             guard let context = record.body["context"] else { return }
             items = context["items"]?.array ?? []
@@ -100,9 +107,9 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
 
     /// A finished turn becomes part of the conversation.
     private mutating func join(_ turn: ChappieTurn, _ body: ChappieJSON) {
-        let account = body["account"]?.string
+        let isOwn = Records.account(body).map(context.belongs) ?? (accountID == nil)
         // Like the client: items that are encrypted for another account can't be used in this one.
-        if body["droppedReasoning"]?.bool == true || accountID != nil && account != accountID {
+        if body["droppedReasoning"]?.bool == true || !isOwn {
             items.removeAll(where: ChappieClientContext.isEncrypted)
             reasoningModel = nil
             compactionHash = nil
@@ -112,8 +119,13 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         items += turn.items
         if turn.items.contains(where: ChappieClientContext.isEncrypted) { reasoningModel = body["model"]?.string }
         measuredTokens = body["measuredTokens"]?.int
-        accountID = account
+        setOwner(body)
         sessionID = body["session"]?.string
+    }
+
+    private mutating func setOwner(_ body: ChappieJSON) {
+        accountID = body["account"]?.string
+        userID = body["accountUser"]?.string
     }
 
     /// The thread from the beginning of its last turns on, to be shown: all of it if it has no more than `count`.

@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) public import ChappieCore
 import ChappieJSONSchema
@@ -69,6 +70,8 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     /// The backend's word for the reason if the answer ended early.
     public private(set) var incompleteReason: String?
 
+    /// The account that works on the turn; `nil` in records of earlier versions.
+    private var account: ChappieAccountInfo?
     /// How often a program has taken the turn over.
     private(set) var resumptions = 0
     /// Whether it can be resumed.
@@ -85,6 +88,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
         self.number = number
         startedAt = record.date
         model = record.body["model"]?.string ?? ""
+        account = Records.account(record.body)
         items = record.body["messages"]?.array ?? []
         let options: ChappieMessageOptions = Records.value(record.body["options"]) ?? ChappieMessageOptions()
         var messages = items.compactMap(ChappieInputMessage.init(item:))
@@ -123,6 +127,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
             status = .waitingForApproval
         case .turnResumed:
             resumptions += 1
+            account = Records.account(body) ?? account
             status = .running
             approvals = []
             endedAt = nil
@@ -170,15 +175,17 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
         return response
     }
 
-    /// The work that continues the turn. A call that was begun and has no result is not made again: the model learns
-    /// that its outcome is unknown.
+    /// Returns the work that continues the turn. A call that was begun and has no result is not made again: the model
+    /// learns that its outcome is unknown. Another account continues without the reasoning of the first account.
     ///
     /// - Throws: if the calls can't be read, because a newer version wrote them: to ask the model again might repeat
     ///   them.
     func remainder(
-        in context: ChappieClientContext, _ decisions: [String: ChappieApprovalDecision]
+        in context: ChappieClientContext, _ decisions: [String: ChappieApprovalDecision], by account: ChappieAccountInfo
     ) throws(ChappieRuntimeError) -> ChappieTurnWork {
         guard let round else { return .new(request) }
+        let isOwn = self.account?.isSameAccount(as: account) ?? context.belongs(to: account)
+        let items = isOwn ? items : items.filter { !ChappieClientContext.isEncrypted($0) }
         let calls: [ChappieToolCall] = Records.values(round["calls"])
         guard calls.count == round["calls"]?.array?.count, let number = round["round"]?.int,
             let frame = round["frame"]?.serialized(),
@@ -206,7 +213,9 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
 
 extension ChappieTurn {
     /// The body of the record that a turn begins with.
-    static func body(of request: ChappieResponseRequest, id: String, model: String) -> ChappieJSON {
+    static func body(
+        of request: ChappieResponseRequest, id: String, model: String, account: ChappieAccountInfo
+    ) -> ChappieJSON {
         var body: ChappieJSONObject = [
             "turn": .string(id), "messages": .array(request.messages.map(\.inputItem)),
             "options": Records.json(request.turnOptions),
@@ -214,6 +223,7 @@ extension ChappieTurn {
         if let schema = request.outputSchema { body["schema"] = schema.json }
         if !model.isEmpty { body["model"] = .string(model) }
         if request.model != nil { body["isNamed"] = true }
+        Records.note(&body, account.ownerID, account.userID)
         return .object(body)
     }
 }

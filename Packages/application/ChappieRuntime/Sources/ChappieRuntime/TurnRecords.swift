@@ -33,7 +33,7 @@ extension ChappieThread {
             if let usage = response.usage { body["usage"] = Records.json(usage) }
             if let reason = response.incompleteReason { body["incompleteReason"] = .string(reason) }
             if let tokens = finished.measuredTokens { body["measuredTokens"] = .integer(tokens) }
-            if let account = finished.accountID { body["account"] = .string(account) }
+            Records.note(&body, finished.accountID, finished.userID)
             if finished.sessionID != self.id { body["session"] = .string(finished.sessionID) }
             if finished.hasDroppedReasoning { body["droppedReasoning"] = true }
             return (.turnFinished, .object(body))

@@ -35,7 +35,8 @@ final class Model: Sendable {
 
     /// A client of a process of its own.
     func client(
-        tools: [ChappieHostTool] = [], approving: ChappieToolApprovalHandler? = nil
+        tools: [ChappieHostTool] = [], approving: ChappieToolApprovalHandler? = nil,
+        of person: SeededAuth = SeededAuth()
     ) -> ChappieClient {
         let transport = ScriptedHTTPTransport { (request: HTTPExchangeRequest) async throws -> ScriptedHTTPAnswer in
             guard request.url.path().hasSuffix("/responses") else { return .response(status: .notFound) }
@@ -82,7 +83,7 @@ final class Model: Sendable {
         return ChappieClient(
             configuration: ChappieConfiguration(
                 rateLimitBackoff: .disabled, streamingTransportPolicy: .httpSSEOnly, toolFailureBehavior: .tellModel),
-            transport: transport, credentials: SeededAuth().manager(transport: transport), tools: tools,
+            transport: transport, credentials: person.manager(transport: transport), tools: tools,
             toolApprovalHandler: approving)
     }
 

@@ -226,6 +226,60 @@ import Testing
         #expect(names.first == "started")
     }
 
+    private static let thought: ChappieJSON = ["type": "reasoning", "id": "rs_1", "encrypted_content": "theirs"]
+
+    /// A colleague in the same workspace, and the same person in another one.
+    private static func others() -> [SeededAuth] {
+        var (colleague, elsewhere) = (SeededAuth(), SeededAuth())
+        (colleague.userID, colleague.email) = ("user-2", "colleague@example.com")
+        elsewhere.accountID = "account-2"
+        return [colleague, elsewhere]
+    }
+
+    @Test(arguments: [0, 1]) func `a thread that another account continues says so and loses its reasoning`(
+        _ index: Int
+    ) async throws {
+        let other = Self.others()[index]
+        let answer: ChappieJSON = [
+            "type": "message", "role": "assistant", "content": [["type": "output_text", "text": "one"]],
+        ]
+        let model = Model(.items([Self.thought, answer]), .text("two"), .text("three"))
+        let first = model.client().runtime(store: store)
+        try await first.send("a secret")
+        let id = try #require(await first.currentThread?.id)
+        let started = try #require(store.records(of: id, from: 0).first)
+        #expect(started.body["account"] == "account-1" && started.body["accountUser"] == "user-1")
+        #expect(!started.body.serialized().contains("rt_"))
+        for expected in [[ChappieNotice.Kind.accountChanged], []] {
+            let runtime = model.client(of: other).runtime(store: store)
+            try await runtime.openThread(id)
+            var notices: [ChappieNotice.Kind] = []
+            for try await event in runtime.stream("and?") {
+                if case .notice(let notice) = event, notice.kind == .accountChanged { notices.append(notice.kind) }
+            }
+            #expect(notices == expected)
+            let input = try #require(model.inputs.last)
+            #expect(!input.contains(Self.thought) && Model.words(input).contains("a secret"))
+        }
+    }
+
+    @Test func `a turn that another account resumes loses its reasoning`() async throws {
+        let call: ChappieJSON = [
+            "type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look", "arguments": "{}",
+        ]
+        let tool = ChappieHostTool(name: "look", policy: .ask) { _ in "seen" }
+        let model = Model(.items([Self.thought, call]), .text("done"))
+        let first = model.client(tools: [tool], approving: { _ in .deferred }).runtime(store: store)
+        await #expect(throws: ChappieClientError.self) { try await first.send("question") }
+        let id = try #require(await first.currentThread?.id)
+        let second = model.client(tools: [tool], of: Self.others()[0]).runtime(store: store)
+        try await second.openThread(id)
+        #expect(try await second.resumeTurn(decisions: ["call_1": .approved()]).outputText == "done")
+        let input = try #require(model.inputs.last)
+        #expect(!input.contains(Self.thought) && input.contains { $0["call_id"] == "call_1" })
+        #expect(await second.currentThread?.context.userID == "user-2")
+    }
+
     @Test func itemsThatAreEncryptedForAnotherAccountLeaveTheConversation() throws {
         var thread = ChappieThread(id: "t", createdAt: Date(timeIntervalSince1970: 0))
         func finish(_ turn: String, account: String, model: String, encrypted: String) -> [ChappieThreadRecord] {

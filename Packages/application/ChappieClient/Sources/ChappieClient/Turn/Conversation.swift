@@ -50,7 +50,7 @@ struct Conversation: Sendable {
         _ context: ChappieClientContext, account: ChappieAccountInfo, newID: String, now: Date,
         configuration: ChappieConfiguration
     ) {
-        let isOwn = context.accountID == nil || context.accountID == account.ownerID
+        let isOwn = context.belongs(to: account)
         self.init(
             account: account, id: isOwn ? context.sessionID : newID, now: context.createdAt,
             configuration: configuration)
@@ -69,7 +69,7 @@ struct Conversation: Sendable {
         var context = ChappieClientContext(
             sessionID: id, model: named ?? model ?? "", items: items, compactedSummary: compactedSummary,
             createdAt: createdAt, updatedAt: updatedAt, measuredTokens: measuredTokens, accountID: account.ownerID,
-            reasoningModel: reasoningModel, compactionHash: compactionHash)
+            userID: account.userID, reasoningModel: reasoningModel, compactionHash: compactionHash)
         context.window = window == 0 ? nil : window
         return context
     }

@@ -173,8 +173,8 @@ struct Turn: Sendable {
     func finished(with response: ChappieResponse) -> FinishedTurn {
         FinishedTurn(
             items: items, response: response, model: frame.model, sessionID: runner.conversation.id,
-            accountID: runner.conversation.account.ownerID, measuredTokens: measuredTokens,
-            hasDroppedReasoning: hasDroppedReasoning)
+            accountID: runner.conversation.account.ownerID, userID: runner.conversation.account.userID,
+            measuredTokens: measuredTokens, hasDroppedReasoning: hasDroppedReasoning)
     }
 
     /// Sends the input with which every turn of the conversation begins, so that the next turn is quick.

@@ -30,6 +30,8 @@
     public let sessionID: String
     /// The account that the conversation belongs to.
     public let accountID: String?
+    /// The user that the conversation belongs to.
+    public let userID: String?
     /// The conversation's size after the turn, as the backend counted it.
     public let measuredTokens: Int?
     /// Whether the earlier encrypted items could not be read by the backend, and are gone from the conversation.

@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
 
 /// A conversation as a value: keep it, and continue it later by ``ChappieClient/resumeContext(_:)``.
@@ -22,6 +23,8 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
     public var measuredTokens: Int?
     /// The account that the conversation belongs to; `nil` before its first turn.
     public var accountID: String?
+    /// The user that the conversation belongs to; `nil` before its first turn, or if the user is not known.
+    public var userID: String?
     /// The model whose reasoning is among the items.
     @_spi(ChappieInternals) public internal(set) var reasoningModel: String?
     /// The family of models that can read the compaction among the items, if it is known.
@@ -44,8 +47,8 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
     /// A conversation of items as the backend takes them.
     @_spi(ChappieInternals) public init(
         sessionID: String, model: String, items: [ChappieJSON], compactedSummary: String?, createdAt: Date,
-        updatedAt: Date, measuredTokens: Int? = nil, accountID: String? = nil, reasoningModel: String? = nil,
-        compactionHash: String? = nil
+        updatedAt: Date, measuredTokens: Int? = nil, accountID: String? = nil, userID: String? = nil,
+        reasoningModel: String? = nil, compactionHash: String? = nil
     ) {
         self.sessionID = sessionID
         threadID = sessionID
@@ -55,6 +58,7 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
         self.updatedAt = updatedAt
         self.measuredTokens = measuredTokens
         self.accountID = accountID
+        self.userID = userID
         self.reasoningModel = reasoningModel
         self.compactionHash = compactionHash
         itemText = ItemText(items)
@@ -71,6 +75,15 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
 
     /// The size in tokens: as the backend counted it, or else some four bytes of text to a token.
     public var estimatedTokens: Int { measuredTokens ?? Self.estimatedTokens(of: items) }
+
+    /// Whether the conversation is of this account, or of none yet.
+    @_spi(ChappieInternals) public func belongs(to account: ChappieAccountInfo) -> Bool {
+        guard let accountID else { return true }
+        guard let userID else { return accountID == account.ownerID }
+        // A conversation of an account without an id has the user's in its place.
+        return ChappieAccountInfo(userID: userID, accountID: accountID == userID ? nil : accountID)
+            .isSameAccount(as: account)
+    }
 
     /// Whether an item is encrypted for one account and model.
     @_spi(ChappieInternals) public static func isEncrypted(_ item: ChappieJSON) -> Bool {

@@ -60,6 +60,8 @@ public struct ChappieNotice: Sendable, Hashable, Codable {
         public static let imageLeftOut = Kind(rawValue: "image_left_out")
         /// A provider of tools has failed; the turn goes without its tools.
         public static let toolsUnavailable = Kind(rawValue: "tools_unavailable")
+        /// The conversation belongs to another account than the one that is signed in.
+        public static let accountChanged = Kind(rawValue: "account_changed")
     }
 
     /// The kind of change.
