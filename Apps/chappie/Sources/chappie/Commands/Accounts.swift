@@ -80,6 +80,9 @@ struct Accounts: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "remove", abstract: "Sign an account out and forget its name.",
             discussion: """
+                The sign-in is revoked at the service, which may also end your sign-ins in other programs that use the \
+                same sign-in client. --local leaves it valid there.
+
                 With --route plan the app's registration for this account is forgotten as well, so that the next login \
                 makes another one: that is the way to another user or workspace under the same name.
 
@@ -87,6 +90,9 @@ struct Accounts: ParsableCommand {
                 """)
 
         @OptionGroup var given: GlobalOptions
+
+        @Flag(help: "Forget the sign-in here only, without revoking it at the service.")
+        var local = false
 
         @Argument(help: "The account's name.")
         var name: String
@@ -103,16 +109,16 @@ struct Accounts: ParsableCommand {
             let isListed = try UserSettings(environment: program.environment).accounts(of: issuer).names.contains(name)
             let session = try await program.session()
             if !isListed, await session.isKnownToBeSignedOut { throw UserSettings.unknown(name) }
-            let outcome = try await SignedOut(session)
+            let outcome = try await SignedOut(program, session, isLocal: local)
             if program.settings.route == .plan {
                 try await program.registrations.save(nil, for: program.settings.configuration.credentialSlot)
             }
             try await UserSettings.change(program.environment) { $0.remove(name, of: issuer) }
             program.say(["removed": .string(name), "revoked": .bool(outcome.isRevoked)], "Removed \(name).")
             guard !options.json else { return }
-            if let failure = outcome.revocationFailure {
-                program.console.note(SignedOut.sentence(about: failure))
-            } else if !outcome.isRevoked {
+            if outcome.revocationFailure != nil || outcome.isRevoked || outcome.isLocal {
+                outcome.note(program)
+            } else {
                 program.console.note(
                     outcome.wasAccessToken
                         ? "chappie: \(SignedOut.accessTokenSentence)"
@@ -205,12 +211,15 @@ struct Auth: ParsableCommand {
             }
             var bytes = try SmallFile.read(file, isPrivate: true)
             defer { for index in bytes.indices { bytes[index] = 0 } }
+            let earlier = await program.session().accountInfo
             let info = try await program.credentials.importCredential(Secret(bytes))
             await program.rememberAccount()
             program.console.note(Auth.warning)
+            let replaced = Replacement(of: earlier, by: info)
             program.say(
-                ["imported": .string(file), "account": info.json],
+                .object(ChappieJSONObject([("imported", .string(file)), ("account", info.json)] + replaced.members)),
                 "Signed in as \(info.name); stored \(program.place). Delete \(file) now.")
+            replaced.tell(program)
         }
     }
 }

@@ -37,7 +37,8 @@ struct Login: ProgramCommand {
               printenv TOKEN | chappie login --with-access-token
 
             With --json: {"type":"device_code",…}, or {"type":"open_page",…} with --route plan, and then \
-            {"type":"linked",…}, one object a line.
+            {"type":"linked",…}, one object a line. If another account was signed in under this name, "linked" has it \
+            as "replaced".
             """)
 
     @OptionGroup var given: GlobalOptions
@@ -64,8 +65,10 @@ struct Login: ProgramCommand {
         let opensBrowser = usesDesktop && !noBrowser
         let profile = program.settings.configuration.endpoints.profile
         let comesBack = profile.openID != nil
+        let session = try await program.session()
+        let earlier = session.accountInfo
         let model = ChappieSignInModel(
-            session: try await program.session(), showsOnboardingSheet: false, requestsNotificationPermission: false,
+            session: session, showsOnboardingSheet: false, requestsNotificationPermission: false,
             browser: opensBrowser ? program.browser : nil,
             clipboard: usesDesktop ? program.clipboard : nil)
         let qr = QRPlacement(
@@ -101,11 +104,13 @@ struct Login: ProgramCommand {
         if program.settings.store != .memory { await program.rememberAccount() }
         guard let info = model.session.accountInfo else { throw ChappieAuthError.cancelledSignIn }
         let sentence = ending.words.sentence
+        let replaced = Replacement(of: earlier, by: info)
         program.say(
-            ["type": "linked", "account": info.json],
+            .object(ChappieJSONObject([("type", "linked"), ("account", info.json)] + replaced.members)),
             "\(sentence)\(sentence.last?.isLetter == true ? "." : "") \(ending.words.advice)",
             "Signed in as \(info.name)\(info.planInParentheses).", "The credential is stored \(program.place).")
-        if comesBack, !options.json { Self.describe(model.session, info, program) }
+        replaced.tell(program)
+        if !options.json { Self.describe(model.session, info, program) }
         // The notification, and a clipboard that may be late, have nothing more that the user needs to know.
         await model.finishPendingWork()
     }
@@ -122,11 +127,15 @@ struct Login: ProgramCommand {
                 "--route \(program.settings.route.rawValue) takes no access token.", suggestion: "Leave out --route.")
         }
         let session = try await program.session()
+        let earlier = session.accountInfo
         let info = try await session.signIn(accessToken: try await Self.accessToken())
         await program.rememberAccount()
+        let replaced = Replacement(of: earlier, by: info)
         program.say(
-            ["type": "linked", "account": info.json], "Signed in as \(info.name)\(info.planInParentheses).",
+            .object(ChappieJSONObject([("type", "linked"), ("account", info.json)] + replaced.members)),
+            "Signed in as \(info.name)\(info.planInParentheses).",
             "The access token is stored \(program.place). It is not renewed.")
+        replaced.tell(program)
     }
 
     /// The access token from standard input. On a terminal it is typed unseen.
@@ -154,7 +163,18 @@ struct Login: ProgramCommand {
         if info.planUse == .granted, let manageUsage = PlanWords.manageUsage(profile) {
             program.console.line("\(PlanWords.inUse). \(manageUsage)")
         }
-        guard case .signedIn(let expiresAt?) = session.state else { return }
+        let isPlan = profile.openID != nil
+        if !isPlan, session.isRenewable { return }
+        guard case .signedIn(let expiresAt?) = session.state else {
+            if !session.isRenewable { program.console.line("The service gave no means to renew this sign-in.") }
+            return
+        }
+        guard session.isRenewable || isPlan else {
+            program.console.line(
+                "It is good until \(expiresAt.localMinute) and can't be renewed. Then run "
+                    + "\(program.settings.route.login) again.")
+            return
+        }
         program.console.line(
             "It is good until \(expiresAt.localMinute). If the service does not renew it then, run "
                 + "\(program.settings.route.login) again: one click is enough.")
@@ -248,10 +268,12 @@ struct Status: ProgramCommand {
         var info: ChappieAccountInfo?
         var expiresAt: Date?
         var grant: ChappieGrant?
+        var isRenewable = false
         do {
             info = try await program.client().accountInfo()
             let session = try await program.session()
             grant = await session.grant
+            isRenewable = await session.isRenewable
             if case .signedIn(let date) = await session.state { expiresAt = date }
         } catch ChappieClientError.missingCredential {}
         if options.json {
@@ -270,14 +292,18 @@ struct Status: ProgramCommand {
             ])
         } else if let info {
             console.line("Signed in as \(info.email ?? "an account without an address")\(info.planInParentheses)")
-            console.line("Account   \(info.accountID ?? info.userID ?? "unknown")")
+            if let accountID = info.accountID {
+                console.line("Account   \(accountID)")
+            } else if let userID = info.userID {
+                console.line("User      \(userID)")
+            }
             if let planUse = info.planUse {
                 let finding = Finding.planUse(planUse, profile)
                 console.line(
                     "Plan      " + [finding.detail, finding.remedy].compactMap(\.self).joined(separator: ". "))
             }
             let renewal =
-                grant == .accessToken
+                grant == .accessToken || !isRenewable
                 ? "not renewed" : info.planUse == nil ? "renewed automatically" : "renewed if the service allows it"
             if let expiresAt {
                 console.line("Token     good until \(expiresAt.localMinute), \(renewal)")
@@ -320,6 +346,9 @@ struct Logout: ProgramCommand {
         commandName: "logout",
         abstract: "Sign out: delete the credential and revoke it at the service.",
         discussion: """
+            The service may also end your sign-ins in other programs that use the same sign-in client, and on other \
+            machines. --local forgets the sign-in here and leaves it valid at the service.
+
             A credential that can't be read is deleted as well, but it can't be revoked at the service.
 
             With --json: {"signed_out":true,"revoked":true|false,"was_signed_in":true|false|null}, null if the \
@@ -328,8 +357,11 @@ struct Logout: ProgramCommand {
 
     @OptionGroup var options: GlobalOptions
 
+    @Flag(help: "Forget the sign-in here only, without revoking it at the service.")
+    var local = false
+
     func run(in program: Program) async throws {
-        let outcome = try await SignedOut(program.session())
+        let outcome = try await SignedOut(program, isLocal: local)
         program.say(
             [
                 "signed_out": true, "revoked": .bool(outcome.isRevoked),
@@ -340,8 +372,7 @@ struct Logout: ProgramCommand {
                     ? "Signed out: \(SignedOut.accessTokenSentence)."
                     : outcome.wasSignedIn ? "Signed out." : "You were not signed in."
                 : "The stored credential was removed. It could not be read, so it was not revoked at the service.")
-        guard let failure = outcome.revocationFailure, !options.json else { return }
-        program.console.note(SignedOut.sentence(about: failure))
+        outcome.note(program)
     }
 }
 
@@ -354,17 +385,22 @@ struct SignedOut {
     let wasAccessToken: Bool
     /// The reason why the credential was not revoked: the service's, or the network's.
     private(set) var revocationFailure: (any Error)?
+    /// Whether the sign-in was only forgotten here.
+    let isLocal: Bool
 
-    var isRevoked: Bool { wasReadable && wasSignedIn && !wasAccessToken && revocationFailure == nil }
+    var isRevoked: Bool { wasReadable && wasSignedIn && !wasAccessToken && !isLocal && revocationFailure == nil }
 
     /// Signs out. A credential that can't be read may still be there: deleting it is what the user asked for.
     ///
     /// - Throws: The store's error if the credential could not be deleted.
     @MainActor
-    init(_ session: ChappieAuthSession) async throws {
+    init(_ program: Program, _ session: ChappieAuthSession? = nil, isLocal: Bool) async throws {
+        let session = if let session { session } else { try await program.session() }
         wasReadable = session.lastStoreError == nil
         wasSignedIn = session.accountInfo != nil
         wasAccessToken = session.grant == .accessToken
+        self.isLocal = isLocal
+        if isLocal { return try await program.credentials.forgetWithoutRevoking() }
         do {
             try await session.signOutAndRevoke()
         } catch {
@@ -373,11 +409,45 @@ struct SignedOut {
         }
     }
 
+    /// Says what the sign-out means elsewhere.
+    func note(_ program: Program) {
+        guard !program.options.json else { return }
+        if let revocationFailure {
+            program.console.note(Self.sentence(about: revocationFailure))
+        } else if isLocal, wasSignedIn, !wasAccessToken {
+            program.console.note("chappie: the sign-in is forgotten here and stays valid at the service")
+        } else if isRevoked, program.settings.route == .device {
+            program.console.note(
+                "chappie: the service may have ended your sign-ins in other programs that use the same sign-in client, "
+                    + "such as the Codex CLI; --local forgets a sign-in only here")
+        }
+    }
+
     static let accessTokenSentence = "the access token is not revoked, which its owner can do in ChatGPT"
 
     static func sentence(about failure: any Error) -> String {
         "chappie: the credential is deleted here, but revoking it at the service failed: "
             + CommandLineError(failure).message
+    }
+}
+
+/// The sign-in of another account that a new sign-in has replaced.
+struct Replacement {
+    private let account: ChappieAccountInfo?
+
+    init(of earlier: ChappieAccountInfo?, by new: ChappieAccountInfo) {
+        account = earlier.flatMap { $0.isSameAccount(as: new) ? nil : $0 }
+    }
+
+    /// The members for `--json`.
+    var members: [(String, ChappieJSON)] { account.map { [("replaced", $0.json)] } ?? [] }
+
+    func tell(_ program: Program) {
+        guard let account, !program.options.json else { return }
+        let plan = account.plan.map { " (\($0.displayName))" } ?? ""
+        program.console.line(
+            UntrustedText.forTerminal(
+                "This replaces the sign-in of \(account.name)\(plan). Use --account NAME to keep both."))
     }
 }
 

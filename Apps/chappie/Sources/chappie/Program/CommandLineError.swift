@@ -24,7 +24,9 @@ struct CommandLineError: Error {
     let status: ExitStatus
     let code: String
     let message: String
-    let suggestion: String?
+    var suggestion: String?
+    /// The name under which the service knows the request that failed.
+    var requestID: String?
 
     init(_ status: ExitStatus, code: String, _ message: String, suggestion: String? = nil) {
         self.status = status
@@ -45,9 +47,12 @@ struct CommandLineError: Error {
         }
         (status, code) = Self.classify(error)
         let localized = error as? any LocalizedError
-        message =
+        requestID = (error as? ChappieClientError)?.requestID
+        let sentence =
             error is CancellationError
             ? "Interrupted." : localized?.errorDescription ?? "Something went wrong inside chappie: \(error)"
+        let named = requestID.flatMap { sentence.contains($0) ? nil : "\(sentence) The request's id is \($0)." }
+        message = named ?? sentence
         // The library doesn't know this program's commands and settings.
         suggestion =
             switch code {
@@ -85,6 +90,7 @@ struct CommandLineError: Error {
     var json: ChappieJSON {
         var error = ChappieJSONObject([("code", .string(code)), ("message", .string(message))])
         error["suggestion"] = suggestion.map(ChappieJSON.string)
+        error["request_id"] = requestID.map(ChappieJSON.string)
         error["exit_code"] = .integer(Int(status.rawValue))
         return ["type": "error", "error": .object(error)]
     }

@@ -111,11 +111,10 @@ extension ProgramCommand {
     private func naming(_ settings: Settings, _ error: any Error) -> any Error {
         if error is ChappieMCPError { return error }
         if settings.accessToken != nil {
-            let error = CommandLineError(error)
+            var error = CommandLineError(error)
             guard error.status == .signInNeeded else { return error }
-            return CommandLineError(
-                .signInNeeded, code: error.code, error.message,
-                suggestion: "Put a new access token into \(ProgramEnvironment.accessTokenVariable), or unset it.")
+            error.suggestion = "Put a new access token into \(ProgramEnvironment.accessTokenVariable), or unset it."
+            return error
         }
         return switch (error, settings.issuerWords) {
         case (ChappieClientError.missingCredential, let issuer?), (ChappieAuthError.missingCredential, let issuer?):
@@ -131,8 +130,7 @@ extension ProgramCommand {
 /// The same error; but its advice names the command that signs in on `route`.
 private func withLogin(_ route: Route, _ error: any Error) -> any Error {
     guard !(error is ExitCode) else { return error }
-    let error = CommandLineError(error)
-    return CommandLineError(
-        error.status, code: error.code, error.message,
-        suggestion: error.suggestion?.replacing(Route.device.login, with: route.login))
+    var error = CommandLineError(error)
+    error.suggestion = error.suggestion?.replacing(Route.device.login, with: route.login)
+    return error
 }
