@@ -154,6 +154,7 @@ let package = Package(
         module("faces/ChappieLineEditor/CEditline", []),
         module("faces/ChappieLineEditor", ["CEditline"]),
         .target(name: "CQRencode", path: "Apps/chappie/Sources/CQRencode"),
+        .target(name: "CMain", path: "Apps/chappie/Sources/CMain"),
         // Facade
         .target(
             name: "ChappieSDK",
@@ -196,7 +197,7 @@ let package = Package(
                 "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", "ChappieProcess",
                 "ChappieMCP", "ChappieProgramTools", "ChappieRuntime", "ChappieThreadForms", "ChappieThreadsSQLite",
                 "ChappieSignInUI",
-                "CSpawn",
+                "CSpawn", "CMain",
                 "ChappieMarkdown", "ChappieLineEditor", "CQRencode", "ChappieSimulator", "ChappieSimulatorOptions",
                 httpTypes, argumentParser,
             ],
@@ -208,7 +209,8 @@ let package = Package(
         .executableTarget(
             name: "chappie-simulator",
             dependencies: [
-                "ChappieCore", "ChappieFiles", "ChappieSimulatorOptions", "ChappieSimulatorServer", argumentParser,
+                "ChappieCore", "ChappieFiles", "ChappieSimulatorOptions", "ChappieSimulatorServer", "CMain",
+                argumentParser,
             ],
             path: "Apps/chappie-simulator/Sources/chappie-simulator"),
         // Programs that tests kill

@@ -1,8 +1,10 @@
 import ArgumentParser
+import CMain
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieSimulatorOptions
 import ChappieSimulatorServer
+import Dispatch
 import Glibc
 import Synchronization
 
@@ -19,6 +21,24 @@ struct SimulatorProgram: AsyncParsableCommand {
     var verbose = false
 
     @OptionGroup var options: SimulatorOptions
+
+    static func main() {
+        let words = (0..<cmain_argument_count()).compactMap { cmain_argument($0).map { String(cString: $0) } }
+        // Linux passes an empty name if a program is started without any argument.
+        guard words.contains(where: { !$0.isEmpty }) else {
+            note("chappie: The program was started without arguments, even its own name.")
+            _exit(70)
+        }
+        cmain_on_missing_thread {
+            note("chappie: The system allows no more threads (ulimit -u, or the container's pids limit).")
+            _exit(69)
+        }
+        Task {
+            await main(Array(words.dropFirst()))
+            Glibc.exit(0)
+        }
+        dispatchMain()
+    }
 
     func run() async {
         endWellWhenInterrupted()

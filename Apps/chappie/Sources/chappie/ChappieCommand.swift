@@ -1,4 +1,5 @@
 import ArgumentParser
+import CMain
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieLineEditor
@@ -8,7 +9,7 @@ import Glibc
 
 /// `chappie`: parses the arguments and runs a command.
 @main
-struct ChappieCommand: AsyncParsableCommand {
+struct ChappieCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "chappie",
         abstract: "Talk to ChatGPT with your own account, from your own machine.",
@@ -52,22 +53,55 @@ struct ChappieCommand: AsyncParsableCommand {
     /// The names of the commands.
     static let names = configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
 
-    static func main() async {
+    /// Runs the program. Nothing here waits: a task needs a thread, and the system may allow none.
+    static func main() {
         occupyStandardStreams()
         // Writing to a reader or a peer that has gone is then an error number (see Console), not the end of the process.
         signal(SIGPIPE, SIG_IGN)
         forbidCoreDumps()
+        run((0..<cmain_argument_count()).compactMap { cmain_argument($0).map { String(cString: $0) } })
+    }
+
+    /// Runs the command that `words`, the arguments with the program's name, stand for.
+    private static func run(_ words: [String]) -> Never {
         do {
-            let arguments = try GlobalOptions.normalized(Array(CommandLine.arguments.dropFirst())) {
-                StandardInput().isGiven
+            // Linux passes an empty name if a program is started without any argument.
+            guard words.contains(where: { !$0.isEmpty }) else {
+                throw CommandLineError(
+                    .internalError, code: "no_arguments",
+                    "The program was started without arguments, even its own name.",
+                    suggestion: "Start it with its name as the first argument.")
             }
+            let arguments = try GlobalOptions.normalized(Array(words.dropFirst())) { StandardInput().isGiven }
             var command = try parseAsRoot(arguments)
-            if let command = command as? any ConsoleCommand { await command.runAndExit() }
+            if let command = command as? any ConsoleCommand { command.runAndExit() }
             try command.run()
+            Glibc.exit(ExitStatus.success.rawValue)
+        } catch let error as CommandLineError {
+            error.end(asJSON: false)
         } catch {
+            if repeatsSecret(error, of: words.dropFirst()) { secretInArguments.end(asJSON: false) }
             end(with: error)
         }
     }
+
+    /// Whether the parser's message repeats what follows `login`, which may be a secret at the wrong place.
+    private static func repeatsSecret(_ error: any Error, of words: ArraySlice<String>) -> Bool {
+        guard let command = words.firstIndex(of: "login"), !exitCode(for: error).isSuccess else { return false }
+        let message = fullMessage(for: error)
+        return words[words.index(after: command)...].contains { word in
+            // Like the name of an option, `-q` or `--no-browser`; a token is longer, or has digits.
+            let name = word.prefix { $0 == "-" || $0.isLowercase }
+            let isOption = name.hasPrefix("--") || name.count == 2 && name.hasPrefix("-")
+            let value = isOption && name.count < 24 ? word.dropFirst(name.count).drop { $0 == "=" } : word[...]
+            return !value.isEmpty && message.contains(value)
+        }
+    }
+
+    private static let secretInArguments = CommandLineError.usage(
+        "login takes options only, and one here is unknown or has a value that it does not take.",
+        suggestion: "An access token is read from standard input: `printenv TOKEN | chappie login --with-access-token`."
+    )
 
     /// Prints help to standard output, and what is wrong with a command line to standard error.
     private static func end(with error: any Error) -> Never {

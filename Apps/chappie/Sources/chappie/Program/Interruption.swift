@@ -7,7 +7,8 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Ctrl-C, SIGTERM and a closed terminal: the first asks the work to end, the second ends the process.
+/// Ctrl-C, SIGTERM and a closed terminal: the first asks the work to end, the second ends the process. A thread that the
+/// system does not allow asks as well.
 final class Interruption: Sendable {
     /// A signal handler may do little more than write: it writes the signal's number here.
     private static let pipe: (reader: CInt, writer: CInt)? = {
@@ -20,27 +21,43 @@ final class Interruption: Sendable {
     /// Ctrl-C calls this instead of ending the program; it returns whether there was anything to end.
     static let takesCtrlC = Mutex<(@Sendable () -> Bool)?>(nil)
 
+    /// Stands for a missing thread, as the number of no signal.
+    private static let threadShortage: CInt = 255
+
     private let first = Atomic<CInt>(0)
     /// Fulfilled at the first signal.
     let received = Promise<Void>()
 
-    /// 129, 130 or 143 once a signal has come.
+    /// 129, 130 or 143 once a signal has come, 69 once a thread was missing.
     var exitStatus: CInt? {
-        let number = first.load(ordering: .acquiring)
-        return number == 0 ? nil : 128 + number
+        let status = first.load(ordering: .acquiring)
+        return status == 0 ? nil : status
     }
 
     /// Handles the signals from here on; none is lost.
     init() {
         guard let reader = Self.pipe?.reader else { return }
-        for number in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+        let numbers = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+        // This thread starts before a signal is handled, and none of Dispatch's has to be free for it: SIGTERM always has
+        // an effect.
+        startThread {
+            // The program that started this one may have blocked them.
+            Self.unblock(numbers)
+            while let byte = readPiece(of: reader, atMost: 1)?.first { self.handle(CInt(byte)) }
+        }
+        for number in numbers {
             // nohup and the background jobs of a script: the program is to outlive its terminal, or the script's Ctrl-C.
             if number != SIGTERM, Self.isIgnored(number) { continue }
             Self.takeOver(number)
         }
-        DispatchQueue(label: "chappie.signals").async {
-            while let byte = readPiece(of: reader, atMost: 1)?.first { self.handle(CInt(byte)) }
-        }
+    }
+
+    /// Asks the work to end, as the first signal does, because a thread is missing. Any thread may call it.
+    static func reportThreadShortage() { report(threadShortage) }
+
+    private static func report(_ number: CInt) {
+        var byte = UInt8(truncatingIfNeeded: number)
+        _ = write(pipe?.writer ?? -1, &byte, 1)
     }
 
     private static func takeOver(_ number: CInt) {
@@ -48,8 +65,7 @@ final class Interruption: Sendable {
         action.sa_flags = SA_RESTART
         action.__sigaction_handler.sa_handler = { number in
             let reason = errno
-            var byte = UInt8(truncatingIfNeeded: number)
-            _ = write(Interruption.pipe?.writer ?? -1, &byte, 1)
+            Interruption.report(number)
             errno = reason
         }
         sigaction(number, &action, nil)
@@ -65,13 +81,17 @@ final class Interruption: Sendable {
     /// Lets the system do with the signal what it does by default. Returns when the program goes on.
     private static func obey(_ number: CInt) {
         signal(number, SIG_DFL)
-        // Dispatch's threads block signals. This one has to stop before it goes on.
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        sigaddset(&signals, number)
-        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+        // This thread has to stop before it continues.
+        unblock([number])
         raise(number)
         takeOver(number)
+    }
+
+    private static func unblock(_ numbers: [CInt]) {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for number in numbers { sigaddset(&signals, number) }
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     }
 
     private func handle(_ number: CInt) {
@@ -84,13 +104,14 @@ final class Interruption: Sendable {
         default: break
         }
         if number == SIGINT, exitStatus == nil, Self.takesCtrlC.withLock({ $0 })?() == true { return }
-        if first.compareExchange(expected: 0, desired: number, ordering: .acquiringAndReleasing).exchanged {
+        let status = number == Self.threadShortage ? ExitStatus.unavailable.rawValue : 128 + number
+        if first.compareExchange(expected: 0, desired: status, ordering: .acquiringAndReleasing).exchanged {
             received.fulfil(.success(()))
-        } else if number != SIGHUP {
+        } else if number != SIGHUP, number != Self.threadShortage {
             // Both the system and the shell may report a closed terminal; that is one interruption.
             TerminalEcho.restore()
             StartedChild.endAll()
-            _exit(128 + number)
+            _exit(status)
         }
     }
 

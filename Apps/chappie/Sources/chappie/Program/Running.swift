@@ -3,6 +3,7 @@ import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 import ChappieMCP
 import ChappieSDK
+import Dispatch
 import Glibc
 
 /// A command that writes to the console.
@@ -24,9 +25,15 @@ protocol ProgramCommand: ConsoleCommand {
 
 extension ConsoleCommand {
     /// Runs the command and ends the process with the right status.
-    func runAndExit() async -> Never {
+    func runAndExit() -> Never {
+        ThreadShortage.endsTheProgram(asJSON: options.json)
         let interruption = Interruption()
         let console = Console(environment: .process)
+        Task { await run(on: console, interruption) }
+        dispatchMain()
+    }
+
+    private func run(on console: Console, _ interruption: Interruption) async -> Never {
         let work = Task { () -> CInt in
             var status = ExitStatus.success.rawValue
             do {

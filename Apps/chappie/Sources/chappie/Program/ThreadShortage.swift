@@ -1,0 +1,69 @@
+import CMain
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
+import Glibc
+import Synchronization
+
+/// The end of the program if the system does not allow it a thread that it needs. Without it, libdispatch would try to
+/// start the thread for ever.
+enum ThreadShortage {
+    /// A command needs so many threads at most: for the network and a name's lookup, the tasks, the output and the store.
+    private static let usualCount: CInt = 8
+    /// How long the work has, in seconds, to end after a thread was missing: a renewed sign-in may have to be stored.
+    private static let grace: CUnsignedInt = 2
+
+    private static let isReported = Atomic(false)
+    private static let asJSON = Atomic(false)
+
+    private static let error = CommandLineError(
+        .unavailable, code: "no_threads",
+        "The system allows no more threads (ulimit -u, or the container's pids limit).",
+        suggestion: "Raise the limit, or end other programs.")
+
+    /// Ends the program at once if the usual threads can't be started, and later at the first one that can't.
+    static func endsTheProgram(asJSON json: Bool) {
+        guard cmain_can_start_threads(usualCount) else { error.end(asJSON: json) }
+        asJSON.store(json, ordering: .relaxed)
+        cmain_on_missing_thread {
+            // Another thread that is missing in the meantime is the same shortage.
+            guard !ThreadShortage.isReported.exchange(true, ordering: .acquiringAndReleasing) else { return }
+            ThreadShortage.error.show(asJSON: ThreadShortage.asJSON.load(ordering: .relaxed))
+            Interruption.reportThreadShortage()
+            sleep(ThreadShortage.grace)
+            TerminalEcho.restore()
+            _exit(ThreadShortage.error.status.rawValue)
+        }
+    }
+}
+
+extension CommandLineError {
+    /// Writes the error at once, without ``Console``, which needs a thread.
+    fileprivate func show(asJSON: Bool) {
+        if asJSON { _ = Array("\(json.serialized())\n".utf8).withUnsafeBytes { writeAll($0, to: STDOUT_FILENO) } }
+        let advice = suggestion.map { "         \($0)\n" } ?? ""
+        _ = Array("chappie: \(message)\n\(advice)".utf8).withUnsafeBytes { writeAll($0, to: STDERR_FILENO) }
+    }
+
+    /// Writes the error and ends the program, before there is a thread for it.
+    func end(asJSON: Bool) -> Never {
+        show(asJSON: asJSON)
+        _exit(status.rawValue)
+    }
+}
+
+/// Runs `body` on a new thread of its own.
+func startThread(_ body: @escaping @Sendable () -> Void) {
+    final class Body: Sendable {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+    var thread = pthread_t()
+    let body = Unmanaged.passRetained(Body(body))
+    let failure = pthread_create(
+        &thread, nil,
+        { context in
+            if let context { Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run() }
+            return nil
+        }, body.toOpaque())
+    if failure == 0 { pthread_detach(thread) }
+}
