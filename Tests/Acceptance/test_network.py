@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import datetime
 import json
+import pathlib
 import re
 import socket
 import subprocess
@@ -32,9 +33,9 @@ SEEN = {
 }
 # Kind of refusal: what its message says, what it advises, whether it names the proxy.
 REFUSALS = {
-    "expired": ("its certificate has expired", "extra CA file", False),
-    "another host's": ("its certificate is for another host", "extra CA file", False),
-    "not trusted": ("its certificate is from an authority that is not trusted here", "extra CA file", False),
+    "expired": ("its certificate has expired", "clock", False),
+    "another host's": ("its certificate is for another host", "address", False),
+    "not trusted": ("its certificate is from an authority that is not trusted here", "CHAPPIE_CA_FILE", False),
     "TLS version": ("it supports no version of TLS that is allowed here", "TLS 1.2 or newer", False),
     "wrong password": ("wants other credentials", "credentials", True),
     "password wanted": ("wants a user name and a password", "credentials", True),
@@ -157,6 +158,80 @@ def test_every_use_of_the_network_obeys_one_policy(situation, simulate, user, st
             socket.getaddrinfo(HIDDEN_NAME, None)
     if situation.versions == "TLSv1.1":
         prove_old_version(port, authority.file)
+
+
+def test_socks_alone_means_the_socks_that_looks_names_up(simulate, user, stack, tmp_path):
+    """GNOME's proxy settings write this, and offer nothing else."""
+    authority, simulator = Authority(tmp_path), simulate()
+    front = stack.enter_context(TLSFront(simulator.port, authority.issue(HIDDEN_NAME)))
+    proxy, far = stack.enter_context(Socks(None)), f"https://{HIDDEN_NAME}:{front.port}"
+    person = user(CHAPPIE_ISSUER=far, CHAPPIE_BACKEND=f"{far}/backend-api", CHAPPIE_CA_FILE=authority.file,
+                  ALL_PROXY=f"socks://{proxy.address}/\n").sign_in()
+    for transport in ("sse", "websocket"):
+        assert "here" in person.ask("reply: here", transport=transport).output
+    assert set(proxy.connected) == {f"{HIDDEN_NAME}:{front.port}"}, proxy.connected
+
+
+def test_a_proxy_that_can_not_be_used(simulate, signed_in, front):
+    simulator = simulate()
+    person = signed_in(simulator, **front(simulator).settings)
+    unusable = person.having(ALL_PROXY="ftp://someone:s3cret@nowhere:1")
+    outcome = unusable.ask(status=UNAVAILABLE, says="the proxy in ALL_PROXY has the scheme ftp")
+    assert "s3cret" not in outcome.errors, outcome
+    # What doesn't need it doesn't mind, and the doctor shows it in its table.
+    for words in (("status",), ("threads", "list"), ("accounts",)):
+        unusable.run(*words)
+    status, rows = unusable.doctor()
+    assert status == UNAVAILABLE and "ALL_PROXY" in rows["service: proxy"]["detail"], rows
+    assert "world" in unusable.having(no_proxy="localhost,127.0.0.0/8,::1").ask("reply: Hello, world").output
+    unusable.run("logout", status=None)
+
+
+# What the user sets, with {good}, {bad} and {marked} for files; whether it works, and what is said.
+AUTHORITIES = {
+    "SSL_CERT_FILE": ({"SSL_CERT_FILE": "{good}"}, True, ""),
+    "SSL_CERT_DIR": ({"SSL_CERT_DIR": "/nowhere:{folder}"}, True, ""),
+    "both": ({"SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt", "CHAPPIE_CA_FILE": "{good}"}, True, ""),
+    "a mark of the byte order": ({"CHAPPIE_CA_FILE": "{marked}"}, True, ""),
+    "one bad certificate": ({"CHAPPIE_CA_FILE": "{mixed}"}, True, "Certificate 1 of 2 in CHAPPIE_CA_FILE ({mixed}) can't be read"),
+    "bad certificates only": ({"CHAPPIE_CA_FILE": "{bad}"}, False, "CHAPPIE_CA_FILE ({bad}) holds no certificate that can be read"),
+    "no certificate": ({"CHAPPIE_CA_FILE": "{empty}"}, False, "CHAPPIE_CA_FILE ({empty}) holds no certificate in PEM form"),
+    "a stale SSL_CERT_FILE": ({"SSL_CERT_FILE": "{folder}/gone.pem"}, False, "SSL_CERT_FILE ({folder}/gone.pem) can't be read"),
+    "a stale SSL_CERT_DIR": ({"SSL_CERT_DIR": "{folder}/gone"}, False, "SSL_CERT_DIR ({folder}/gone) holds no certificate"),
+    "another authority": ({"CHAPPIE_CA_FILE": "{other}"}, False, "CHAPPIE_CA_FILE ({other}) does not hold the authority"),
+    "none": ({}, False, "name the file as CHAPPIE_CA_FILE"),
+    "another in SSL_CERT_FILE": ({"SSL_CERT_FILE": "{other}"}, False, "SSL_CERT_FILE ({other}) replaces this machine's"),
+}
+
+
+@pytest.mark.parametrize("settings, works, says", AUTHORITIES.values(), ids=AUTHORITIES)
+def test_the_authorities_that_a_user_sets(settings, works, says, simulate, user, stack, tmp_path):
+    authority, simulator = Authority(tmp_path), simulate(pollInterval=0)
+    front = stack.enter_context(TLSFront(simulator.port, authority.issue("localhost")))
+    (tmp_path / "elsewhere").mkdir()
+    good, bad = (tmp_path / "authority.pem").read_text(), "-----BEGIN CERTIFICATE-----\nMIIBIjANBgkq\n-----END CERTIFICATE-----\n"
+    texts = {"good": good, "bad": bad, "mixed": bad + good, "marked": "\ufeff" + good, "empty": "nothing\n",
+             "other": pathlib.Path(Authority(tmp_path / "elsewhere").file).read_text()}
+    files = {name: tmp_path / f"{name}.pem" for name in texts}
+    for name, text in texts.items():
+        files[name].write_text(text)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "company.crt").write_text(good)
+    known = {**files, "folder": folder}
+    origin = f"https://localhost:{front.port}"
+    person = user(CHAPPIE_ISSUER=origin, CHAPPIE_BACKEND=f"{origin}/backend-api",
+                  **{name: value.format(**known) for name, value in settings.items()})
+    # The advice is the same at a sign-in and at a question about the account.
+    outcome = person.run("login", "--no-browser", status=None)
+    assert (outcome.status == 0) == works and says.format(**known) in outcome.errors, outcome
+    if works:
+        assert "here" in person.ask("reply: here", transport="websocket").output
+    else:
+        assert not front.requests, front.requests
+        status, rows = person.doctor()
+        shown = rows["service: TLS"]
+        assert says.format(**known) in f"{shown['detail']} {shown['remedy']}", rows
 
 
 def mark(simulator, path):

@@ -63,7 +63,7 @@ import Testing
             (ChappieClientError.usageNotReported(nil), 69, "usage_not_reported", nil),
             (ChappieClientError.toolLoopLimitExceeded(1), 69, "response_failed", nil),
             (ChappieClientError.transportFailed(lost), 69, "transport_failed", nil),
-            (ChappieClientError.transportFailed(badCA), 64, "configuration", "CHAPPIE_CA_FILE"),
+            (ChappieClientError.transportFailed(badCA), 64, "configuration", "PEM file"),
             (strange, 65, "invalid_response", nil),
             (
                 ChappieClientError.credentialStoreFailed(.absent("none")), 69, "keyring_absent",

@@ -107,6 +107,33 @@ import Testing
         #expect(error.status == .usage && error.suggestion?.contains("--simulate") == true)
     }
 
+    @Test(arguments: [" ", "\n", "\r\n", "\t"]) func `white space around a value does not matter`(blank: String) throws
+    {
+        let settings = try settings([
+            "CHAPPIE_MODEL": "gpt-6-luna\(blank)", "CHAPPIE_ACCOUNT": "\(blank)work\(blank)",
+            "CHAPPIE_CREDENTIAL_STORE": "file\(blank)", "CHAPPIE_THREADS_LIMIT": "3\(blank)",
+            "CHAPPIE_CA_FILE": "/ca.pem\(blank)", "CHAPPIE_MINIMUM_TLS": "1.3\(blank)",
+            "CHAPPIE_ISSUER": "https://host\(blank)", "CHAPPIE_PASSPHRASE_FILE": "/phrase\(blank)",
+        ])
+        let configuration = settings.configuration
+        #expect(settings[.model]?.string == "gpt-6-luna" && configuration.keychainAccount == "work")
+        #expect(settings.store == .file && settings.threadLimit == 3 << 20 && settings.passphraseFile == "/phrase")
+        #expect(configuration.network.extraCAFile == "/ca.pem" && configuration.network.minimumTLS == .tls13)
+        #expect(configuration.endpoints.profile.issuer.absoluteString == "https://host")
+        #expect(settings.networkProblem == nil)
+    }
+
+    @Test func `a network setting that can't be used is an error for those who need the network`() throws {
+        let settings = try settings(["CHAPPIE_MINIMUM_TLS": "1.1", "CHAPPIE_CA_FILE": "/nonexistent"])
+        #expect(settings.networkProblem?.suggestion?.contains("1.2 or 1.3") == true)
+        #expect(settings.configuration.network.minimumTLS == .tls13)
+    }
+
+    @Test(arguments: [(nil, true), ("", true), ("dumb", true), ("unknown", true), ("xterm", false), ("vt100", false)])
+    func `a terminal that is not known is plain`(name: String?, isPlain: Bool) {
+        #expect(ProgramEnvironment { $0 == "TERM" ? name : nil }.isTerminalPlain == isPlain)
+    }
+
     @Test func theRoomForThreadsIsASetting() throws {
         #expect(try settings([:]).threadLimit == 512 << 20)
         #expect(try settings(["CHAPPIE_THREADS_LIMIT": "3"]).threadLimit == 3 << 20)
@@ -134,8 +161,6 @@ import Testing
     @Test(
         arguments: [
             (["CHAPPIE_CREDENTIAL_STORE": "cloud"], [], "keyring, file or memory"),
-            (["CHAPPIE_MINIMUM_TLS": "1.1"], [], "1.2 or 1.3"),
-            (["CHAPPIE_CA_FILE": "/nonexistent"], [], "PEM"),
             (["CHAPPIE_THREADS_LIMIT": "0"], [], "MiB"), (["CHAPPIE_THREADS_LIMIT": "512M"], [], "MiB"),
             (["CHAPPIE_ISSUER": "ftp://host"], [], "https://host"),
             (["CHAPPIE_ISSUER": "https://user@host"], [], "https://host"),

@@ -3,6 +3,7 @@ import ChappieLineEditor
 import ChappieSDK
 
 struct Chat: ProgramCommand {
+    var needsNetwork: Bool { true }
     var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
         commandName: "chat",
@@ -34,9 +35,9 @@ struct Chat: ProgramCommand {
     func run(in program: Program) async throws {
         let console = program.console
         let isInteractive = console.terminals.input && console.terminals.output && !options.json
-        let terminal = program.environment["TERM"] ?? "dumb"
         let editor =
-            isInteractive && terminal != "dumb" ? LineEditor(name: "chappie", historyLimit: ChatHistory.limit) : nil
+            isInteractive && !program.environment.isTerminalPlain
+            ? LineEditor(name: "chappie", historyLimit: ChatHistory.limit) : nil
         let terminalReader = TerminalLineReader(console: console)
         let reader: any LineReader = editor.map { EditorLineReader(console: console, editor: $0) } ?? terminalReader
         let approval = ToolApproval(approvesAll: answerOptions.approveTools, reader: reader)

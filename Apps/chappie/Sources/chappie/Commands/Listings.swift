@@ -4,6 +4,7 @@ import ChappieSDK
 import FoundationEssentials
 
 struct Models: ProgramCommand {
+    var needsNetwork: Bool { true }
     var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
         commandName: "models",
@@ -63,6 +64,7 @@ struct Models: ProgramCommand {
 }
 
 struct Usage: ProgramCommand {
+    var needsNetwork: Bool { true }
     var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
         commandName: "usage",

@@ -31,6 +31,7 @@ extension AnswerOptions {
 }
 
 struct Ask: ProgramCommand {
+    var needsNetwork: Bool { true }
     var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
         commandName: "ask",

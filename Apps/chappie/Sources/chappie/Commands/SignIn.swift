@@ -7,6 +7,7 @@ import ChappieSignInUI
 import FoundationEssentials
 
 struct Login: ProgramCommand {
+    var needsNetwork: Bool { true }
     var accessTokenUse: AccessTokenUse { .refused }
     var isSignIn: Bool { true }
     static let configuration = CommandConfiguration(

@@ -53,6 +53,7 @@ private struct DoctorChecks {
         let lockless = program.settings.store == .keyring ? nil : "the credential is not in a keyring"
         try await check("session lock", unless: lockless) { .sessionLock(try await program.sessionLock.state()) }
         let isSignedIn = try await checkStore()
+        checkSettings()
         let noIssuer = try await checkConnection(to: profile.issuer, called: "sign-in service")
         let noBackend = try await checkConnection(to: profile.backend, called: "service")
         let noServer = noIssuer != nil && noBackend != nil ? "no server to compare with" : nil
@@ -156,6 +157,15 @@ private struct DoctorChecks {
                 show("credential", Finding(.skipped, "\(name) can't be used"))
             }
             return false
+        }
+    }
+
+    /// Reports what is wrong with the settings of the network. A file or a proxy that can't be used shows when a connection
+    /// is tried.
+    private func checkSettings() {
+        if let problem = program.settings.networkProblem { show("settings", Finding(problem)) }
+        for note in (try? program.network.certificateNotes) ?? [] {
+            show("authorities", Finding(.warning, note, "Remove what can't be read from there."))
         }
     }
 

@@ -68,10 +68,9 @@ struct CommandLineError: Error {
             case "no_passphrase":
                 "Name a file that holds it in CHAPPIE_PASSPHRASE_FILE, pass it as the systemd credential "
                     + "chappie-passphrase, or run chappie in a terminal."
-            default:
-                localized?.recoverySuggestion?
-                    .replacing("the extra CA file", with: "the extra CA file (CHAPPIE_CA_FILE)")
-                    .replacing("raise the limit", with: "raise the limit (CHAPPIE_THREADS_LIMIT)")
+            case "threads_full":
+                "Delete threads that are not needed, or raise the limit (CHAPPIE_THREADS_LIMIT). Nothing was lost."
+            default: localized?.recoverySuggestion
             }
     }
 

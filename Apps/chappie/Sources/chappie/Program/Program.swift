@@ -49,9 +49,11 @@ struct Program: Sendable {
     ///   - accessTokenUse: How the command treats the access token of the environment.
     ///   - mayUnlockKeyring: Whether the program may ask the user to unlock the keyring.
     ///   - isSignIn: Whether the command signs in. Without a keyring the user may then choose another store.
+    ///   - needsNetwork: Whether a setting of the network that can't be used is an error at once.
     init(
         _ options: GlobalOptions, _ environment: ProgramEnvironment, _ console: Console,
-        accessTokenUse: AccessTokenUse = .ignored, mayUnlockKeyring: Bool = false, isSignIn: Bool = false
+        accessTokenUse: AccessTokenUse = .ignored, mayUnlockKeyring: Bool = false, isSignIn: Bool = false,
+        needsNetwork: Bool = false
     ) async throws {
         self.options = options
         self.environment = environment
@@ -87,10 +89,14 @@ struct Program: Sendable {
         }
         let lock: any CredentialLock
         (store, lock) = try opened(settings.store)
-        network = CurlNetwork(policy: settings.configuration.network)
+        network = CurlNetwork(policy: settings.configuration.network, extraCAFileName: Settings.caFileVariable)
         let curl = CurlHTTPTransport(network: network)
-        // The user can fix a wrong setting, and learns of it before anything is asked or sent.
-        for url in settings.givenURLs { try curl.check(url) }
+        if needsNetwork, !options.simulate {
+            // The user can fix a wrong setting, and learns of it before anything is asked or sent.
+            if let problem = settings.networkProblem { throw problem }
+            for url in settings.givenURLs { try curl.check(url) }
+            for note in try network.certificateNotes { console.note("chappie: \(note)") }
+        }
         let http: any HTTPTransport = simulator?.transport ?? curl
         let sockets: any WebSocketTransport = simulator?.webSocket ?? CurlWebSocketTransport(network: network)
         let log = RequestLog(console: console)

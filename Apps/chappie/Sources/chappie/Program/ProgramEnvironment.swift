@@ -1,4 +1,5 @@
 import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
 import ChappieFiles
 import FoundationEssentials
 import Glibc
@@ -13,7 +14,7 @@ struct ProgramEnvironment: Sendable {
     private let lookUp: @Sendable (String) -> String?
 
     init(accessToken: String? = nil, _ lookUp: @escaping @Sendable (String) -> String?) {
-        self.accessToken = accessToken.flatMap { $0.isEmpty ? nil : $0 }
+        self.accessToken = accessToken.flatMap { $0.trimmed.isEmpty ? nil : $0 }
         self.lookUp = lookUp
     }
 
@@ -24,8 +25,15 @@ struct ProgramEnvironment: Sendable {
         return ProgramEnvironment(accessToken: accessToken) { name in getenv(name).map { String(cString: $0) } }
     }()
 
-    /// The value; an empty one counts as unset.
-    subscript(name: String) -> String? { lookUp(name).flatMap { $0.isEmpty ? nil : $0 } }
+    /// The value; an empty one counts as unset. A value of this program's own variables has no white space around it,
+    /// which files of settings and `echo` add.
+    subscript(name: String) -> String? {
+        let value = name.hasPrefix("CHAPPIE_") ? lookUp(name)?.trimmed : lookUp(name)
+        return value.flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// Whether the terminal has no cursor to move, as far as is known.
+    var isTerminalPlain: Bool { ["dumb", "unknown"].contains(self["TERM"] ?? "dumb") }
 
     /// The program's folder in a folder of the XDG Base Directory Specification, which `variable` names; `nil` without
     /// a home directory.

@@ -19,6 +19,9 @@ protocol ProgramCommand: ConsoleCommand {
     var accessTokenUse: AccessTokenUse { get }
     /// Whether the command itself signs the user in; a simulation then does not do so before it. Default `false`.
     var isSignIn: Bool { get }
+    /// Whether the command is of no use without the network. A setting of the network that can't be used then ends it before
+    /// it asks the user for anything. Default `false`.
+    var needsNetwork: Bool { get }
     /// Does the work; errors become messages and exit codes in one place.
     func run(in program: Program) async throws
 }
@@ -82,10 +85,12 @@ extension ConsoleCommand {
 extension ProgramCommand {
     var accessTokenUse: AccessTokenUse { .ignored }
     var isSignIn: Bool { false }
+    var needsNetwork: Bool { false }
 
     func run(on console: Console, _ environment: ProgramEnvironment) async throws {
         let program = try await Program(
-            options, environment, console, accessTokenUse: accessTokenUse, mayUnlockKeyring: true, isSignIn: isSignIn)
+            options, environment, console, accessTokenUse: accessTokenUse, mayUnlockKeyring: true, isSignIn: isSignIn,
+            needsNetwork: needsNetwork)
         let result: Result<Void, any Error>
         do {
             if options.simulate, !isSignIn { _ = try await program.session().signIn { _ in } }

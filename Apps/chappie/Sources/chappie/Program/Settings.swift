@@ -1,6 +1,5 @@
 import ChappieSDK
 import FoundationEssentials
-import Glibc
 
 /// How a command treats `CHAPPIE_ACCESS_TOKEN`.
 enum AccessTokenUse {
@@ -27,6 +26,8 @@ struct Settings {
     let isStoreChosen: Bool
     /// The addresses to check before anything is sent: both when the user has set anything about the network.
     let givenURLs: [URL]
+    /// A setting of the network that can't be used: an error for commands that need the network, and no others.
+    let networkProblem: CommandLineError?
     /// The values of the environment and of the user's file.
     private let chosen: [Setting: ChappieJSON]
     /// How many bytes the threads may take.
@@ -102,13 +103,23 @@ struct Settings {
                 issuer: issuer ?? endpoints.profile.issuer, backend: backend ?? endpoints.profile.backend)
         }
         self.issuers = issuers
-        let isGiven = ["CHAPPIE_ISSUER", "CHAPPIE_BACKEND", "CHAPPIE_CA_FILE"].contains { environment[$0] != nil }
+        let isGiven = ["CHAPPIE_ISSUER", "CHAPPIE_BACKEND", Self.caFileVariable].contains { environment[$0] != nil }
         givenURLs = isGiven && !options.simulate ? [endpoints.profile.issuer, endpoints.profile.backend] : []
+        // The transport judges the file's content.
+        let oldest: Result<ChappieNetworkPolicy.TLSVersion?, any Error> = Result {
+            try Self.choice(Self.minimumTLSVariable, environment[Self.minimumTLSVariable])
+        }
+        networkProblem =
+            switch oldest {
+            case .success: nil
+            case .failure(let error): CommandLineError(error)
+            }
         configuration = ChappieConfiguration(
             endpoints: endpoints,
             network: ChappieNetworkPolicy(
-                extraCAFile: try Self.caFile(environment),
-                minimumTLS: try Self.choice("CHAPPIE_MINIMUM_TLS", environment["CHAPPIE_MINIMUM_TLS"]) ?? .tls12,
+                extraCAFile: environment[Self.caFileVariable],
+                // Of a choice that can't be read, the safer one.
+                minimumTLS: (try? oldest.get() ?? .tls12) ?? .tls13,
                 deadlines: try Self.deadlines(options.timeout)))
         let word = chosen[.store]?.string
         isStoreChosen = options.simulate || word != nil
@@ -132,6 +143,9 @@ struct Settings {
         throw CommandLineError.usage("\(name) is \"\(text)\".", suggestion: "Set it to \(list), or unset it.")
     }
 
+    static let caFileVariable = "CHAPPIE_CA_FILE"
+    private static let minimumTLSVariable = "CHAPPIE_MINIMUM_TLS"
+
     private static func url(_ name: String, _ environment: ProgramEnvironment) throws -> URL? {
         guard let text = environment[name] else { return nil }
         guard let url = URL(string: text), let host = url.host(), !host.isEmpty, url.user() == nil,
@@ -154,16 +168,5 @@ struct Settings {
             connect: min(limit, ChappieDeadlines.default.connect), responseHead: limit, firstByte: limit, idle: limit,
             upgrade: min(limit, ChappieDeadlines.default.upgrade),
             liveness: min(max(limit, .seconds(2)), ChappieDeadlines.default.liveness))
-    }
-
-    /// The path of a file that can be read; the transport judges its content.
-    private static func caFile(_ environment: ProgramEnvironment) throws -> String? {
-        guard let path = environment["CHAPPIE_CA_FILE"] else { return nil }
-        guard access(path, R_OK) == 0 else {
-            throw CommandLineError.usage(
-                "CHAPPIE_CA_FILE (\(path)) can't be read: \(String(cString: strerror(errno))).",
-                suggestion: "Point it at a PEM file of certificate authorities, or unset it.")
-        }
-        return path
     }
 }

@@ -17,10 +17,10 @@ final class Console: Sendable {
     struct Terminals: Sendable {
         var input = false
         var output = false
-        /// Standard error is a terminal that moves its cursor: neither `NO_COLOR` (no-color.org) nor `TERM=dumb` forbids it.
+        /// Standard error is a terminal that moves its cursor: neither `NO_COLOR` (no-color.org) nor a plain terminal forbids it.
         var draws = false
         var error = false
-        /// Neither `NO_COLOR` nor `TERM=dumb` forbids styles in what goes to standard output.
+        /// Neither `NO_COLOR` nor a plain terminal forbids styles in what goes to standard output.
         var styles = false
     }
 
@@ -60,7 +60,7 @@ final class Console: Sendable {
     /// The standard streams of this process.
     convenience init(environment: ProgramEnvironment) {
         let (input, output, error) = (isatty(0) == 1, isatty(1) == 1, isatty(2) == 1)
-        let styles = environment["NO_COLOR"] == nil && environment["TERM"] != "dumb"
+        let styles = environment["NO_COLOR"] == nil && !environment.isTerminalPlain
         let terminals = Terminals(input: input, output: output, draws: error && styles, error: error, styles: styles)
         self.init(terminals) { stream, bytes in
             TerminalState.clearStatus()

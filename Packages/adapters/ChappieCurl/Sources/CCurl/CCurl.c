@@ -68,6 +68,18 @@ void ccurl_keep_openssl_until_the_end(void) {
     if (init != NULL) init(no_atexit, NULL);
 }
 
+bool ccurl_is_certificate(const void *bytes, size_t count) {
+    void *(*decode)(void **, const unsigned char **, long) =
+        (void *(*)(void **, const unsigned char **, long))dlsym(RTLD_DEFAULT, "d2i_X509");
+    void (*release)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "X509_free");
+    if (decode == NULL || release == NULL) return true;
+    const unsigned char *start = bytes;
+    void *certificate = decode(NULL, &start, (long)count);
+    if (certificate == NULL) return false;
+    release(certificate);
+    return true;
+}
+
 bool ccurl_start_thread(void *(*body)(void *), void *context) {
     sigset_t every, previous;
     pthread_t thread;

@@ -14,7 +14,7 @@ public struct ConnectionReport: Sendable, Hashable {
         public var expires: String
     }
 
-    /// `host:port` of the proxy; `nil` if none is used. Only curl knows which hosts the exclusion list spares.
+    /// `host:port` of the proxy; `nil` if none is used.
     public var proxy: String?
     /// The address that was reached; it is the proxy's address if there is a proxy.
     public var address: String?
@@ -45,9 +45,7 @@ extension CurlNetwork {
         let deadline = policy.deadlines.connect
         return await withCheckedContinuation { continuation in
             let hasStarted = startThread { continuation.resume(returning: ConnectionReport(of: route, deadline)) }
-            if !hasStarted {
-                continuation.resume(returning: ConnectionReport(error: .unavailable("the system has no thread left")))
-            }
+            if !hasStarted { continuation.resume(returning: ConnectionReport(error: .noThread)) }
         }
     }
 }

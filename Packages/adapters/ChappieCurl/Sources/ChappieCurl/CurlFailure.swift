@@ -19,6 +19,8 @@ import CCurl
     var tunnelStatus = 0
     /// The failure of the SOCKS protocol.
     var socksCode = CURLPX_OK
+    /// The ways to sign in that the proxy offers, as a set of bits; 0 if it names none.
+    var proxyAuthentication = 0
     /// Whether a TCP connection was open (to the proxy, if one is used).
     var hadConnection = false
 
@@ -27,25 +29,29 @@ import CCurl
         if tunnelStatus >= 300 {
             // A 5xx may pass. After a 4xx the user has to change the setting: the proxy forbids, or wants a password.
             let stage: ChappieTransportError.Stage = tunnelStatus >= 500 ? .connect : .configuration
-            return failure(.proxyFailed, stage, proxyRefusal(tunnelStatus))
+            return failure(.proxyFailed, stage, proxyRefusal(tunnelStatus), advice: signInAdvice)
         }
         switch result {
         case CURLE_COULDNT_RESOLVE_PROXY: return failure(.proxyFailed, .connect, "the proxy's name does not resolve")
         case CURLE_COULDNT_RESOLVE_HOST: return failure(.unknownHost, .connect, "the name does not resolve")
         case CURLE_COULDNT_CONNECT:
             let because = systemError == 0 ? "" : ": \(String(cString: strerror(systemError)).lowercased())"
-            return isAboutReachingProxy
+            return route.proxy != nil
                 ? failure(.proxyFailed, .connect, "\(theProxy) can't be reached\(because)")
                 : failure(.connectFailed, .connect, "no connection\(because)")
         case CURLE_PROXY: return socksRefusal
         case CURLE_SSL_CACERT_BADFILE:
             return failure(
                 .invalidCAFile, .tls,
-                route.trust.map { "the extra CA file \($0.extraFile) holds a certificate that OpenSSL can't read" }
-                    ?? "the system's certificate authorities can't be read")
+                route.trust == nil
+                    ? "this machine's certificate authorities can't be read"
+                    : "the certificate authorities can't be used",
+                advice: route.trust == nil ? Self.installAuthorities : nil)
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR:
-            return failure(.certificateRejected, .tls, certificateReason)
-        case CURLE_SSL_CONNECT_ERROR: return isBrokenHandshake ? lost : failure(.tlsFailed, .tls, handshakeReason)
+            return certificateRefusal
+        case CURLE_SSL_CONNECT_ERROR:
+            if isBrokenHandshake { return lost }
+            return failure(isProxysAnswer ? .proxyFailed : .tlsFailed, .tls, handshakeReason)
         case CURLE_OPERATION_TIMEDOUT: return timeOut(allowance: nil)
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
             return violation("its answer breaks the rules of HTTP")
@@ -84,32 +90,66 @@ import CCurl
     private var isBeforeRequest: Bool { [.configuration, .connect, .tls].contains(stage) }
 
     private func failure(
-        _ code: ChappieTransportError.Code, _ stage: ChappieTransportError.Stage, _ reason: String
+        _ code: ChappieTransportError.Code, _ stage: ChappieTransportError.Stage, _ reason: String,
+        advice: String? = nil
     ) -> ChappieTransportError {
-        ChappieTransportError(code, stage: stage, host: route.origin.label, reason: reason)
+        ChappieTransportError(code, stage: stage, host: route.origin.label, reason: reason, advice: advice)
     }
 
     // MARK: TLS
 
-    /// OpenSSL's words for a certificate error, and plain words for it. curl has two ways to report that the name in
-    /// the certificate is another; "self signed" is the wording of OpenSSL 1.1.
-    private static let certificateReasons = [
-        ("expired", "its certificate has expired"),
-        ("not yet valid", "its certificate is not valid yet, by the clock of this machine"),
-        ("subject name", "its certificate is for another host"),
-        ("issuer certificate", untrustedAuthority),
-        ("self-signed", untrustedAuthority),
-        ("self signed", untrustedAuthority),
-    ]
+    /// What is wrong with a certificate.
+    private enum CertificateProblem: String {
+        case expired = "its certificate has expired"
+        case early = "its certificate is not valid yet, by the clock of this machine"
+        case otherHost = "its certificate is for another host"
+        case unknownAuthority = "its certificate is from an authority that is not trusted here"
+        case other = "its certificate is not trusted"
 
-    private static let untrustedAuthority = "its certificate is from an authority that is not trusted here"
+        /// Reads OpenSSL's words. curl has two ways to report that the name in the certificate is another, and "self
+        /// signed" is the wording of OpenSSL 1.1.
+        init(words: String) {
+            let known: [(String, CertificateProblem)] = [
+                ("expired", .expired), ("not yet valid", .early), ("subject name", .otherHost),
+                ("issuer certificate", .unknownAuthority), ("self-signed", .unknownAuthority),
+                ("self signed", .unknownAuthority),
+            ]
+            self = known.first { words.contains($0.0) }?.1 ?? .other
+        }
+    }
 
     /// The message has the plain words and OpenSSL's, since users search for OpenSSL's.
-    private var certificateReason: String {
+    private var certificateRefusal: ChappieTransportError {
         let words = shownText
-        let known = Self.certificateReasons.first { words.contains($0.0) }?.1
-        let reason = known ?? "its certificate is not trusted"
-        return words.isEmpty ? reason : "\(reason) (\(words))"
+        let problem = CertificateProblem(words: words)
+        let advice =
+            switch problem {
+            case .expired:
+                "Set this machine's clock if it is wrong. Otherwise the server's operator has to renew the certificate."
+            case .early: "Set this machine's clock."
+            case .otherHost: "Check the configured address. If it is right, another server answers: stop here."
+            case .unknownAuthority, .other: authorityAdvice
+            }
+        return failure(
+            .certificateRejected, .tls, words.isEmpty ? problem.rawValue : "\(problem.rawValue) (\(words))",
+            advice: advice)
+    }
+
+    private static let installAuthorities = "Install the package ca-certificates."
+
+    private var authorityAdvice: String {
+        if let extra = route.trust?.extra {
+            let missing = route.trust?.isSystemMissing == true ? "\(Self.installAuthorities) Otherwise: " : ""
+            return "\(missing)\(extra) does not hold the authority of this certificate. Ask the administrator of your "
+                + "network for the right file; otherwise stop here."
+        }
+        if let replacement = route.trust?.replacement {
+            return
+                "\(replacement) replaces this machine's certificate authorities. Unset it, or add the authority that "
+                + "your network inspects TLS with; otherwise stop here."
+        }
+        return "If your network inspects TLS, put its certificate authority into a file, and name the file as "
+            + "\(route.extraCAFileName); otherwise stop here."
     }
 
     /// The connection ended or was reset inside the handshake; curl and OpenSSL 3 report this with these texts.
@@ -128,7 +168,16 @@ import CCurl
             words.contains($0)
         }
         if isAboutVersion { return "it supports no version of TLS that is allowed here (\(words))" }
+        if isProxysAnswer { return "\(theProxy) opened no tunnel: what came back is not TLS (\(words))" }
         return words.isEmpty ? "the handshake failed" : words
+    }
+
+    /// A proxy that accepts a tunnel and then sends a page of its own.
+    private var isProxysAnswer: Bool {
+        route.proxy != nil
+            && ["wrong version number", "packet length too long", "http request"].contains {
+                text.contains($0)
+            }
     }
 
     /// curl's words without its prefixes, in printable ASCII and bounded, since they may quote a name in a certificate.
@@ -140,10 +189,18 @@ import CCurl
     // MARK: Proxies
 
     /// The proxy answered in the server's place, and refused.
-    public var refusedByProxy: ChappieTransportError { failure(.proxyFailed, .responseHead, proxyRefusal(407)) }
+    public var refusedByProxy: ChappieTransportError {
+        failure(.proxyFailed, .responseHead, proxyRefusal(407), advice: signInAdvice)
+    }
+
+    private var signInAdvice: String? {
+        offersBasic ? nil : "Use a proxy on this machine that signs in to that one, such as px or cntlm."
+    }
 
     func proxyRefusal(_ status: Int) -> String {
         switch status {
+        case 401 where !offersBasic, 407 where !offersBasic:
+            "\(theProxy) offers only \(schemesOffered) to sign in, and that is not supported"
         case 401, 407: "\(passwordWanted) (status \(status))"
         default: "\(theProxy) refused with status \(status)"
         }
@@ -165,13 +222,17 @@ import CCurl
         }
     }
 
-    /// curl names the address that it tried. Nothing else says whether the exclusion list spared this
-    /// host.
-    private var isAboutReachingProxy: Bool {
-        route.proxy.map { text.contains(" \($0.host) port \($0.port) ") } ?? false
-    }
-
     private var theProxy: String { "the proxy \(route.proxy?.label ?? "")" }
+
+    /// The names of curl's bits CURLAUTH_BASIC and following, which are macros that Swift can't read.
+    private static let schemes = ["Basic", "Digest", "Negotiate", "NTLM"]
+
+    private var offersBasic: Bool { proxyAuthentication == 0 || proxyAuthentication & 1 == 1 }
+
+    private var schemesOffered: String {
+        let offered = Self.schemes.enumerated().filter { proxyAuthentication & (1 << $0.offset) != 0 }.map(\.element)
+        return offered.isEmpty ? "unknown ways" : offered.joined(separator: " and ")
+    }
 
     private var passwordWanted: String {
         let hasCredentials = route.proxy?.url.contains("@") ?? false
@@ -189,6 +250,7 @@ extension CurlFailure {
             systemError: CInt(truncatingIfNeeded: handle.long(CURLINFO_OS_ERRNO)),
             tunnelStatus: handle.long(CURLINFO_HTTP_CONNECTCODE),
             socksCode: CURLproxycode(UInt32(truncatingIfNeeded: handle.long(CURLINFO_PROXY_ERROR))),
+            proxyAuthentication: handle.long(CURLINFO_PROXYAUTH_AVAIL),
             // CURLINFO_CONNECT_TIME would stay 0 until TLS is complete as well.
             hadConnection: handle.long(CURLINFO_PRIMARY_PORT) > 0)
     }

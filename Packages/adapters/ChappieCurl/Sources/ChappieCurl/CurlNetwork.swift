@@ -10,7 +10,7 @@ import Synchronization
 /// let webSockets = CurlWebSocketTransport(network: network)
 /// ```
 ///
-/// The environment (for the proxy) and the extra CA file are read when the first request is made. The thread starts
+/// The environment (for the proxy and the certificate authorities) and the extra CA file are read when the first request is made. The thread starts
 /// then, too. It ends when the network has been released and the last exchange and connection are over.
 public final class CurlNetwork: Sendable {
     /// The proxy variables of this machine, if the policy asks for them, and the extra certificate authorities.
@@ -18,10 +18,12 @@ public final class CurlNetwork: Sendable {
         let variables: [String: String]
         let trust: TrustAnchors?
 
-        init(for policy: ChappieNetworkPolicy) throws(ChappieTransportError) {
-            let all = policy.proxy == .environment ? ProcessInfo.processInfo.environment : [:]
-            variables = all.filter { ProxySelection.variables.contains($0.key) }
-            trust = if let file = policy.extraCAFile { try TrustAnchors(extraFile: file) } else { nil }
+        init(for policy: ChappieNetworkPolicy, _ extraCAFileName: String) throws(ChappieTransportError) {
+            let all = ProcessInfo.processInfo.environment
+            variables = policy.proxy == .environment ? all.filter { ProxySelection.variables.contains($0.key) } : [:]
+            trust = try TrustAnchors(
+                extraFile: policy.extraCAFile, called: extraCAFileName,
+                environment: all.filter { TrustAnchors.variables.contains($0.key) })
         }
     }
 
@@ -30,9 +32,32 @@ public final class CurlNetwork: Sendable {
     /// The thread of all exchanges and connections.
     @_spi(ChappieInternals) public let loop = NetworkLoop()
     private let environment = Mutex<Environment?>(nil)
+    private let extraCAFileName: String
 
     /// Opens nothing and can't fail: each request reports an invalid policy as its error.
-    public init(policy: ChappieNetworkPolicy = .default) { self.policy = policy }
+    ///
+    /// - Parameter extraCAFileName: The name of the setting from which the program takes
+    ///   ``ChappieNetworkPolicy/extraCAFile``, such as an environment variable. Errors name it.
+    public init(policy: ChappieNetworkPolicy = .default, extraCAFileName: String = "the extra CA file") {
+        self.policy = policy
+        self.extraCAFileName = extraCAFileName
+    }
+
+    /// A sentence about each certificate of the user's files that can't be read and is left out.
+    ///
+    /// - Throws: ``ChappieTransportError`` with code `.invalidCAFile` if a file can't be used.
+    public var certificateNotes: [String] {
+        get throws(ChappieTransportError) { try known().trust?.notes ?? [] }
+    }
+
+    private func known() throws(ChappieTransportError) -> Environment {
+        try environment.withLock { known throws(ChappieTransportError) in
+            if let known { return known }
+            let read = try Environment(for: policy, extraCAFileName)
+            known = read
+            return read
+        }
+    }
 
     /// Ends every exchange and connection with code `.unavailable`, closes all sockets and ends the thread. Returns
     /// without waiting for that. Later requests fail with the same code.
@@ -45,15 +70,10 @@ public final class CurlNetwork: Sendable {
     @_spi(ChappieInternals) public func route(
         to url: URL, for application: Origin.Application
     ) throws(ChappieTransportError) -> CurlRoute {
-        let environment = try environment.withLock { known throws(ChappieTransportError) in
-            if let known { return known }
-            let read = try Environment(for: policy)
-            known = read
-            return read
-        }
+        let environment = try known()
         let origin = try Origin(of: url, for: application)
         return CurlRoute(
             origin: origin, proxy: try ProxySelection(policy.proxy, for: origin, environment: environment.variables),
-            trust: environment.trust, minimumTLS: policy.minimumTLS)
+            trust: environment.trust, extraCAFileName: extraCAFileName, minimumTLS: policy.minimumTLS)
     }
 }

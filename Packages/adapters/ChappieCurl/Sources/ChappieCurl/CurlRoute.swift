@@ -8,8 +8,10 @@
     var proxy: ProxySelection?
     /// `nil` for the system's authorities, in the place that curl was built with.
     var trust: TrustAnchors?
+    /// The name of the setting that could add an authority.
+    var extraCAFileName = "the extra CA file"
     var minimumTLS = ChappieNetworkPolicy.TLSVersion.tls12
 
-    /// Whether this route has no proxy, whatever an exclusion list contains.
+    /// Whether this route has no proxy.
     public var isDirect: Bool { proxy == nil }
 }

@@ -124,9 +124,13 @@ import CCurl
             ccurl_easy_set_pointer(raw, CURLOPT_CAINFO_BLOB, &blob)
             ccurl_easy_set_pointer(raw, CURLOPT_PROXY_CAINFO_BLOB, &blob)
         }
+        if route.trust?.usesSystemDirectory == false {
+            for option in [CURLOPT_CAPATH, CURLOPT_PROXY_CAPATH] { ccurl_easy_set_pointer(raw, option, nil) }
+        }
         // Empty, not unset: curl looks for an unset proxy in the environment.
         set(CURLOPT_PROXY, route.proxy?.url ?? "")
-        set(CURLOPT_NOPROXY, route.proxy?.excluding ?? "")
+        // `ProxySelection` has looked at the exclusions.
+        set(CURLOPT_NOPROXY, "")
         set(CURLOPT_CONNECTTIMEOUT_MS, min(max(1, connectDeadline.nanoseconds / 1_000_000), 1_000_000_000))
         // A proxy's answer to CONNECT is not a response of the server.
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)

@@ -47,12 +47,14 @@ import Synchronization
     ///
     /// - Throws: ``ChappieTransportError`` with code `.unavailable` if the loop has been stopped or can't start.
     public func add(_ member: any NetworkMember) throws(ChappieTransportError) {
-        let problem: String? = mailbox.content.withLock { content in
-            if content.isStopping { return "the connection pool has been shut down" }
+        let problem: ChappieTransportError? = mailbox.content.withLock { content in
+            if content.isStopping { return .shutDown() }
             if content.watch == nil {
-                guard CurlGlobal.isReady, let watch = EpollSet() else { return "libcurl does not start" }
+                guard CurlGlobal.isReady, let watch = EpollSet() else {
+                    return .unavailable("libcurl does not start")
+                }
                 guard startThread({ [mailbox] in Self.run(on: watch, with: mailbox) }) else {
-                    return "the system has no thread left"
+                    return .noThread
                 }
                 content.watch = watch
             }
@@ -60,7 +62,7 @@ import Synchronization
             content.ring()
             return nil
         }
-        if let problem { throw .unavailable(problem) }
+        if let problem { throw problem }
     }
 
     /// Asks for a visit to `member`, from any thread. Does nothing if the member isn't on the loop.

@@ -53,6 +53,34 @@ import Testing
             error.reason == (isAboutVersion ? "it supports no version of TLS that is allowed here (\(text))" : text))
     }
 
+    @Test(arguments: [
+        ("certificate is not yet valid", "Set this machine's clock."),
+        ("certificate has expired", "Set this machine's clock if it is wrong."),
+        (
+            "no alternative certificate subject name matches target host name 'example.com'",
+            "Check the configured address."
+        ),
+        ("unable to get local issuer certificate", "name the file as CA_SETTING"),
+    ])
+    func `the advice fits what is wrong with a certificate`(text: String, advice: String) throws {
+        var failed = try failure(CURLE_PEER_FAILED_VERIFICATION, text: text)
+        failed.route.extraCAFileName = "CA_SETTING"
+        #expect(failed.error.recoverySuggestion?.contains(advice) == true)
+        let badSystem = try failure(CURLE_SSL_CACERT_BADFILE).error
+        #expect(badSystem.recoverySuggestion == "Install the package ca-certificates.")
+    }
+
+    @Test(arguments: [
+        (1, "wants a user name"), (9, "wants a user name"), (8, "offers only NTLM"), (12, "Negotiate and NTLM"),
+    ])
+    func `a proxy that offers no Basic is named with what it offers`(offered: Int, reason: String) throws {
+        var failed = try failure(CURLE_RECV_ERROR, proxy: .url("http://127.0.0.1:1080"))
+        failed.tunnelStatus = 407
+        failed.proxyAuthentication = offered
+        #expect(failed.error.code == .proxyFailed && failed.error.reason.contains(reason), "\(failed.error.reason)")
+        #expect((failed.error.recoverySuggestion?.contains("cntlm") == true) == (offered & 1 == 0))
+    }
+
     @Test func tellsAPasswordThatIsWantedFromOneThatIsWrong() throws {
         let without = try failure(CURLE_PROXY, proxy: .url("http://127.0.0.1:1080"))
         #expect(without.proxyRefusal(407) == "the proxy 127.0.0.1:1080 wants a user name and a password (status 407)")

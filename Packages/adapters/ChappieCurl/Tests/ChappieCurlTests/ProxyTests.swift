@@ -105,6 +105,35 @@ extension OverTheWire {
         }
 
         @Test(arguments: Adapter.overCurl)
+        func `a proxy that opens a tunnel and sends a page is named`(_ adapter: Adapter) async throws {
+            let proxy = try RawServer.answeringTunnels(with: "<html>Please sign in to this network</html>")
+            let error = try await failure(of: adapter, through: "http://127.0.0.1:\(proxy.port)")
+            #expect(error.code == .proxyFailed)
+            #expect(error.reason.hasPrefix("the proxy 127.0.0.1:\(proxy.port) opened no tunnel"), "\(error.reason)")
+        }
+
+        @Test(arguments: Adapter.overCurl) func `a proxy that offers NTLM alone is named so`(_ adapter: Adapter)
+            async throws
+        {
+            let proxy = try await ScriptedServer.start { _ in
+                .response(status: 407, headers: [("proxy-authenticate", "NTLM")])
+            }
+            let error = try await failure(of: adapter, through: "http://a:secret@127.0.0.1:\(proxy.port)")
+            #expect(
+                error.reason
+                    == "the proxy 127.0.0.1:\(proxy.port) offers only NTLM to sign in, and that is not supported")
+            await proxy.stop()
+        }
+
+        @Test(arguments: Adapter.overCurl)
+        func `a setting that makes no sense does not matter for an excluded host`(_ adapter: Adapter) async throws {
+            let there = try Counterparts.current
+            let policy = ChappieNetworkPolicy.test(
+                proxy: .url("ftp://nowhere", excluding: "127.0.0.0/8"), extraCAFile: there.authority)
+            #expect(try await adapter.exchange(with: adapter.url(port: there.good), under: policy).hasPrefix("hello"))
+        }
+
+        @Test(arguments: Adapter.overCurl)
         func aProxyThatNeverAnswersRunsIntoTheConnectDeadline(_ adapter: Adapter) async throws {
             let listener = try await SilentListener(backlog: 8, filled: false)
             defer { listener.close() }

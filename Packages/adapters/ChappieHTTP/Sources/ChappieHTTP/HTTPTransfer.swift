@@ -103,7 +103,7 @@ final class HTTPTransfer: NetworkTransfer {
     func loopStopped() {
         let host = plan.route.origin.label
         handoff.act {
-            $0.ended(ChappieTransportError.unavailable("the connection pool has been shut down", host: host))
+            $0.ended(ChappieTransportError.shutDown(host: host))
         }
     }
 

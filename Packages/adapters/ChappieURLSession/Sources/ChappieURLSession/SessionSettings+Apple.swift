@@ -33,8 +33,6 @@
                 }
                 return
             }
-            let excluded = proxy.excluding.split { $0 == "," || $0 == " " }.map { $0.drop { $0 == "." } }
-            guard !excluded.contains("*") else { return configuration.connectionProxyDictionary = [:] }
             guard let port = NWEndpoint.Port(rawValue: UInt16(proxy.port)) else {
                 throw .unavailable("the proxy's port can't be used", host: origin.label)
             }
@@ -50,7 +48,6 @@
                     reason: "the proxy \(proxy.label) speaks \(proxy.scheme), which this system doesn't")
             }
             setting.allowFailover = false
-            setting.excludedDomains = excluded.map(String.init)
             if let (user, password) = proxy.credentials {
                 setting.applyCredential(username: user, password: password)
             }

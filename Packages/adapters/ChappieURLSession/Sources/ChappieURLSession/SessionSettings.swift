@@ -36,11 +36,11 @@ struct SessionSettings: Sendable {
             }
         }
         guard !blocks.isEmpty else { throw invalid(file, "holds no certificate in PEM form") }
-        return try blocks.map { block throws(ChappieTransportError) in
-            let data = Data(base64Encoded: String(block), options: .ignoreUnknownCharacters)
-            guard let data, isCertificate(data) else { throw invalid(file, "holds a certificate that can't be read") }
-            return data
-        }
+        // One that can't be read costs itself.
+        let usable = blocks.compactMap { Data(base64Encoded: String($0), options: .ignoreUnknownCharacters) }
+            .filter(isCertificate)
+        guard !usable.isEmpty else { throw invalid(file, "holds no certificate that can be read") }
+        return usable
     }
 
     private static func invalid(_ file: String, _ problem: String) -> ChappieTransportError {

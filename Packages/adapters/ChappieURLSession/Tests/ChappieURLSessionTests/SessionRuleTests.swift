@@ -42,7 +42,7 @@ import Testing
         let damaged = try directory.write("-----BEGIN CERTIFICATE-----\n", to: "damaged.pem")
         for (file, problem) in [
             ("/no/such/file", "can't be read: "), ("/dev/zero", "can't be read: it is not a regular file"),
-            (key, "holds no certificate in PEM form"), (damaged, "holds a certificate that can't be read"),
+            (key, "holds no certificate in PEM form"), (damaged, "holds no certificate that can be read"),
         ] {
             let error = #expect(throws: ChappieTransportError.self) {
                 try URLSessionHTTPTransport(policy: ChappieNetworkPolicy(proxy: .none, extraCAFile: file))

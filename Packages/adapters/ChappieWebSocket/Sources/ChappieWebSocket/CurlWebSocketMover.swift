@@ -35,7 +35,7 @@
 
         func loopStopped() {
             shared.change { session, _ in
-                session.failed(.unavailable("the connection pool has been shut down", host: route.origin.label))
+                session.failed(.shutDown(host: route.origin.label))
             }
         }
 

@@ -52,6 +52,9 @@ CURL *ccurl_multi_next_done(CURLM *multi, CURLcode *result);
 /// with. To be called before anything else uses OpenSSL. Does nothing where libcurl uses another TLS library.
 void ccurl_keep_openssl_until_the_end(void);
 
+/// Whether OpenSSL can read the certificate, in DER. True as well where libcurl uses another TLS library.
+bool ccurl_is_certificate(const void *bytes, size_t count);
+
 /// Starts a detached thread with every signal blocked: signals are for the program's own threads, and a write to a
 /// connection that the peer has closed must be an error and not a SIGPIPE. Returns whether the system gave one.
 bool ccurl_start_thread(void *(*body)(void *), void *context);

@@ -91,6 +91,17 @@ final class RawServer: Sendable {
         }
     }
 
+    /// Accepts a request for a tunnel, and sends a page instead of what is at its other end.
+    static func answeringTunnels(with page: String) throws -> RawServer {
+        try RawServer { client in
+            var buffer = [UInt8](repeating: 0, count: 8192)
+            guard recv(client, &buffer, buffer.count, 0) > 0,
+                write(Array("HTTP/1.1 200 OK\r\n\r\n\(page)".utf8), to: client)
+            else { return }
+            while recv(client, &buffer, buffer.count, 0) > 0 {}
+        }
+    }
+
     // MARK: Sockets
 
     private static func relay(

@@ -1,9 +1,7 @@
-/// The proxy for requests to one origin. The adapter decides which hosts are excluded.
+/// The proxy for requests to one origin.
 @_spi(ChappieInternals) public struct ProxySelection: Sendable, Hashable {
-    /// The setting, with its credentials: must not be shown.
+    /// The setting, with its credentials and a scheme that curl knows: must not be shown.
     public let url: String
-    /// The hosts that are reached directly, in curl's NO_PROXY syntax.
-    public let excluding: String
     /// `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`.
     public let scheme: String
     /// The name or address of the proxy.
@@ -19,42 +17,59 @@
         "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
     ]
 
+    private static let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
+
     /// Reads the policy for `origin`; `nil` for no proxy. Lower case wins over upper case, an empty variable counts as
     /// unset, and `HTTP_PROXY` is ignored: a web server sets it from a request header (CGI's `HTTP_` prefix).
+    ///
+    /// `socks://` counts as `socks5h://`. GNOME's proxy settings write it, and mean that.
     ///
     /// A plain `http` request goes to loopback only. It is sent through a proxy only if the proxy is on loopback, too;
     /// otherwise it would leave this machine in the clear.
     ///
     /// - Throws: ``ChappieTransportError`` with code `.proxyFailed`, stage `.configuration`, if the setting is invalid.
-    ///   The message doesn't repeat the setting, which may hold a password.
+    ///   For a host that is excluded it does not matter. The message names the variable and the scheme, and doesn't
+    ///   repeat the setting, which may hold a password.
     public init?(
         _ proxy: ChappieNetworkPolicy.Proxy, for origin: Origin, environment: [String: String]
     ) throws(ChappieTransportError) {
-        func variable(_ names: String...) -> String? {
-            names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
+        func variable(_ names: String...) -> (name: String, value: String)? {
+            names.lazy.map { ($0, environment[$0]?.trimmed ?? "") }.first { !$1.isEmpty }
         }
-        let (setting, source): (String?, String)
+        let (setting, exclusions, source): (String, String, String)
         switch proxy {
         case .none: return nil
-        case .url(let url, let exclusions):
-            setting = url
-            excluding = exclusions
-            source = "the proxy setting"
+        case .url(let url, excluding: let hosts):
+            (setting, exclusions, source) = (url.trimmed, hosts, "the proxy setting")
         case .environment:
             let ofScheme =
                 origin.scheme == .http ? variable("http_proxy") : variable("https_proxy", "HTTPS_PROXY")
-            setting = ofScheme ?? variable("all_proxy", "ALL_PROXY")
-            excluding = variable("no_proxy", "NO_PROXY") ?? ""
-            source = "the proxy in the environment"
+            guard let found = ofScheme ?? variable("all_proxy", "ALL_PROXY") else { return nil }
+            setting = found.value
+            exclusions = variable("no_proxy", "NO_PROXY")?.value ?? ""
+            source = "the proxy in \(found.name)"
         }
-        guard let setting else { return nil }
-        guard let (scheme, host, port) = Self.endpoint(of: setting) else {
-            throw ChappieTransportError(
-                .proxyFailed, stage: .configuration, host: origin.label,
-                reason: "\(source) is not an address like http://host:port or socks5h://host:port")
+        if ProxyExclusions(exclusions).contain(origin.host) { return nil }
+        func refusal(_ problem: String) -> ChappieTransportError {
+            ChappieTransportError(
+                .proxyFailed, stage: .configuration, host: origin.label, reason: "\(source) \(problem)")
+        }
+        let start = setting.firstRange(of: "://")
+        let given = start.map { setting[..<$0.lowerBound].lowercased() } ?? "http"
+        let scheme = given == "socks" ? "socks5h" : given
+        guard Self.schemes.contains(scheme) else {
+            // What is not like a scheme may hold a password.
+            let isShown =
+                given.count < 20 && given.utf8.allSatisfy { $0.isASCIIAlphanumeric || "+-.".utf8.contains($0) }
+            throw refusal(
+                "has \(isShown ? "the scheme \(given)" : "an unknown scheme"), and not one of "
+                    + Self.schemes.joined(separator: ", "))
+        }
+        guard let (host, port) = Self.endpoint(of: setting, scheme) else {
+            throw refusal("is not an address like http://host:port or socks5h://host:port")
         }
         if origin.scheme == .http, !Origin.isLoopback(host: host) { return nil }
-        url = setting
+        url = given == "socks" ? scheme + setting.dropFirst(given.count) : setting
         self.scheme = scheme
         self.host = host
         self.port = port
@@ -72,16 +87,77 @@
         return setting[start...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
     }
 
-    /// Scheme, host and port of a proxy URL; `nil` for a URL without a host, or with a scheme that curl has no proxy for.
-    private static func endpoint(of setting: String) -> (scheme: String, host: String, port: Int)? {
-        let separator = setting.firstRange(of: "://")
-        let scheme = separator.map { setting[..<$0.lowerBound].lowercased() } ?? "http"
-        guard ["http", "https", "socks4", "socks4a", "socks5", "socks5h"].contains(scheme) else { return nil }
+    /// Returns the host and the port of a proxy URL, or `nil` for a URL without a host.
+    private static func endpoint(of setting: String, _ scheme: String) -> (host: String, port: Int)? {
         // A password may hold an @, which no other part can: the last @ ends it.
         guard let place = authority(of: setting).split(separator: "@", omittingEmptySubsequences: false).last,
             let url = URL(string: "http://\(place)"), let host = url.host(), !host.isEmpty
         else { return nil }
         let port = url.port ?? (scheme == "https" ? 443 : 1080)
-        return (1...65535).contains(port) ? (scheme, host, port) : nil
+        return (1...65535).contains(port) ? (host, port) : nil
+    }
+}
+
+/// The hosts that are reached without a proxy, as curl reads NO_PROXY: names, which stand for all names below them,
+/// addresses, and networks (`10.0.0.0/8`). `*` alone stands for every host.
+struct ProxyExclusions {
+    private let entries: [Substring]
+    private let isEverything: Bool
+
+    init(_ text: String) {
+        isEverything = text.trimmed == "*"
+        entries = text.split { $0 == "," || $0.isWhitespace }
+    }
+
+    /// Returns whether `host` is one of them. An IPv6 address may have brackets.
+    func contain(_ host: String) -> Bool {
+        isEverything || entries.contains { Self.entry($0, contains: host) }
+    }
+
+    private static func entry(_ entry: Substring, contains host: String) -> Bool {
+        if let address = Self.address(host[...]) {
+            let parts = entry.split(separator: "/", maxSplits: 1)
+            guard let network = parts.first.flatMap({ Self.address($0) }), network.count == address.count else {
+                return false
+            }
+            let every = address.count * 8
+            guard let bits = parts.count == 1 ? every : Int(parts[1]), (0...every).contains(bits) else { return false }
+            return (0..<bits).allSatisfy { bit in (network[bit / 8] ^ address[bit / 8]) & (0x80 >> (bit % 8)) == 0 }
+        }
+        func labels(_ name: Substring) -> [Substring] { name.lowercased()[...].split(separator: ".") }
+        let wanted = labels(entry)
+        return !wanted.isEmpty && labels(host[...]).suffix(wanted.count) == wanted[...]
+    }
+
+    /// Returns the 4 or 16 bytes of an address, or `nil` for a name.
+    private static func address(_ text: Substring) -> [UInt8]? {
+        let isBracketed = text.hasPrefix("[") && text.hasSuffix("]")
+        let text = isBracketed ? text.dropFirst().dropLast() : text
+        guard text.contains(":") else { return dotted(text) }
+        // RFC 4291, 2.2: one `::` stands for the groups that are missing, and the end may be an IPv4 address.
+        let halves = text.split(separator: "::", maxSplits: 1, omittingEmptySubsequences: false)
+        var groups: [[UInt8]] = []
+        for half in halves {
+            var bytes: [UInt8] = []
+            for group in half.split(separator: ":", omittingEmptySubsequences: half.isEmpty) {
+                if let end = dotted(group) {
+                    bytes += end
+                } else if group.count <= 4, let value = UInt16(group, radix: 16) {
+                    bytes += [UInt8(value >> 8), UInt8(value & 0xFF)]
+                } else {
+                    return nil
+                }
+            }
+            groups.append(bytes)
+        }
+        let missing = 16 - groups.reduce(0) { $0 + $1.count }
+        guard halves.count == 2 ? missing > 0 : missing == 0 else { return nil }
+        return groups[0] + (halves.count == 2 ? Array(repeating: 0, count: missing) + groups[1] : [])
+    }
+
+    private static func dotted(_ text: Substring) -> [UInt8]? {
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        let octets = parts.compactMap { UInt8($0) }
+        return parts.count == 4 && octets.count == 4 ? octets : nil
     }
 }

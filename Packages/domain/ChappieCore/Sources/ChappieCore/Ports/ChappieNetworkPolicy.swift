@@ -6,7 +6,7 @@ public struct ChappieNetworkPolicy: Sendable, Hashable, Codable {
     /// The choice of a proxy.
     public enum Proxy: Sendable, Hashable, Codable {
         /// `HTTPS_PROXY`, `HTTP_PROXY` (the latter in lower case only), `ALL_PROXY` and `NO_PROXY`, with the same rules
-        /// as in curl.
+        /// as in curl, except that `socks://` means `socks5h://`.
         case environment
         /// No proxy, whatever the environment contains.
         case none
@@ -26,7 +26,8 @@ public struct ChappieNetworkPolicy: Sendable, Hashable, Codable {
     /// Default: `.environment`.
     public var proxy: Proxy
     /// A PEM file of certificate authorities to trust in addition to the system's. Default `nil`. If the file can't be
-    /// read or contains no certificate, requests fail before they are sent, with an error that names it.
+    /// read or contains no usable certificate, requests fail before they are sent, with an error that names it. On Linux
+    /// the variables `SSL_CERT_FILE` and `SSL_CERT_DIR` replace the system's authorities, as they do in OpenSSL.
     public var extraCAFile: String?
     /// The oldest version of TLS that is allowed with the server, and with a proxy that is reached over https. Default
     /// 1.2. If a peer supports older versions only, requests fail before they are sent.

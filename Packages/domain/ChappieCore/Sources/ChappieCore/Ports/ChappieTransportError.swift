@@ -54,13 +54,21 @@ public struct ChappieTransportError: Error, Sendable, Hashable {
     public let host: String
     /// One clause in plain words, without a full stop.
     public let reason: String
+    /// The user's next step, where the adapter knows more than the code says.
+    private let advice: String?
 
     /// An error with the given properties.
     public init(_ code: Code, stage: Stage, host: String, reason: String) {
+        self.init(code, stage: stage, host: host, reason: reason, advice: nil)
+    }
+
+    /// Creates an error whose advice replaces that of its code: a sentence, with a full stop.
+    @_spi(ChappieInternals) public init(_ code: Code, stage: Stage, host: String, reason: String, advice: String?) {
         self.code = code
         self.stage = stage
         self.host = host
         self.reason = reason
+        self.advice = advice
     }
 }
 
@@ -73,7 +81,8 @@ extension ChappieTransportError: ChappieError {
 
     /// Advice for the user.
     public var recoverySuggestion: String? {
-        switch code {
+        if let advice { return advice }
+        return switch code {
         case .invalidURL, .insecureURL: "Check the configured address; only https is allowed, except to this machine."
         case .invalidCAFile: "Point the extra CA file at a readable PEM file, or unset it."
         case .proxyFailed: "Check the proxy address and its credentials, or unset the proxy variables."
@@ -83,7 +92,7 @@ extension ChappieTransportError: ChappieError {
         case .tlsFailed: "The server must speak TLS 1.2 or newer, or 1.3 if the settings require it."
         case .timedOut, .connectionLost: "Try again; if it keeps happening, check the network and any proxy."
         case .protocolViolation, .redirectRefused, .bodyTooLarge: "Check that the address is the right service."
-        case .unavailable: "Create a new client."
+        case .unavailable: "Try again; report it if it happens again."
         }
     }
 }
@@ -111,6 +120,21 @@ extension ChappieTransportError.Stage {
     /// The adapter itself can't work, whatever the peer does.
     public static func unavailable(_ reason: String, host: String = "") -> ChappieTransportError {
         ChappieTransportError(.unavailable, stage: .configuration, host: host, reason: reason)
+    }
+
+    /// The adapter has been shut down.
+    public static func shutDown(host: String = "") -> ChappieTransportError {
+        ChappieTransportError(
+            .unavailable, stage: .configuration, host: host, reason: "the connection pool has been shut down",
+            advice: "Create a new client.")
+    }
+
+    /// The system does not allow this process another thread.
+    public static var noThread: ChappieTransportError {
+        ChappieTransportError(
+            .unavailable, stage: .configuration, host: "",
+            reason: "the system allows no more threads (ulimit -u, or the container's pids limit)",
+            advice: "Raise the limit, or end other programs.")
     }
 
     /// A deadline has passed.

@@ -54,9 +54,9 @@ import Testing
             "ALL_PROXY": "socks5h://[::1]:4", "no_proxy": "", "NO_PROXY": "example.com",
         ]
         let secure = try #require(try select(.environment, "https://a.test", environment))
-        #expect([secure.url, secure.excluding, secure.label] == ["proxy:3", "example.com", "proxy:3"])
+        #expect([secure.url, secure.label] == ["proxy:3", "proxy:3"])
         let plain = try #require(try select(.environment, "http://localhost", environment))
-        #expect([plain.url, plain.excluding, plain.label] == ["http://127.0.0.1:1", "example.com", "127.0.0.1:1"])
+        #expect([plain.url, plain.label] == ["http://127.0.0.1:1", "127.0.0.1:1"])
         #expect(try select(.environment, "http://localhost", ["HTTP_PROXY": "http://127.0.0.1:2"]) == nil)
         #expect(try select(.environment, "https://a.test", ["https_proxy": ""]) == nil)
         #expect(try select(.none, "https://a.test", environment) == nil)
@@ -91,6 +91,57 @@ import Testing
         #expect(error.code == .proxyFailed)
         #expect(error.stage == .configuration)
         #expect(!(error.errorDescription ?? "").contains("secret"))
+    }
+
+    @Test func `a socks scheme is the one that looks names up`() throws {
+        let proxy = try #require(
+            try select(.environment, "https://a.test", ["ALL_PROXY": "socks://u:p@127.0.0.1:7891/"]))
+        #expect(proxy.url == "socks5h://u:p@127.0.0.1:7891/" && proxy.scheme == "socks5h")
+    }
+
+    @Test(arguments: [" http://proxy:1 ", "http://proxy:1\n", "\tproxy:1\r\n"])
+    func `blanks around a proxy setting do not matter`(setting: String) throws {
+        #expect(try select(.environment, "https://a.test", ["https_proxy": setting])?.label == "proxy:1")
+        #expect(try select(.url(setting), "https://a.test", [:])?.label == "proxy:1")
+        #expect(try select(.environment, "https://a.test", ["https_proxy": " \n"]) == nil)
+    }
+
+    @Test(arguments: [
+        ("ftp://u:secret@proxy:1", "the proxy in ALL_PROXY has the scheme ftp"),
+        ("u:secret@proxy://x", "the proxy in ALL_PROXY has an unknown scheme"),
+        ("http://u:secret@", "the proxy in ALL_PROXY is not an address"),
+    ])
+    func `an unusable setting is named by its variable and scheme`(setting: String, reason: String) throws {
+        let error = try #require(throws: ChappieTransportError.self) {
+            _ = try select(.environment, "https://a.test", ["ALL_PROXY": setting])
+        }
+        #expect(error.reason.hasPrefix(reason) && !error.reason.contains("secret"), "\(error.reason)")
+    }
+
+    @Test(arguments: [
+        ("a.test", "https://a.test"), ("test", "https://a.test"), (".a.test", "https://a.test"),
+        ("x, A.Test.", "https://b.a.test"), ("*", "https://a.test"), ("x y,a.test", "https://a.test:8443"),
+        ("127.0.0.0/8", "https://127.9.9.9"), ("10.1.2.3", "https://10.1.2.3"), ("10.1.0.0/15", "https://10.0.255.1"),
+        ("::1", "https://[::1]"), ("[::1]", "https://[::1]"), ("fd00::/8", "https://[fd12::1]"),
+        ("::ffff:10.0.0.0/104", "https://[::ffff:a01:203]"), ("localhost,127.0.0.0/8,::1", "https://localhost"),
+    ])
+    func `an excluded host has no proxy whatever the setting is`(exclusions: String, address: String) throws {
+        for setting in ["http://proxy:1", "nonsense://", "http://"] {
+            let environment = ["https_proxy": setting, "no_proxy": exclusions]
+            #expect(try select(.environment, address, environment) == nil)
+            #expect(try select(.url(setting, excluding: exclusions), address, [:]) == nil)
+        }
+    }
+
+    @Test(arguments: [
+        ("", "https://a.test"), ("b.test", "https://a.test"), ("a.test", "https://aa.test"),
+        ("b.a.test", "https://a.test"), ("*,x", "https://a.test"), ("127.0.0.0/33", "https://127.0.0.1"),
+        ("0.0.1", "https://127.0.0.1"), ("10.0.0.1", "https://10.0.0.2"), ("::1", "https://[::2]"),
+        ("::1::", "https://[::1]"), ("1.2.3.4/8", "https://[::1]"), (".", "https://a.test"),
+    ])
+    func `another host has its proxy`(exclusions: String, address: String) throws {
+        let environment = ["https_proxy": "http://proxy:1", "no_proxy": exclusions]
+        #expect(try select(.environment, address, environment)?.label == "proxy:1")
     }
 
     private func select(
