@@ -35,6 +35,13 @@ def test_a_token_from_standard_input_is_stored_with_its_owner(person):
     assert is_signed_out(person)
 
 
+@pytest.mark.parametrize("text", [f"Bearer {TOKEN}\r\n", f'"{TOKEN}"', f"\ufeff'{TOKEN}'\n", f" {TOKEN} "])
+def test_a_token_is_taken_as_it_was_pasted(text, person):
+    person.run(*LOGIN, input=text)
+    assert "world" in person.ask("reply: Hello, world").output
+    assert "world" in person.having(CHAPPIE_CREDENTIAL_STORE=None, CHAPPIE_ACCESS_TOKEN=text).ask("reply: Hello, world").output
+
+
 def test_json_says_that_signing_out_revoked_nothing(person):
     linked = person.run(*LOGIN, "--json", input=TOKEN).events
     assert [(event["type"], event["account"]["account_id"]) for event in linked] == [("linked", ACCOUNT)]
@@ -45,6 +52,7 @@ def test_json_says_that_signing_out_revoked_nothing(person):
     ("", USAGE, "no access token on standard input"), (" \n", USAGE, "no access token on standard input"),
     ("at-unknown", SIGN_IN_NEEDED, "not accepted"), ("sk-proj-123", SIGN_IN_NEEDED, "API key"),
     ("two words", SIGN_IN_NEEDED, "can't travel in a header"),
+    (f"{TOKEN}\nanother", SIGN_IN_NEEDED, "one token on one line"), (f"TOKEN={TOKEN}", SIGN_IN_NEEDED, "one token on one line"),
 ])
 def test_another_text_is_refused_and_stores_nothing(person, text, status, says):
     outcome = person.run(*LOGIN, input=text, status=status, says=says)

@@ -160,6 +160,29 @@ import Testing
         #expect(it.stand.service.count(Self.path) == 0)
     }
 
+    @Test(arguments: [
+        "at-one\n", "  at-one\r\n", "\"at-one\"", "'at-one'", "Bearer at-one", "\u{FEFF}at-one", "\"Bearer at-one\"\n",
+        "bearer  'at-one'", "“at-one”",
+    ])
+    func `what is copied with a token is left out`(text: String) throws {
+        #expect(try PastedToken.secret(in: text) == Secret("at-one"))
+    }
+
+    @Test(arguments: ["at-ab==", "eyJ-x=y", "1=2", "a.b=c"])
+    func `a sign of equality alone makes no assignment`(text: String) throws {
+        #expect(try PastedToken.secret(in: text) == Secret(text))
+    }
+
+    @Test(arguments: [
+        "at-s3cret\nat-other", "TOKEN=at-s3cret", "export TOKEN='at-s3cret'", "at-s3cret\r\n# of the job",
+        "\"CODEX_ACCESS_TOKEN=at-s3cret\"",
+    ])
+    func `another text is told what is expected and not repeated`(text: String) throws {
+        let error = try #require(throws: ChappieAuthError.self) { _ = try PastedToken.secret(in: text) }
+        #expect(error.explanation.contains("one token on one line is expected"))
+        #expect(!error.explanation.contains("s3cret") && !"\(error)".contains("s3cret"))
+    }
+
     @Test func aStoredSignInStaysIfTheTokenIsNotAccepted() async throws {
         let seed = person(endingIn: 7200)
         let it = SessionHarness(seed, [Self.path: [.error(.unauthorized, "invalid_token")]])

@@ -223,16 +223,19 @@ extension ChappieAuthSession {
     /// The token is stored like another sign-in, is never renewed, and is not revoked by signing out. Once the service
     /// refuses it, requests fail with ``ChappieAuthError/reauthenticationRequired(_:)``.
     ///
-    /// - Parameter accessToken: 64 KiB at most. Read it from standard input or a secret store, never from an argument.
+    /// - Parameter accessToken: 64 KiB at most. Read it from standard input or a secret store, never from an argument. White
+    ///   space and quotes around it, a byte order mark and a leading `Bearer ` are left out.
     /// - Throws: ``ChappieAuthError``: `authorizationDenied` if it has another form or is not accepted; the errors of
     ///   ``signIn(_:)`` for the network and the store. A stored credential stays, whatever the error.
     @discardableResult
     public func signIn(accessToken: String) async throws -> ChappieAccountInfo {
-        guard let accessToken = Secret(token: accessToken) else {
-            throw note(
-                ChappieAuthError.authorizationDenied("This is not an access token: it can't travel in a header."))
+        let token: Secret
+        do throws(ChappieAuthError) {
+            token = try PastedToken.secret(in: accessToken)
+        } catch {
+            throw note(error)
         }
-        let attempt = begin(announces: false, accessToken: accessToken)
+        let attempt = begin(announces: false, accessToken: token)
         return try await result(attempt.account, of: attempt)
     }
 
