@@ -4,8 +4,10 @@ browser: they load the page, and come back to the program's listener by plain so
 import contextlib
 import http.client
 import json
+import os
 import re
 import socket
+import subprocess
 import time
 import urllib.parse
 
@@ -197,6 +199,13 @@ def test_without_a_browser_here_the_failed_address_is_pasted(person):
     assert "Hello, world" in user.ask(HELLO).output
 
 
+def load_as_nobody(address):
+    """The status of a request by another user of this machine."""
+    return subprocess.run(
+        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "curl", "--noproxy", "*", "-s", "-o", "/dev/null",
+         "-w", "%{http_code}", address], capture_output=True, text=True, timeout=60 * PATIENCE, check=True).stdout
+
+
 def test_a_browser_is_started_with_an_address_that_tells_nothing(person, tmp_path):
     """Other users of a machine can read the arguments of a program."""
     desktop, told = tmp_path / "desktop", tmp_path / "told"
@@ -210,9 +219,15 @@ def test_a_browser_is_started_with_an_address_that_tells_nothing(person, tmp_pat
             wait_until(told.exists, "the browser is started", 30)
             started = told.read_text().strip()
             assert re.fullmatch(r"http://127\.0\.0\.1:\d+/auth/start/[\w-]{43}", started), started
+            if os.getuid() == 0:
+                # Nobody else gets the page, and nobody else uses the address up.
+                assert [load_as_nobody(started) for _ in range(2)] == ["403", "403"]
+            else:
+                print("another user's request is not tried: only root can act as one")
             status, page, _ = load(started)
             assert status == 303 and "/api/accounts/authorize?" in page, (status, page)
-            assert load(started)[0] == 404
+            status, _, text = load(started)
+            assert status == 410 and "already used" in text, (status, text)
             callback = load(page)[1]
             assert load(callback)[:2] == (303, "/auth/done")
             assert load(urllib.parse.urljoin(callback, "/auth/done"))[0] == 200

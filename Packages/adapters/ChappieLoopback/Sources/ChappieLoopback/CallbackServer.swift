@@ -1,3 +1,5 @@
+import ChappieAuth
+
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
@@ -19,7 +21,7 @@ struct CallbackServer {
     private let listener: Descriptor
     private let end: Descriptor
     private let limits: Limits
-    private let answer: (_ head: [UInt8]) -> [UInt8]
+    private let answer: (_ head: [UInt8], _ peer: CallbackPeer) -> [UInt8]
     /// In the order of their arrival.
     private var connections: [CallbackConnection] = []
     /// Until then no connection is accepted, since the process had no descriptor left.
@@ -29,7 +31,8 @@ struct CallbackServer {
     ///   - listener: A listening socket.
     ///   - end: The server ends once this socket's peer has shut it down.
     init(
-        at listener: Descriptor, until end: Descriptor, limits: Limits, _ answer: @escaping (_ head: [UInt8]) -> [UInt8]
+        at listener: Descriptor, until end: Descriptor, limits: Limits,
+        _ answer: @escaping (_ head: [UInt8], _ peer: CallbackPeer) -> [UInt8]
     ) {
         self.listener = listener
         self.end = end
@@ -147,7 +150,7 @@ private final class CallbackConnection {
     }
 
     /// Does what the socket is ready for: one read, so that a peer which sends without an end does not keep the thread.
-    func advance(_ answer: (_ head: [UInt8]) -> [UInt8]) {
+    func advance(_ answer: (_ head: [UInt8], _ peer: CallbackPeer) -> [UInt8]) {
         switch state {
         case .reading(var head):
             // One owner, so that the head grows in place.
@@ -156,13 +159,21 @@ private final class CallbackConnection {
             guard !piece.isEmpty else { return end() }
             switch head.received(piece) {
             case .unfinished: state = .reading(head)
-            case .whole: respond(answer(head.bytes))
+            case .whole: respond(answer(head.bytes, peer))
             case .tooLong: respond(Self.tooLong)
             }
         case .sending(let rest): send(rest)
         case .sent: if read()?.isEmpty == true { end() }
         case .ended: break
         }
+    }
+
+    /// The user at the other end, who must still be there.
+    private var peer: CallbackPeer {
+        guard let server = socket.address(getsockname), let client = socket.address(getpeername) else {
+            return .unknown
+        }
+        return SocketOwners().peer(from: client, to: server)
     }
 
     /// The bytes that have arrived; `nil` if there are none yet, empty at the end and after a failure.

@@ -41,6 +41,20 @@ final class Descriptor: Sendable {
         #endif
     }
 
+    /// Returns an address of this connection.
+    ///
+    /// - Parameter name: `getsockname` for its own end, `getpeername` for the other one.
+    func address(
+        _ name: (CInt, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> CInt
+    ) -> sockaddr_in? {
+        var address = sockaddr_in()
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isKnown = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { name(number, $0, &size) } == 0
+        }
+        return isKnown ? address : nil
+    }
+
     /// A TCP socket of IPv4 on this machine.
     static func tcp() -> Descriptor? { Descriptor(socket(AF_INET, streamType, 0)) }
 

@@ -16,6 +16,9 @@ import Dispatch
 /// browser's case is a spare one. A connection without a whole head of at most 16 KiB after 10 s is closed, a longer head
 /// is answered with 431.
 ///
+/// On Linux, the user of a request is the owner of the socket at its other end, which every user can read. Elsewhere the
+/// user is unknown.
+///
 /// On a Mac, a program in the sandbox needs the entitlement `com.apple.security.network.server`.
 ///
 /// The listener ends with ``CallbackListening/close()``, or when the value that ``listen(_:)`` returned is released.
@@ -37,10 +40,13 @@ public struct LoopbackCallbackListener: CallbackListener {
     ///
     /// - Throws: ``DesktopError`` if this machine has no 127.0.0.1, or the process no descriptor left.
     public func listen(
-        _ answer: @escaping @Sendable (_ head: [UInt8]) -> [UInt8]
+        at ports: [Int], _ answer: @escaping @Sendable (_ head: [UInt8], _ peer: CallbackPeer) -> [UInt8]
     ) throws(DesktopError) -> any CallbackListening {
-        guard let socket = Descriptor.tcp(), bind(socket) else { throw Self.refusal(errno) }
-        guard let port = port(of: socket), let (bell, end) = Descriptor.pair() else { throw Self.refusal(errno) }
+        let socket = try bound(to: ports)
+        guard let name = socket.address(getsockname), let (bell, end) = Descriptor.pair() else {
+            throw Self.refusal(errno)
+        }
+        let port = Int(UInt16(bigEndian: name.sin_port))
         let limits = limits
         // The queue has a thread as long as the server runs: Swift's own threads must never block.
         let queue = DispatchQueue(label: "chappie.callback")
@@ -51,8 +57,22 @@ public struct LoopbackCallbackListener: CallbackListener {
         return LoopbackCallbackListening(port: port, bell: bell, queue: queue)
     }
 
-    private func bind(_ socket: Descriptor) -> Bool {
+    /// Returns a socket that listens at the first of these ports that is free.
+    private func bound(to ports: [Int]) throws(DesktopError) -> Descriptor {
+        for port in ports {
+            guard let socket = Descriptor.tcp() else { throw Self.refusal(errno) }
+            if bind(socket, to: port) { return socket }
+            guard errno == EADDRINUSE || errno == EACCES else { throw Self.refusal(errno) }
+        }
+        throw Self.refusal(errno)
+    }
+
+    private func bind(_ socket: Descriptor, to port: Int) -> Bool {
+        // Connections of an earlier listener at this port may still be closing.
+        var isOn: CInt = port == 0 ? 0 : 1
+        setsockopt(socket.number, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(MemoryLayout<CInt>.size))
         var name = sockaddr_in()
+        name.sin_port = UInt16(clamping: port).bigEndian
         name.sin_family = sa_family_t(AF_INET)
         name.sin_addr.s_addr = address.bigEndian
         let size = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -62,20 +82,12 @@ public struct LoopbackCallbackListener: CallbackListener {
         return isBound && systemListen(socket.number, CInt(SOMAXCONN)) == 0
     }
 
-    private func port(of socket: Descriptor) -> Int? {
-        var name = sockaddr_in()
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isKnown = withUnsafeMutablePointer(to: &name) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket.number, $0, &size) } == 0
-        }
-        return isKnown ? Int(UInt16(bigEndian: name.sin_port)) : nil
-    }
-
     /// - Parameter reason: An `errno`.
     static func refusal(_ reason: CInt) -> DesktopError {
         let words = String(cString: strerror(reason))
         let advice =
             switch reason {
+            case EADDRINUSE: "Another program uses the port: end it, or sign in by another route."
             case EMFILE, ENFILE, ENOBUFS, ENOMEM: "Close other programs or files, and try again."
             case EAFNOSUPPORT, EPROTONOSUPPORT, EADDRNOTAVAIL, ENETDOWN:
                 "Sign-in needs IPv4 on the loopback interface: switch it on, or sign in by another route."

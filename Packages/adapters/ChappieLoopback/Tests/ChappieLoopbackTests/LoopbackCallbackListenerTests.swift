@@ -24,7 +24,7 @@ struct LoopbackCallbackListenerTests {
     private static func listen(
         _ limits: CallbackServer.Limits = CallbackServer.Limits(), heads: Heads = Heads(), answer: String = answer
     ) throws -> any CallbackListening {
-        try LoopbackCallbackListener(limits: limits).listen { head in
+        try LoopbackCallbackListener(limits: limits).listen { head, _ in
             heads.add(head)
             return Array(answer.utf8)
         }
@@ -116,7 +116,7 @@ struct LoopbackCallbackListenerTests {
 
     @Test func aBrowserThatReadsNothingKeepsNoOtherWaiting() async throws {
         let long = String(repeating: "x", count: 32 << 20)
-        let listening = try LoopbackCallbackListener(limits: Self.patient).listen { head in
+        let listening = try LoopbackCallbackListener(limits: Self.patient).listen { head, _ in
             Array((String(decoding: head, as: UTF8.self).contains("/long") ? long : Self.answer).utf8)
         }
         let port = listening.port
@@ -202,7 +202,7 @@ struct LoopbackCallbackListenerTests {
 
     @Test func anAnswerIsSentAlthoughTheListenerIsClosedMeanwhile() async throws {
         let own = Holder()
-        let listening = try LoopbackCallbackListener().listen { _ in
+        let listening = try LoopbackCallbackListener().listen { _, _ in
             own.listening.withLock { $0?.close() }
             return Array(Self.answer.utf8)
         }
@@ -226,10 +226,35 @@ struct LoopbackCallbackListenerTests {
         #expect(one.port != other.port)
     }
 
+    @Test func `the first port that is free is taken`() throws {
+        let holder = try Self.listen()
+        let listener = LoopbackCallbackListener()
+        let error = #expect(throws: DesktopError.self) { _ = try listener.listen(at: [holder.port]) { _, _ in [] } }
+        #expect(error?.sentence.contains("Another program uses the port") == true)
+        let other = try listener.listen(at: [holder.port, 0]) { _, _ in [] }
+        #expect(other.port != holder.port)
+        withExtendedLifetime((holder, other)) {}
+    }
+
+    @Test func `the port of an earlier listener is free at once`() async throws {
+        let first = try Self.listen()
+        let port = first.port
+        _ = try await onOwnThread {
+            let browser = try LoopbackConnection(port: port)
+            browser.send(Self.request)
+            return try browser.rest()
+        }
+        first.close()
+        await first.closed()
+        let second = try LoopbackCallbackListener().listen(at: [port]) { _, _ in [] }
+        #expect(second.port == port)
+        withExtendedLifetime(second) {}
+    }
+
     @Test func aMachineWithoutTheAddressIsAnErrorInWords() throws {
         // 192.0.2.1 is of the block for documentation (RFC 5737), so no machine has it.
         let listener = LoopbackCallbackListener(limits: CallbackServer.Limits(), address: 0xC000_0201)
-        let error = #expect(throws: DesktopError.self) { _ = try listener.listen { _ in [] } }
+        let error = #expect(throws: DesktopError.self) { _ = try listener.listen { _, _ in [] } }
         #expect(error?.sentence.contains("Cannot assign requested address") == true)
         #expect(error?.sentence.contains("another route") == true)
     }

@@ -4,6 +4,11 @@ import Testing
 
 @_spi(ChappieInternals) @testable import ChappieAuth
 
+extension CallbackRequests {
+    /// Answers a request of this user.
+    fileprivate mutating func answer(_ head: [UInt8]) -> [UInt8] { answer(head, from: .sameUser) }
+}
+
 /// The listener's side of a sign-in without a socket: heads go in, responses come out.
 @Suite struct CallbackRequestTests {
     private static let state = "state-0123456789"
@@ -76,9 +81,43 @@ import Testing
         #expect(Self.status(requests.answer(Self.head("/auth/start/second", "Host: evil.example:50001"))) == 400)
         let response = String(decoding: requests.answer(Self.head("/auth/start/second")), as: UTF8.self)
         #expect(response.hasPrefix("HTTP/1.1 303 See Other\r\nLocation: https://issuer.test/authorize?state="))
-        #expect(Self.status(requests.answer(Self.head("/auth/start/second"))) == 404)
+        let again = requests.answer(Self.head("/auth/start/second"))
+        #expect(Self.status(again) == 410)
+        #expect(String(decoding: again, as: UTF8.self).contains("already used"))
         #expect(Self.status(requests.answer(Self.head("/auth/start/first"))) == 303)
         #expect(requests.outcome == nil)
+        #expect(Self.status(requests.answer(Self.head(Self.callback))) == 303)
+    }
+
+    @Test func `another user gets nothing from a start address and does not use it up`() {
+        var requests = Self.requests()
+        requests.page = "https://issuer.test/authorize?state=\(Self.state)"
+        _ = requests.start(Secret("name"))
+        for _ in 0..<2 {
+            let answer = requests.answer(Self.head("/auth/start/name"), from: .anotherUser)
+            #expect(Self.status(answer) == 403)
+            #expect(!String(decoding: answer, as: UTF8.self).contains(Self.state))
+        }
+        #expect(Self.status(requests.answer(Self.head("/auth/start/name"))) == 303)
+        #expect(Self.status(requests.answer(Self.head("/auth/start/name"), from: .anotherUser)) == 403)
+        #expect(requests.outcome == nil)
+    }
+
+    @Test(arguments: [(CallbackPeer.sameUser, true), (.unknown, false)])
+    func `only this user's own browser is led to a page that names the user`(peer: CallbackPeer, isNamed: Bool) {
+        var requests = Self.requests()
+        requests.page = "https://issuer.test/authorize?a=1&id_token_hint=e30.e30.x&state=s&login_hint=a%40b.example&z=2"
+        _ = requests.start(Secret("name"))
+        let answer = String(decoding: requests.answer(Self.head("/auth/start/name"), from: peer), as: UTF8.self)
+        let location = answer.split(separator: "\r\n").first { $0.hasPrefix("Location: ") }
+        let page = isNamed ? requests.page : "https://issuer.test/authorize?a=1&state=s&z=2"
+        #expect(location.map { String($0.dropFirst(10)) } == page)
+    }
+
+    @Test func `a callback may come from a browser of another user`() throws {
+        var requests = Self.requests()
+        #expect(Self.status(requests.answer(Self.head(Self.callback), from: .anotherUser)) == 303)
+        #expect(try requests.outcome?.get().code == Secret("code-1"))
     }
 
     @Test func contentLengthIsTheBodysLength() throws {

@@ -65,16 +65,16 @@ public final class InMemoryRegistrationStore: RegistrationStore {
 public final class InMemoryCallbackListener: CallbackListener {
     private struct State {
         var ports: [Int] = []
-        var open: [Int: @Sendable ([UInt8]) -> [UInt8]] = [:]
+        var open: [Int: @Sendable ([UInt8], CallbackPeer) -> [UInt8]] = [:]
     }
 
     private let state = Mutex(State())
     private let error: DesktopError?
 
-    /// - Parameter error: The failure of every ``listen(_:)``. Default: none.
+    /// - Parameter error: The failure of every ``listen(at:_:)``. Default: none.
     public init(failingWith error: DesktopError? = nil) { self.error = error }
 
-    /// The ports that were opened, in order: 50001, 50002 and so on.
+    /// The ports that were opened, in order. Those of the system's choice are 50001, 50002 and so on.
     public var ports: [Int] { state.withLock(\.ports) }
     /// The number of listeners that are not closed.
     public var openCount: Int { state.withLock(\.open.count) }
@@ -84,31 +84,35 @@ public final class InMemoryCallbackListener: CallbackListener {
     /// - Parameters:
     ///   - target: Path and query.
     ///   - host: Default: 127.0.0.1 and the port.
+    ///   - peer: The user who sends it. Default: this process's own.
     /// - Returns: The response; `nil` if the listener is closed, and the connection is refused.
     @discardableResult
-    public func get(_ target: String, host: String? = nil) -> String? {
-        send("GET \(target) HTTP/1.1\r\nHost: \(host ?? "127.0.0.1:\(ports.last ?? 0)")\r\nAccept: text/html\r\n\r\n")
+    public func get(_ target: String, host: String? = nil, from peer: CallbackPeer = .sameUser) -> String? {
+        let host = host ?? "127.0.0.1:\(ports.last ?? 0)"
+        return send("GET \(target) HTTP/1.1\r\nHost: \(host)\r\nAccept: text/html\r\n\r\n", from: peer)
     }
 
     /// Sends these bytes as the head of a request to the newest listener.
     @discardableResult
-    public func send(_ head: String) -> String? {
+    public func send(_ head: String, from peer: CallbackPeer = .sameUser) -> String? {
         // The answer is called outside of the lock, since the sign-in may close the listener in it.
         let answer = state.withLock { state in state.ports.last.flatMap { state.open[$0] } }
-        return answer.map { String(decoding: $0(Array(head.utf8)), as: UTF8.self) }
+        return answer.map { String(decoding: $0(Array(head.utf8), peer), as: UTF8.self) }
     }
 
-    /// Opens the next port.
+    /// Opens the first of these ports that is not open. 0 stands for the next number.
     public func listen(
-        _ answer: @escaping @Sendable (_ head: [UInt8]) -> [UInt8]
+        at ports: [Int], _ answer: @escaping @Sendable (_ head: [UInt8], _ peer: CallbackPeer) -> [UInt8]
     ) throws(DesktopError) -> any CallbackListening {
         if let error { throw error }
         let port = state.withLock { state in
-            let port = 50_001 + state.ports.count
+            let numbers = ports.map { $0 == 0 ? 50_001 + state.ports.count : $0 }
+            guard let port = numbers.first(where: { state.open[$0] == nil }) else { return nil as Int? }
             state.ports.append(port)
             state.open[port] = answer
             return port
         }
+        guard let port else { throw DesktopError("No port is free.") }
         return Listening(port: port, owner: self)
     }
 

@@ -65,7 +65,7 @@ extension ChappieMCPAuthorization {
         do {
             try await prepare()
             let grant = try await grant(more, callback, cryptography, entropy, onPage) { () throws(DesktopError) in
-                let opened = try listener.listen { callback.answer($0) }
+                let opened = try listener.listen { callback.answer($0, from: $1) }
                 listening = opened
                 return opened.port
             }

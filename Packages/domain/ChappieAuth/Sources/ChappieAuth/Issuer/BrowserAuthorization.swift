@@ -25,10 +25,10 @@ import Synchronization
     /// Whether the browser has come back.
     public var isOver: Bool { approval.isFulfilled }
 
-    /// Takes the head of a request to the listener, and returns the whole response.
-    public func answer(_ head: [UInt8]) -> [UInt8] {
+    /// Takes the head of a request to the listener, and returns the complete response.
+    public func answer(_ head: [UInt8], from peer: CallbackPeer) -> [UInt8] {
         requests.withLock { requests in
-            let response = requests?.answer(head) ?? []
+            let response = requests?.answer(head, from: peer) ?? []
             publish(requests)
             return response
         }
@@ -103,7 +103,7 @@ struct BrowserAuthorization: Sendable {
         let callback = BrowserCallback(entropy: ports.entropy)
         let listening: any CallbackListening
         do {
-            listening = try ports.listener.listen { callback.answer($0) }
+            listening = try ports.listener.listen { callback.answer($0, from: $1) }
         } catch {
             throw ChappieAuthError.unknown(error.errorDescription ?? "No port of this machine is free.")
         }

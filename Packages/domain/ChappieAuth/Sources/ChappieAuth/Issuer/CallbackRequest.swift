@@ -92,8 +92,8 @@ struct CallbackRequest: Sendable {
     private(set) var hasShownEnd = false
     /// The address of the authorization server's page.
     public var page: String?
-    /// The paths that lead a browser there, each once.
-    private var starts: [Secret] = []
+    /// The paths that lead a browser there, each once, and whether it was used.
+    private var starts: [(path: Secret, isUsed: Bool)] = []
 
     /// - Parameters:
     ///   - port: the listener's.
@@ -110,15 +110,19 @@ struct CallbackRequest: Sendable {
     /// The redirect address of the sign-in.
     public var redirectURI: String { "http://\(host)\(path)" }
 
-    /// An address that leads a browser to the page, once. Other users of the machine can see the arguments of a program,
-    /// a browser's too, and the page's own address has the state and perhaps an identity token in it.
+    /// Returns an address that leads a browser to the page, once. Other users of the machine can see the arguments of a
+    /// program, a browser's too, and the page's own address has the state and perhaps an identity token in it. They see
+    /// this address as well, so it is for requests of this user only.
     mutating func start(_ name: Secret) -> String {
-        starts.append(Secret(Self.startPath + name.text))
+        starts.append((Secret(Self.startPath + name.text), false))
         return "http://\(host)\(Self.startPath)\(name.text)"
     }
 
-    /// Takes the head of a request, and returns the whole response.
-    mutating func answer(_ head: [UInt8]) -> [UInt8] {
+    /// Takes the head of a request, and returns the complete response.
+    ///
+    /// - Parameter peer: The user who sent it. Only the addresses of ``start(_:)`` depend on it. A callback brings the
+    ///   state, which no other user can know, and the user's browser may run as another user.
+    mutating func answer(_ head: [UInt8], from peer: CallbackPeer) -> [UInt8] {
         guard let request = CallbackRequest(head) else { return Self.badRequest("The request can't be read.") }
         guard request.method == "GET" else {
             return Self.response("405 Method Not Allowed", ["Allow: GET"], "Only GET is allowed here.")
@@ -129,9 +133,19 @@ struct CallbackRequest: Sendable {
             hasShownEnd = true
             return Self.response("200 OK", [], "You can close this page and return to the app.")
         }
-        if let page, request.query.isEmpty, let index = starts.firstIndex(of: Secret(request.path)) {
-            starts.remove(at: index)
-            return Self.response("303 See Other", ["Location: \(page)"], "Go on at the sign-in page.")
+        if let page, request.query.isEmpty, let index = starts.firstIndex(where: { $0.path == Secret(request.path) }) {
+            guard peer != .anotherUser else {
+                return Self.response("403 Forbidden", [], "This sign-in belongs to another user of this machine.")
+            }
+            guard !starts[index].isUsed else {
+                return Self.response(
+                    "410 Gone", [],
+                    "This address was already used. Continue in the window that it opened, or open the address that the "
+                        + "app shows.")
+            }
+            starts[index].isUsed = true
+            let location = peer == .sameUser ? page : Self.withoutHints(page)
+            return Self.response("303 See Other", ["Location: \(location)"], "Continue at the sign-in page.")
         }
         guard request.path == path else { return Self.response("404 Not Found", [], "There is nothing here.") }
         let wasOver = outcome != nil
@@ -186,6 +200,17 @@ struct CallbackRequest: Sendable {
         if error == "access_denied" { return .authorizationDenied("The sign-in was not allowed in the browser.") }
         let words = [UntrustedText.message(description), UntrustedText.message(error, limit: 64).map { "(\($0))" }]
         return .authorizationDenied("The sign-in service refused: \(words.compactMap(\.self).joined(separator: " "))")
+    }
+
+    /// Returns the page's address without the identity of an earlier sign-in, for a user who can't be verified. The user
+    /// then chooses the account on the page.
+    private static func withoutHints(_ page: String) -> String {
+        let parts = page.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return page }
+        let fields = parts[1].split(separator: "&").filter { field in
+            !["id_token_hint=", "login_hint="].contains { field.hasPrefix($0) }
+        }
+        return "\(parts[0])?\(fields.joined(separator: "&"))"
     }
 
     // MARK: Responses

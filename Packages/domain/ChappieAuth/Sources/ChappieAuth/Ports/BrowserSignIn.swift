@@ -42,15 +42,39 @@ public protocol SignInCryptography: Sendable {
 
 /// A listener on 127.0.0.1 for a browser that comes back from the authorization server (RFC 8252, 7.3).
 public protocol CallbackListener: Sendable {
-    /// Listens at a free port from the moment it returns. `answer` is called with the head of each request, up to and
-    /// including its empty line, and returns all bytes of the response. The connection is closed after them.
+    /// Listens at the first of `ports` that is free, from the moment it returns. `answer` is called with the head of each request, up to and
+    /// including its empty line, and with the user who sent it. It returns all bytes of the response. The connection is
+    /// closed after them.
     ///
     /// The adapter decides nothing about a request but its size and its duration. Each connection is served apart, so
     /// that an idle one keeps no other waiting. Calls of `answer` may overlap.
     ///
+    /// - Parameter ports: 0 lets the system choose a free port, as in bind(2).
     /// - Throws: ``DesktopError`` if no port can be had.
-    func listen(_ answer: @escaping @Sendable (_ head: [UInt8]) -> [UInt8]) throws(DesktopError)
-        -> any CallbackListening
+    func listen(
+        at ports: [Int], _ answer: @escaping @Sendable (_ head: [UInt8], _ peer: CallbackPeer) -> [UInt8]
+    ) throws(DesktopError) -> any CallbackListening
+}
+
+extension CallbackListener {
+    /// Listens at a port that the system chooses.
+    ///
+    /// - Throws: ``DesktopError`` if no port can be had.
+    public func listen(
+        _ answer: @escaping @Sendable (_ head: [UInt8], _ peer: CallbackPeer) -> [UInt8]
+    ) throws(DesktopError) -> any CallbackListening {
+        try listen(at: [0], answer)
+    }
+}
+
+/// The user who sent a request to a ``CallbackListener``. Every user of a machine can reach its loopback addresses.
+public enum CallbackPeer: Sendable, Hashable {
+    /// The user as whom this process runs.
+    case sameUser
+    /// Another user of this machine, or a program that has closed its connection and reads no answer.
+    case anotherUser
+    /// The system does not tell, for example because a relay of the system has made the connection for a browser.
+    case unknown
 }
 
 /// A listener that accepts connections.

@@ -1,0 +1,77 @@
+import ChappieAuth
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// The users who own the TCP sockets of this machine: /proc/net/tcp and /proc/net/tcp6 of proc(5).
+struct SocketOwners {
+    /// The tables, each with a line of titles.
+    let tables: [String]
+    /// The user as whom this process runs.
+    let user: uid_t
+
+    /// Reads the tables. A system without them has no owners to tell.
+    init() {
+        self.init(tables: ["/proc/net/tcp", "/proc/net/tcp6"].compactMap(Self.read), user: geteuid())
+    }
+
+    init(tables: [String], user: uid_t) {
+        self.tables = tables
+        self.user = user
+    }
+
+    /// Returns the user of the socket at the other end of a connection.
+    ///
+    /// Root counts as unknown: WSL and container engines relay a browser's connection as root, and root can read this
+    /// process anyway. A socket without an inode is closed, and its user is no longer known.
+    ///
+    /// - Parameters:
+    ///   - client: The address of that socket.
+    ///   - server: The address of the listener.
+    func peer(from client: sockaddr_in, to server: sockaddr_in) -> CallbackPeer {
+        let (near, far) = (Self.names(of: client), Self.names(of: server))
+        for line in tables.lazy.flatMap({ $0.split(separator: "\n") }) {
+            let fields = line.split(separator: " ")
+            guard fields.count > 9, near.contains(String(fields[1])), far.contains(String(fields[2])) else { continue }
+            guard let owner = uid_t(fields[7]), fields[9] != "0" else { return .anotherUser }
+            if owner == user { return .sameUser }
+            return owner == 0 ? .unknown : .anotherUser
+        }
+        return .unknown
+    }
+
+    /// Returns how the tables write an address: as it is, and mapped to IPv6, which some programs use for all.
+    private static func names(of address: sockaddr_in) -> [String] {
+        func hexadecimal(_ number: UInt32) -> String {
+            let digits = String(number, radix: 16, uppercase: true)
+            return String(repeating: "0", count: 8 - digits.count) + digits
+        }
+        // The kernel prints the bytes of an address as numbers of this machine.
+        let name = hexadecimal(address.sin_addr.s_addr)
+        let port = hexadecimal(UInt32(UInt16(bigEndian: address.sin_port))).suffix(4)
+        let mapped = String(repeating: "0", count: 16) + hexadecimal(UInt32(0xFFFF).bigEndian) + name
+        return ["\(name):\(port)", "\(mapped):\(port)"]
+    }
+
+    /// Returns the text of a file without a size, which comes in pieces.
+    private static func read(_ path: String) -> String? {
+        guard let file = Descriptor(open(path, O_RDONLY)) else { return nil }
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = systemRead(file.number, &piece, piece.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
+            bytes += piece.prefix(count)
+        }
+    }
+}
+
+private func systemRead(_ file: CInt, _ bytes: UnsafeMutableRawPointer, _ count: Int) -> Int {
+    read(file, bytes, count)
+}
