@@ -18,7 +18,7 @@ needs() {
         nginx=nginx tmux=tmux tinyproxy=tinyproxy microsocks=microsocks libnss-wrapper=lib:libnss_wrapper.so dbus=dbus-daemon \
         gnome-keyring=gnome-keyring-daemon libsecret-1-0=lib:libsecret-1.so.0 libsecret-tools=secret-tool libglib2.0-bin=gdbus \
         python3-dbus=py:dbus python3-gi=py:gi python3-dbusmock=py:dbusmock gir1.2-gcr-3=py:gi.repository.Gcr \
-        keepassxc=keepassxc xvfb=Xvfb xclip=xclip xterm=xterm xfonts-base=/usr/share/fonts/X11/misc \
+        keepassxc=keepassxc libkf5wallet-bin=kwalletd5 libqca-qt5-2-plugins=/usr/share/doc/libqca-qt5-2-plugins/copyright xvfb=Xvfb xclip=xclip xterm=xterm xfonts-base=/usr/share/fonts/X11/misc \
         libgtk-4-dev=pc:gtk4 openbox=openbox xdotool=xdotool at-spi2-core=/usr/libexec/at-spi2-registryd \
         gir1.2-atspi-2.0=py:gi.repository.Atspi zbar-tools=zbarimg imagemagick=import chromium=chromium chromium-driver=chromedriver \
         postgresql-15=/usr/lib/postgresql/15/bin/postgres fonts-dejavu-core=/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ;;

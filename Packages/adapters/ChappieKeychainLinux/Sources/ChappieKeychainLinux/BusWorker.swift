@@ -51,7 +51,8 @@ final class BusWorker: Sendable {
     func enqueue(_ work: @escaping @Sendable () -> Void) { worker.enqueue(work) }
 
     /// Runs `work` in a session with the keyring service. It uses the connection that an earlier call left, or a new
-    /// one, and leaves the connection for the next call if `work` succeeds.
+    /// one, and leaves the connection for the next call if `work` succeeds. A failure that another session may not have is
+    /// believed at the second time, so `work` must bear a repetition.
     func inSession<Output: Sendable>(
         _ limits: KeyringLimits, _ work: @escaping @Sendable (KeyringSession) throws -> Output
     ) async throws(CredentialStoreError) -> Output {
@@ -68,18 +69,33 @@ final class BusWorker: Sendable {
                     return try run(on: connection)
                 } catch {
                     // The service may have restarted since then, and have forgotten the session.
-                    switch CredentialStoreError(error, deadline: limits.work) {
-                    case .absent, .corrupt, .failed: if cancellation.isCancelled { throw error }
-                    default: throw error
-                    }
+                    let reason = CredentialStoreError(error, deadline: limits.work)
+                    let hasGone = if case .absent = reason { true } else { false }
+                    guard hasGone || reason.mayBeOfTheSession, !cancellation.isCancelled else { throw error }
                 }
             }
-            return try run(on: KeyringConnection(address: address, cancellation))
+            do {
+                return try run(on: KeyringConnection(address: address, cancellation))
+            } catch {
+                // KWallet takes no key that begins with a zero byte, and misreads what is encrypted with one. Of 128
+                // sessions, one has such a key.
+                let reason = CredentialStoreError(error, deadline: limits.work)
+                guard reason.mayBeOfTheSession, !cancellation.isCancelled else { throw error }
+                return try run(on: KeyringConnection(address: address, cancellation))
+            }
         }
     }
 }
 
 extension CredentialStoreError {
+    /// Whether the reason may be the keys of one session with the keyring service.
+    fileprivate var mayBeOfTheSession: Bool {
+        switch self {
+        case .corrupt, .notVerified, .failed: true
+        default: false
+        }
+    }
+
     /// The error of a job, as its caller sees it.
     fileprivate init(_ error: any Error, deadline: Duration) {
         self =

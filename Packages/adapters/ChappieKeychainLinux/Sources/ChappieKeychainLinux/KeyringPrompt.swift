@@ -7,7 +7,7 @@ import CSecret
 ///
 /// <https://specifications.freedesktop.org/secret-service/latest/org.freedesktop.Secret.Prompt.html>
 final class KeyringPrompt {
-    enum Outcome { case accepted, dismissed, vanished }
+    enum Outcome { case accepted, dismissed, unanswered, vanished }
 
     private static let interface = "org.freedesktop.Secret.Prompt"
 
@@ -24,8 +24,12 @@ final class KeyringPrompt {
     }
 
     /// Shows the prompt and waits for its end. The outcome is `vanished` also if the call was cancelled or the bus went
-    /// away. A cancelled call takes the prompt back.
-    func run() throws -> Outcome {
+    /// away. A cancelled call takes the prompt back, and so does a prompt that has not ended in time.
+    ///
+    /// - Parameter limit: The limit of this prompt, after which it is `unanswered`. Default: the limit of the call.
+    func run(within limit: Duration? = nil) throws -> Outcome {
+        let end = limit.map { ContinuousClock.now + $0 }
+        func isLate() -> Bool { end.map { $0 <= .now } ?? false }
         // Before the call: the end may come before its answer.
         let subscriptions = [
             subscribe(to: "Completed", of: Self.interface, at: path, from: service),
@@ -35,16 +39,20 @@ final class KeyringPrompt {
         ]
         defer {
             for id in subscriptions { g_dbus_connection_signal_unsubscribe(connection.object.pointer, id) }
-            // The call may also end before the service has answered that it shows the prompt. The answer to Dismiss
-            // does not matter, and a service that gives none must not delay the next call for long.
-            if connection.cancellation.isCancelled { _ = try? call("Dismiss", milliseconds: 500) }
+            // The call may also end before the service has answered that it shows the prompt.
+            if connection.cancellation.isCancelled || outcome == nil && isLate() { dismiss() }
         }
         _ = try call("Prompt", [.text("")])
-        while outcome == nil, !connection.cancellation.isCancelled, !connection.isClosed {
+        if let end { connection.cancellation.wake(at: end) }
+        while outcome == nil, !isLate(), !connection.cancellation.isCancelled, !connection.isClosed {
             connection.cancellation.waitForSignals()
         }
-        return outcome ?? .vanished
+        return outcome ?? (isLate() ? .unanswered : .vanished)
     }
+
+    /// Takes the prompt back. The answer does not matter, and a service that gives none must not delay the next call for
+    /// long.
+    func dismiss() { _ = try? call("Dismiss", milliseconds: 500) }
 
     private func call(
         _ method: String, _ arguments: [BusArgument] = [], milliseconds: Int32? = nil

@@ -1,12 +1,14 @@
 import CSecret
 @_spi(ChappieInternals) import ChappieAuth
 
-/// How long a keyring call may take.
+/// What a keyring call may do, and for how long.
 struct KeyringLimits {
     /// For the service's own work.
     let work: Duration
     /// For a question to the user; `nil` if the service must not ask the user to unlock anything.
     let prompt: Duration?
+    /// The program's environment, which says where the settings of the user's keyring are.
+    let environment: [String: String]
 }
 
 /// A connection to the bus and an encrypted session with the keyring service on it. Both outlive the call that made
@@ -140,13 +142,13 @@ struct KeyringSession {
     /// The paths of the slot's readable items, the last modified first. If there are none, the slot is empty. There is
     /// more than one only if two programs created an item at the same time.
     ///
-    /// A locked item, or a locked keyring that may hide one, is unlocked first if the caller allows a prompt.
+    /// A locked item, or a locked keyring that may hide one, is unlocked first.
     ///
-    /// - Throws: `locked`, and as ``run(promptIn:)``.
+    /// - Throws: As ``unlock(_:)``.
     private func findUnlocking(_ slot: CredentialSlot) throws -> [String] {
-        // Two prompts at most: an item may be in one locked keyring, and when it turns out to be another slot's, the
+        // Two attempts at most: an item may be in one locked keyring, and when it turns out to be another slot's, the
         // default keyring may be locked as well.
-        var prompts = 0
+        var attempts = 0
         while true {
             var (items, locked) = try find(slot)
             guard items.isEmpty else { return items }
@@ -155,13 +157,36 @@ struct KeyringSession {
                 locked = [collection]
             }
             guard !locked.isEmpty else { return [] }
-            guard let limit = limits.prompt, prompts < 2 else { throw Self.locked }
-            storeCall.allow(limit)
-            let answer = try call("Unlock", of: "Service", at: Self.path, [.objects(locked)])
-            try run(promptIn: answer.member(1, ofTuple: "(aoo)"))
-            storeCall.allow(limits.work)
-            prompts += 1
+            guard attempts < 2 else { throw Self.locked }
+            attempts += 1
+            try unlock(locked)
         }
+    }
+
+    /// Unlocks these objects. The user is asked only if the caller allows it.
+    ///
+    /// The service is asked in any case, because it may need no answer of the user. A prompt is the service's to show, so
+    /// that without permission only a prompt is run that is known to show nothing.
+    ///
+    /// - Throws: `locked`, and as ``run(promptIn:)``.
+    private func unlock(_ objects: [String]) throws {
+        if let limit = limits.prompt { storeCall.allow(limit) }
+        let answer = try call("Unlock", of: "Service", at: Self.path, [.objects(objects)])
+        let prompt = answer.member(1, ofTuple: "(aoo)")
+        guard limits.prompt == nil else {
+            try run(promptIn: prompt)
+            return storeCall.allow(limits.work)
+        }
+        guard let path = prompt?.text else { throw Self.unexpectedAnswer }
+        guard path != "/" else { return }
+        let unseen = KeyringPrompt(of: Self.service, at: path, on: connection)
+        guard let wallet = try KWallet(behind: Self.service, on: connection, limits.environment),
+            try objects.allSatisfy(wallet.opensSilently)
+        else {
+            unseen.dismiss()
+            throw Self.locked
+        }
+        guard try unseen.run(within: KWallet.patience) == .accepted else { throw Self.locked }
     }
 
     /// The slot's items that can be read, and the items in a locked keyring that may be the slot's: a locked item does
@@ -253,7 +278,7 @@ struct KeyringSession {
         guard path != "/" else { return }
         switch try KeyringPrompt(of: Self.service, at: path, on: connection).run() {
         case .accepted: return
-        case .dismissed: throw CredentialStoreError.denied("the prompt was dismissed")
+        case .dismissed, .unanswered: throw CredentialStoreError.denied("the prompt was dismissed")
         case .vanished: throw CredentialStoreError.absent("the keyring service went away while it asked the user")
         }
     }

@@ -1,6 +1,7 @@
 import CSecret
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
+import Dispatch
 
 /// The machine's libsecret.
 enum SecretLibrary {
@@ -124,6 +125,14 @@ final class Cancellation: Sendable {
     func cancel() {
         g_cancellable_cancel(pointer)
         g_main_context_wakeup(context.pointer)
+    }
+
+    /// Ends a wait for signals at this time.
+    func wake(at time: ContinuousClock.Instant) {
+        let rest = Int((time - .now) / .microseconds(1)) + 1
+        DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(rest)) { [context] in
+            g_main_context_wakeup(context.pointer)
+        }
     }
 
     /// Delivers the signals that have come, and waits for one if there is none. A cancellation ends the wait.

@@ -30,8 +30,8 @@ import FoundationEssentials
 public struct SecretServiceCredentialStore: CredentialStore {
     /// Whether the keyring service may ask the user to unlock a keyring.
     public enum Unlocking: Sendable, Hashable {
-        /// The service does not ask the user: a locked keyring is ``CredentialStoreError/locked(_:)`` at once. Programs
-        /// that run unattended use this.
+        /// The service does not ask the user: a keyring that can't be unlocked without a question is
+        /// ``CredentialStoreError/locked(_:)``. Programs that run unattended use this.
         case never
         /// The keyring service may show its prompt, and the user has `deadline` to answer it. A dismissed prompt throws
         /// ``CredentialStoreError/denied(_:)``. An unanswered prompt is taken back and throws
@@ -45,6 +45,7 @@ public struct SecretServiceCredentialStore: CredentialStore {
     private let accessibility: ChappieKeychainAccessibility
     private let sessionLock: any SessionLock
     private let busAddress: String?
+    private let environment: @Sendable () -> [String: String]
 
     /// - Parameters:
     ///   - readDeadline: The limit for all steps of a load together, without a prompt. Must be positive. Default
@@ -65,6 +66,17 @@ public struct SecretServiceCredentialStore: CredentialStore {
         accessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly,
         sessionLock: any SessionLock = LogindSessionLock(), busAddress: String? = nil
     ) {
+        self.init(
+            readDeadline: readDeadline, writeDeadline: writeDeadline, unlocking: unlocking,
+            accessibility: accessibility, sessionLock: sessionLock, busAddress: busAddress
+        ) { ProcessInfo.processInfo.environment }
+    }
+
+    init(
+        readDeadline: Duration, writeDeadline: Duration, unlocking: Unlocking,
+        accessibility: ChappieKeychainAccessibility, sessionLock: any SessionLock, busAddress: String?,
+        environment: @escaping @Sendable () -> [String: String]
+    ) {
         promptDeadline = if case .promptAllowed(let deadline) = unlocking { deadline } else { nil }
         precondition(
             min(readDeadline, writeDeadline, promptDeadline ?? readDeadline) > .zero,
@@ -74,6 +86,7 @@ public struct SecretServiceCredentialStore: CredentialStore {
         self.accessibility = accessibility
         self.sessionLock = sessionLock
         self.busAddress = busAddress
+        self.environment = environment
     }
 
     /// The secret in `slot`; `nil` if the keyring is readable and the slot is empty.
@@ -122,9 +135,9 @@ public struct SecretServiceCredentialStore: CredentialStore {
         _ work: @escaping @Sendable (KeyringSession) throws -> Output
     ) async throws(CredentialStoreError) -> Output {
         try slot.checkNames()
-        let environment = ProcessInfo.processInfo.environment
+        let environment = environment()
         let address = if let busAddress { busAddress } else { try BusAddress.session(environment) }
-        let limits = KeyringLimits(work: deadline, prompt: promptDeadline)
+        let limits = KeyringLimits(work: deadline, prompt: promptDeadline, environment: environment)
         return try await BusWorker.worker(for: address).inSession(limits, work)
     }
 }

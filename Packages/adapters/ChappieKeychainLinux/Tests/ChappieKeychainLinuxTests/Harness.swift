@@ -13,6 +13,8 @@ extension SystemProgram {
     static let keePassXCTool = SystemProgram("keepassxc-cli", packages: "keepassxc")
     /// The programs that tests with a private bus take.
     static let keyrings = [dbusDaemon, gdbus, keyringDaemon, secretTool, python]
+    static let kwallet = SystemProgram("kwalletd5", packages: "libkf5wallet-bin libqca-qt5-2-plugins")
+    static let kwallets = [dbusDaemon, gdbus, python, kwallet]
     static let keePassXCs = [dbusDaemon, gdbus, secretTool, keePassXC, keePassXCTool]
 }
 
@@ -23,11 +25,12 @@ extension SecretServiceCredentialStore {
         on address: String, readDeadline: Duration = .seconds(60), writeDeadline: Duration = .seconds(60),
         unlocking: Unlocking = .never,
         accessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly,
-        sessionLock: any SessionLock = ManualSessionLock()
+        sessionLock: any SessionLock = ManualSessionLock(), environment: [String: String] = [:]
     ) -> SecretServiceCredentialStore {
         SecretServiceCredentialStore(
             readDeadline: readDeadline, writeDeadline: writeDeadline, unlocking: unlocking,
-            accessibility: accessibility, sessionLock: sessionLock, busAddress: address)
+            accessibility: accessibility, sessionLock: sessionLock, busAddress: address
+        ) { environment }
     }
 }
 
@@ -121,6 +124,42 @@ struct FakeService {
         let path = "/org/freedesktop/secrets/prompt/p1"
         let calls = try await bus.callSecrets("org.freedesktop.DBus.Mock.GetMethodCalls", at: path, method)
         return calls.components(separatedBy: "(uint64 ").count - 1
+    }
+}
+
+/// The real KWallet, without a screen, on a bus of its own.
+struct PrivateKWallet {
+    let bus: PrivateBus
+    private let process: RunningProgram
+
+    /// - Parameters:
+    ///   - isOpen: Whether the wallet is open from the start, as after a login on the desktop.
+    ///   - settings: The user's, in KDE's form.
+    init(isOpen: Bool = true, settings: String = "") async throws {
+        bus = try await PrivateBus()
+        try FileManager.default.createDirectory(
+            atPath: bus.directory.path("config"), withIntermediateDirectories: true)
+        _ = try bus.directory.write("[Wallet]\nFirst Use=false\n\(settings)\n", to: "config/kwalletrc")
+        process = try await bus.start(
+            .python, [fake("kwallet.py"), isOpen ? "open" : "closed"],
+            variables: ["QT_QPA_PLATFORM": "offscreen"], readyAt: "ready")
+        try await bus.wait(for: "org.freedesktop.secrets")
+    }
+
+    var store: SecretServiceCredentialStore { .forTests(on: bus.address, environment: bus.environment) }
+
+    /// Whether KWallet says that its wallet is locked.
+    func isLocked() async throws -> Bool {
+        try await bus.callSecrets(
+            "org.freedesktop.DBus.Properties.Get", at: "/org/freedesktop/secrets/collection/kdewallet",
+            "org.freedesktop.Secret.Collection", "Locked"
+        ).contains("true")
+    }
+
+    /// Whether KWallet has shown a window, which it does not do without a complaint about its parent.
+    func hasShownAWindow() throws -> Bool {
+        try FileManager.default.contentsOfDirectory(atPath: bus.directory.path("")).filter { $0.hasSuffix(".log") }
+            .contains { try bus.directory.read($0).contains("without parent window") }
     }
 }
 

@@ -73,6 +73,20 @@ struct KeyringFaultTests {
         if kind == "corrupt" { await expectRefusal(kind, saying: words, on: service.bus.address) }
     }
 
+    // MARK: Faults of one session
+
+    @Test(arguments: [#"{"creating": true, "refused": 1}"#, #"{"creating": true, "misread": 1}"#])
+    func `a session whose key is refused or misread is replaced once`(parameters: String) async throws {
+        let service = try await FakeService(parameters)
+        try await service.store.save(Secret("x"), in: slot)
+        #expect(try await service.store.load(slot) == Secret("x"))
+    }
+
+    @Test func `a service that refuses each session is believed`() async throws {
+        let service = try await FakeService(#"{"refused": 1000}"#)
+        await expectRefusal("failed", saying: "Client public key size is invalid", on: service.bus.address)
+    }
+
     // MARK: Timed out, cancelled
 
     /// Reads and writes each have a deadline of their own.

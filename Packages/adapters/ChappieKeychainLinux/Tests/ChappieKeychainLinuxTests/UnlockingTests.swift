@@ -63,6 +63,28 @@ struct UnlockingTests {
         let service = try await FakeService(#"{"locked": true}"#)
         await expectRefusals(.isLocked, of: service.store)
         #expect(try await service.promptCalls("Prompt") == 0)
+        // A prompt that is not shown is given back.
+        #expect(try await service.promptCalls("Dismiss") == 3)
+    }
+
+    @Test func `a prompt of KWallet that does not end is taken back and the keyring is locked`() async throws {
+        let service = try await FakeService(#"{"locked": true, "kwallet": true, "prompt": "waits"}"#)
+        await inGoodTime(atLeast: KWallet.patience) {
+            await #expect(throws: CredentialStoreError.isLocked) { try await service.store.load(slot) }
+        }
+        #expect(try await service.promptCalls("Prompt") == 1)
+        #expect(try await service.promptCalls("Dismiss") == 1)
+    }
+
+    @Test(arguments: ["accepts", "dismisses"])
+    func `a prompt of an open KWallet is answered at once`(how: String) async throws {
+        let service = try await FakeService(#"{"locked": true, "kwallet": true, "prompt": "\#(how)"}"#)
+        if how == "accepts" {
+            #expect(try await service.store.load(slot) == Secret("stored"))
+        } else {
+            await #expect(throws: CredentialStoreError.isLocked) { try await service.store.load(slot) }
+        }
+        #expect(try await service.promptCalls("Prompt") == 1)
     }
 
     @Test func aDismissedPromptIsDenied() async throws {
@@ -86,9 +108,10 @@ struct UnlockingTests {
                 try await asking(on: service.bus, within: limit).load(slot)
             }
         }
-        // The keyring's thread is free again.
+        // The keyring's thread is free again, and gives back a prompt that it has not shown.
         await #expect(throws: CredentialStoreError.isLocked) { try await service.store.load(slot) }
-        #expect(try await service.promptCalls("Dismiss") == 1)
+        #expect(try await service.promptCalls("Prompt") == 1)
+        #expect(try await service.promptCalls("Dismiss") == 2)
     }
 
     @Test func aServiceThatGoesAwayWhileItAsksIsAbsent() async throws {
@@ -123,8 +146,9 @@ struct UnlockingTests {
             task.cancel()
             await #expect(throws: CredentialStoreError.cancelled) { try await task.value }
         }
-        // Behind the other on the same thread, so the prompt has been taken back when it returns.
+        // Behind the other on the same thread, so the prompt has been taken back when it returns. It gives back its own.
         await #expect(throws: CredentialStoreError.isLocked) { try await service.store.load(slot) }
-        #expect(try await service.promptCalls("Dismiss") == 1)
+        #expect(try await service.promptCalls("Prompt") == 1)
+        #expect(try await service.promptCalls("Dismiss") == 2)
     }
 }

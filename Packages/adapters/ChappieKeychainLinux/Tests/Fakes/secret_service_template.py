@@ -6,12 +6,16 @@ prompt   how the person answers a prompt: accepts (default), dismisses, waits (u
          ignores (that as well), leaves (the service ends while it is up)
 creating true: making an item needs a prompt
 secret   what is given back: same (default), other, garbled
+kwallet  true: the service says that it is KWallet, and that its wallet is open
+refused  how many sessions are refused, as KWallet refuses those whose key is short
+misread  how many times a secret comes back garbled, as KWallet's does if a key is short
 refuses  true: every search is refused with AccessDenied
 silent   true: nothing that is asked is ever answered
 """
 import os
 
 import dbus
+import dbus.service
 from dbus import Array, Boolean, Dictionary, ObjectPath, String, UInt64
 from gi.repository import GLib
 
@@ -32,10 +36,15 @@ class Keyring:
         self.objects, self.parameters = objects, parameters
         self.locked = bool(parameters.get("locked"))
         self.stored = b"stored" if self.locked else None
+        self.refused, self.misread = parameters.get("refused", 0), parameters.get("misread", 0)
         # What an accepted prompt does, and what its signal then carries.
         self.accepted = None
 
     def open_session(self, algorithm, value):
+        if self.refused:
+            self.refused -= 1
+            raise dbus.DBusException(
+                "Client public key size is invalid", name="org.freedesktop.DBus.Error.InvalidArgs")
         if algorithm != "plain":
             raise dbus.DBusException("only plain sessions", name="org.freedesktop.DBus.Error.NotSupported")
         return String("", variant_level=1), ObjectPath(MAIN_OBJ + "/session/s1")
@@ -58,7 +67,8 @@ class Keyring:
     def secret(self, session):
         value = b"something else" if self.parameters.get("secret") == "other" else self.stored
         # A session that encrypts nothing has no parameters: these make the secret one that can't be decoded.
-        parameters = b"?" if self.parameters.get("secret") == "garbled" else b""
+        parameters = b"?" if self.parameters.get("secret") == "garbled" or self.misread else b""
+        self.misread = max(0, self.misread - 1)
         return dbus.Struct(
             (session, dbus.ByteArray(parameters), dbus.ByteArray(value), "text/plain"), signature="oayays")
 
@@ -106,7 +116,7 @@ def load(mock, parameters):
         ("SearchItems", "a{ss}", "aoao", keyring.search),
         ("ReadAlias", "s", "o", lambda name: ObjectPath(COLLECTION)),
         ("Unlock", "ao", "aoo", keyring.unlock)))
-    mock.AddObject(COLLECTION, SECRET + "Collection", {"Locked": keyring.locked}, methods(
+    mock.AddObject(COLLECTION, SECRET + "Collection", {"Locked": keyring.locked, "Label": "login"}, methods(
         ("CreateItem", "a{sv}(oayays)b", "oo", keyring.create)))
     attributes = Dictionary({"service": "com.chappie.sdk", "account": "default"}, signature="ss")
     mock.AddObject(ITEM, SECRET + "Item", {"Attributes": attributes, "Modified": UInt64(1)}, methods(
@@ -115,3 +125,7 @@ def load(mock, parameters):
         ("Delete", "", "o", lambda: keyring.store(None) and NOTHING)))
     mock.AddObject(PROMPT, SECRET + "Prompt", {}, methods(
         ("Prompt", "s", "", keyring.prompt), ("Dismiss", "", "", keyring.dismiss)))
+    if parameters.get("kwallet"):
+        keyring.name = dbus.service.BusName("org.kde.kwalletd5", mock.bus_name.get_bus())
+        mock.AddObject("/modules/kwalletd5", "org.kde.KWallet", {}, methods(
+            ("isOpen", "s", "b", lambda wallet: wallet == "login")))
