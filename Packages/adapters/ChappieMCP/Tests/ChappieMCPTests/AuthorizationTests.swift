@@ -14,6 +14,8 @@ private final class OAuthWorld: HTTPTransport {
     struct State {
         var requests: [HTTPExchangeRequest] = []
         var answers: [String: [OAuthFlow.Answer]] = [:]
+        /// The path whose next request finds a broken connection.
+        var broken: String?
         /// The token that the tool server takes.
         var accepted = "access-1"
         var renewals = 0
@@ -24,14 +26,20 @@ private final class OAuthWorld: HTTPTransport {
     /// The next answers for this path, before the usual one.
     func script(_ path: String, _ answers: OAuthFlow.Answer...) { state.withLock { $0.answers[path] = answers } }
 
+    func breakNext(_ path: String) { state.withLock { $0.broken = path } }
+
     func requests(to path: String) -> [HTTPExchangeRequest] {
         state.withLock { $0.requests.filter { $0.url.path() == path } }
     }
 
     func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
-        let answer = state.withLock { state in
+        let answer = try state.withLock { state throws(ChappieTransportError) in
             state.requests.append(request)
             let path = request.url.path()
+            if state.broken == path {
+                state.broken = nil
+                throw ChappieTransportError(.connectionLost, stage: .responseHead, host: "b.example", reason: "gone")
+            }
             if state.answers[path]?.isEmpty == false, let next = state.answers[path]?.removeFirst() { return next }
             return Self.usual(path, request, &state)
         }
@@ -241,6 +249,118 @@ struct AuthorizationTests {
         #expect(code == .signInFailed && words.contains("the keyring is locked"), "\(words)")
         #expect(world.state.withLock(\.renewals) == 0)
         #expect(try await status(process) == 200)
+    }
+
+    @Test(
+        arguments: [
+            ["token_type": "N_A", "access_token": "odd"], ["token_type": "mac", "access_token": "odd"],
+            ["access_token": "a b"], ["access_token": 7], [:],
+        ] as [ChappieJSONObject])
+    func `a renewal without a usable access token keeps the new refresh token`(members: ChappieJSONObject) async throws
+    {
+        try await signIn(authorization())
+        try makeDue()
+        var answer = members
+        answer["refresh_token"] = "refresh-new"
+        world.script("/token", OAuthFlowTests.answer(.object(answer)))
+        let process = authorization()
+        let (code, words) = await failure { _ = try await status(process) }
+        #expect(code == .signInFailed && words.contains("no token that can be used"), "\(words)")
+        let stored = store[process.slot].flatMap { OAuthGrant($0, for: url) }
+        #expect(stored?.refreshToken == Secret("refresh-new") && stored?.accessToken == Secret("access-1"))
+        #expect(try await status(authorization()) == 200)
+        let sent = world.requests(to: "/token").last.map { String(decoding: $0.body?.bytes ?? [], as: UTF8.self) }
+        #expect(sent?.contains("refresh_token=refresh-new") == true)
+    }
+
+    @Test func `a renewal with an unusable refresh token keeps the access token and is the last`() async throws {
+        try await signIn(authorization())
+        try makeDue()
+        world.state.withLock { $0.accepted = "access-2" }
+        world.script(
+            "/token", OAuthFlowTests.answer(["access_token": "access-2", "expires_in": "x", "refresh_token": "a b"]))
+        let process = authorization()
+        #expect(try await status(process) == 200)
+        let stored = store[process.slot].flatMap { OAuthGrant($0, for: url) }
+        #expect(stored?.accessToken == Secret("access-2") && stored?.refreshToken == nil)
+        world.state.withLock { $0.accepted = "none" }
+        let (code, _) = await failure { _ = try await status(process) }
+        #expect(code == .signInNeeded && world.requests(to: "/token").count == 2)
+    }
+
+    // MARK: The exchange, and a second sign-in
+
+    @Test(arguments: [500, 502, 504])
+    func `a code is exchanged at the second try`(status: Int) async throws {
+        world.script("/token", OAuthFlowTests.answer(nil, status))
+        try await signIn(authorization())
+        let sent = world.requests(to: "/token").map { $0.body?.bytes }
+        #expect(sent.count == 2 && sent[0] == sent[1])
+        #expect(try await self.status(authorization()) == 200)
+    }
+
+    @Test func `a connection that breaks during the exchange costs no approval`() async throws {
+        world.breakNext("/token")
+        try await signIn(authorization())
+        #expect(world.requests(to: "/token").count == 2)
+    }
+
+    @Test func `a code that was used up by the first try is the failure of that try`() async throws {
+        world.script(
+            "/token", OAuthFlowTests.answer(nil, 504), OAuthFlowTests.answer(["error": "invalid_grant"], 400))
+        let (code, words) = await failure { try await signIn(authorization()) }
+        #expect(code == .signInFailed && words.contains("status 504"), "\(words)")
+    }
+
+    @Test func `a server that refuses the code is asked once`() async throws {
+        world.script("/token", OAuthFlowTests.answer(["error": "invalid_grant"], 400))
+        let (code, words) = await failure { try await signIn(authorization()) }
+        #expect(code == .signInFailed && words.contains("invalid_grant"), "\(words)")
+        #expect(world.requests(to: "/token").count == 1)
+    }
+
+    @Test func `a second sign-in keeps the registration and its port`() async throws {
+        for _ in 0..<2 { try await signIn(authorization()) }
+        #expect(world.requests(to: "/register").count == 1)
+        #expect(listener.ports.count == 2 && listener.ports[0] == listener.ports[1])
+        // The sign-ins of one client may be one to the server.
+        #expect(world.requests(to: "/revoke").isEmpty)
+    }
+
+    @Test func `a second sign-in registers again and revokes the first if its port is taken`() async throws {
+        try await signIn(authorization())
+        let port = try #require(listener.ports.first)
+        let holder = try listener.listen(at: [port]) { _, _ in [] }
+        world.script("/register", OAuthFlowTests.answer(["client_id": "client-2"]))
+        var tokens = try #require(OAuthFlowTests.tokens.object)
+        tokens["refresh_token"] = "refresh-of-client-2"
+        world.script("/token", OAuthFlowTests.answer(.object(tokens)))
+        try await signIn(authorization())
+        #expect(world.requests(to: "/register").count == 2)
+        let revoked = world.requests(to: "/revoke").map { String(decoding: $0.body?.bytes ?? [], as: UTF8.self) }
+        #expect(revoked.count == 1 && revoked[0].contains("token=refresh-1") && revoked[0].contains("client-1"))
+        #expect(store[authorization().slot].flatMap { OAuthGrant($0, for: url) }?.client.id == "client-2")
+        withExtendedLifetime(holder) {}
+    }
+
+    @Test func `a registration that did not lead back is not used again`() async throws {
+        try await signIn(authorization())
+        world.script("/token", OAuthFlowTests.answer(["error": "invalid_client"], 401))
+        let (code, _) = await failure { try await signIn(authorization()) }
+        #expect(code == .signInFailed && world.requests(to: "/register").count == 1)
+        // The earlier sign-in is still there.
+        #expect(try await status(authorization()) == 200)
+        try await signIn(authorization())
+        #expect(world.requests(to: "/register").count == 2)
+    }
+
+    @Test func `another issuer does not get the registration of the first`() async throws {
+        try await signIn(authorization())
+        var issuer = try #require(OAuthFlowTests.issuer.object)
+        issuer["issuer"] = "https://b.example/"
+        world.script("/.well-known/oauth-authorization-server", OAuthFlowTests.answer(.object(issuer)))
+        _ = await failure { try await signIn(authorization()) }
+        #expect(world.requests(to: "/register").count == 2)
     }
 
     @Test func aTokenThatIsSavedAtTheSecondTryIsKept() async throws {

@@ -112,6 +112,23 @@ struct OAuthFlowTests {
         #expect(run.requests.allSatisfy { $0.headerFields[.authorization] == nil })
     }
 
+    @Test func `a description that claims the complete host is taken from the root of the host only`() throws {
+        var claim = try #require(Self.resource.object)
+        claim["resource"] = "https://a.example"
+        let document = Self.answer(.object(claim))
+        // At the server's own place it is passed over, and the root's is read.
+        let run = try run([
+            Self.challenge(), document, document, Self.answer(Self.issuer), Self.answer(Self.client, 201),
+            Self.answer(Self.tokens),
+        ])
+        #expect(run.grant?.resource == "https://a.example")
+        let named = Self.challenge(#"resource_metadata="https://a.example/.well-known/oauth-protected-resource/mcp""#)
+        #expect(!reason([named, document, document]).contains("claims"))
+        let words = reason([named, document, Self.answer(nil, 404)])
+        #expect(words.contains("claims more than its own address (https://a.example)"), "\(words)")
+        #expect(words.contains("https://a.example/mcp"), "\(words)")
+    }
+
     @Test func theServersChallengeDecidesWhereAndWhatIsAsked() throws {
         let named = #"resource_metadata="https://meta.example/x", scope="read write""#
         let run = try run(

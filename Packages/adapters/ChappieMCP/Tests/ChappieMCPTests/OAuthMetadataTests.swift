@@ -91,6 +91,31 @@ struct OAuthMetadataTests {
 
     @Test(
         arguments: [
+            ("https://a.example/mcp", "https://a.example/anywhere", true),
+            ("https://a.example/mcp/", "https://a.example/.well-known/oauth-protected-resource/mcp", true),
+            // What covers more is described at its own place.
+            ("https://a.example", "https://a.example/.well-known/oauth-protected-resource", true),
+            ("https://a.example/", "https://A.example:443/.well-known/oauth-protected-resource/", true),
+            ("https://a.example/t", "https://a.example/.well-known/oauth-protected-resource/t", true),
+            ("https://a.example", "https://a.example/.well-known/oauth-protected-resource/t/mcp", false),
+            ("https://a.example", "https://a.example/t/mcp/description", false),
+            ("https://a.example", "https://b.example/.well-known/oauth-protected-resource", false),
+            ("https://a.example/t", "https://a.example/.well-known/oauth-protected-resource", false),
+            ("https://b.example", "https://b.example/.well-known/oauth-protected-resource", false),
+        ])
+    func `a description claims its server or what it is the description of`(
+        resource: String, document: String, isTaken: Bool
+    ) throws {
+        let server = try #require(
+            URL(
+                string: resource.hasPrefix("https://a.example/mcp")
+                    ? "https://a.example/mcp" : "https://a.example/t/mcp"))
+        let claim = try #require(URL(string: resource))
+        #expect(OAuthAddress.describes(claim, server, at: URL(string: document)) == isTaken)
+    }
+
+    @Test(
+        arguments: [
             ("https://a.example/mcp", true), ("https://a.example", true), ("https://a.example/", true),
             ("https://A.example:443/mcp/", true), ("https://a.example/mc", false), ("https://a.example/mcp/x", false),
             ("https://a.example.evil/mcp", false), ("http://a.example/mcp", false), ("https://b.example/mcp", false),

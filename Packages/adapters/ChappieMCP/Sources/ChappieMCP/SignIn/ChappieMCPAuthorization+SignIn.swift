@@ -62,41 +62,52 @@ extension ChappieMCPAuthorization {
         let callback = BrowserCallback(entropy: entropy)
         var listening: (any CallbackListening)?
         defer { listening?.close() }
+        let earlier = try? await stored()
         do {
             try await prepare()
-            let grant = try await grant(more, callback, cryptography, entropy, onPage) { () throws(DesktopError) in
-                let opened = try listener.listen { callback.answer($0, from: $1) }
+            let grant = try await grant(more, earlier, callback, cryptography, entropy, onPage) {
+                (port) throws(DesktopError) in
+                let opened = try listener.listen(at: [port, 0]) { callback.answer($0, from: $1) }
                 listening = opened
                 return opened.port
             }
             // Ctrl-C must not lose what the user has just approved.
-            try await uncancelled { try await self.adopt(grant) }
+            let replaced = try await uncancelled { try await self.adopt(grant) }
+            if let revocation = replaced?.revocation(replacedBy: grant) { _ = try? await send(revocation) }
             await seeOff(callback, listening)
             return grant.scopes
         } catch {
             await seeOff(callback, listening)
+            // The authorization server may have forgotten the registration, and say so in the browser only.
+            if earlier?.registration != nil { try? await uncancelled { try await self.forgetRegistration() } }
             throw described(error)
         }
     }
 
     /// Carries out the steps of ``OAuthFlow``.
     private func grant(
-        _ more: [String], _ callback: BrowserCallback, _ cryptography: any SignInCryptography, _ entropy: any Entropy,
-        _ onPage: @Sendable (ChappieMCPSignInPage) async -> Void, listen: () throws(DesktopError) -> Int
+        _ more: [String], _ earlier: OAuthGrant?, _ callback: BrowserCallback, _ cryptography: any SignInCryptography,
+        _ entropy: any Entropy,
+        _ onPage: @Sendable (ChappieMCPSignInPage) async -> Void, listen: (Int) throws(DesktopError) -> Int
     ) async throws -> OAuthGrant {
         var wanted = scopes
         // A sign-in with more permissions keeps its earlier permissions.
-        if !more.isEmpty { wanted += more + ((try? await stored())?.scopes ?? []) }
-        var flow = try OAuthFlow(server: url, clientID: clientID, clientName: "Chappie", scopes: wanted)
+        if !more.isEmpty { wanted += more + (earlier?.scopes ?? []) }
+        let registration = earlier?.registration
+        var flow = try OAuthFlow(
+            server: url, clientID: clientID, registration: registration, clientName: "Chappie", scopes: wanted)
         var step = flow.start()
         var requests: CallbackRequests?
         while true {
             switch step {
-            case .fetch(let request): step = try flow.received(try await send(request), at: clock.now)
+            case .fetch(let request):
+                let answer = try await flow.isExchanging ? exchange(request) : send(request)
+                step = try flow.received(answer, at: clock.now)
             case .listen(let issuer):
                 let state = try Self.random(entropy)
                 let verifier = try Self.random(entropy)
-                let opened = CallbackRequests(port: try listen(), path: "/callback", state: state, issuer: issuer)
+                let opened = CallbackRequests(
+                    port: try listen(registration?.port ?? 0), path: "/callback", state: state, issuer: issuer)
                 requests = opened
                 step = try flow.listening(
                     opened.redirectURI, state: state, verifier: verifier,

@@ -52,6 +52,8 @@ public final class ChappieMCPAuthorization: Sendable {
     private let state = Mutex(State())
     /// One reading or renewal at a time in this process.
     private let line = AsyncLock()
+    /// Reads the mark of the last change, which may be on a disk that does not answer.
+    private let worker = StoreWorker(label: "chappie.tool-sign-in")
 
     /// The sign-in at the server at `url`. Nothing is read or sent yet.
     ///
@@ -92,7 +94,7 @@ public final class ChappieMCPAuthorization: Sendable {
     /// - Parameter refused: a token that the server has just refused.
     /// - Throws: ``OAuthRefusal``; `CancellationError`, and a renewal goes on to its end (see ``settle()``).
     func token(refused: Secret? = nil) async throws -> Secret? {
-        let mark = lock.changeMark(for: slot)
+        let mark = await changeMark()
         let known = state.withLock { state -> OAuthGrant.NextStep? in
             guard state.isRead, state.mark == mark else { return nil }
             return state.grant?.nextStep(refused: refused, at: clock.now) ?? .nothing
@@ -137,7 +139,7 @@ public final class ChappieMCPAuthorization: Sendable {
     }
 
     private func prepared(_ refused: Secret?) async throws -> Secret? {
-        let mark = lock.changeMark(for: slot)
+        let mark = await changeMark()
         if state.withLock({ !$0.isRead || $0.mark != mark }) {
             do throws(CredentialStoreError) {
                 keep(try await stored(), mark)
@@ -167,7 +169,7 @@ public final class ChappieMCPAuthorization: Sendable {
     private func renewedWhileLocked(_ refused: Secret?) async throws -> Secret? {
         try await locked {
             let grant = try await self.stored()
-            self.keep(grant, self.lock.changeMark(for: self.slot))
+            self.keep(grant, await self.changeMark())
             guard var grant else { return nil }
             let refreshToken: Secret
             switch grant.nextStep(refused: refused, at: self.clock.now) {
@@ -188,10 +190,11 @@ public final class ChappieMCPAuthorization: Sendable {
                 self.keep(nil, self.lock.announceChange(of: self.slot))
                 throw Self.hasEnded
             }
-            grant.take(try OAuthTokens(json), at: self.clock.now)
+            let taken = Result { () throws(OAuthRefusal) in try grant.take(json, at: self.clock.now) }
             // Until they are saved, this process has the only copy.
             self.state.withLock { $0.unsaved = (grant, refreshToken) }
             try await self.save(grant)
+            try taken.get()
             return grant.accessToken
         }
     }
@@ -207,6 +210,12 @@ public final class ChappieMCPAuthorization: Sendable {
         else { return nil }
         let unsaved = state.withLock(\.unsaved)
         return unsaved?.usedUp == grant.refreshToken ? unsaved?.grant : grant
+    }
+
+    /// Returns the mark of the last change. If the disk does not answer, the known mark counts.
+    private func changeMark() async -> [UInt8]? {
+        let mark = try? await worker.perform(within: .seconds(1)) { [lock, slot] _ in lock.changeMark(for: slot) }
+        return mark ?? state.withLock(\.mark)
     }
 
     /// Saves, and announces it to the other processes.
@@ -244,9 +253,25 @@ public final class ChappieMCPAuthorization: Sendable {
 
     /// Keeps a new sign-in.
     ///
+    /// - Returns: The sign-in that it replaces; `nil` if there was none, or it could not be read.
     /// - Throws: ``CredentialStoreError``.
-    func adopt(_ grant: OAuthGrant) async throws {
-        try await locked { try await self.save(grant) }
+    func adopt(_ grant: OAuthGrant) async throws -> OAuthGrant? {
+        try await locked {
+            let replaced = try? await self.stored()
+            try await self.save(grant)
+            return replaced
+        }
+    }
+
+    /// Lets the next sign-in register this program again.
+    ///
+    /// - Throws: ``CredentialStoreError``.
+    func forgetRegistration() async throws {
+        try await locked {
+            guard var grant = try await self.stored(), grant.redirectURI != nil else { return }
+            grant.redirectURI = nil
+            try await self.save(grant)
+        }
     }
 
     /// Removes the stored sign-in.
@@ -269,6 +294,24 @@ public final class ChappieMCPAuthorization: Sendable {
     func prepare() async throws(CredentialStoreError) { try await store.prepareToSave(in: slot) }
 
     // MARK: The network
+
+    /// Sends the request that exchanges the code, with a second attempt as in ChappieAuth: the user has approved, and a
+    /// code works once.
+    ///
+    /// - Returns: The first answer if the server then refuses the code: the first request has arrived after all.
+    /// - Throws: ``OAuthRefusal``; `CancellationError`.
+    func exchange(_ request: HTTPExchangeRequest) async throws -> OAuthFlow.Answer {
+        let first: Result<OAuthFlow.Answer, any Error>
+        do {
+            let answer = try await send(request)
+            guard answer.status >= 500 else { return answer }
+            first = .success(answer)
+        } catch let error as OAuthRefusal {
+            first = .failure(error)
+        }
+        let second = try await send(request)
+        return second.endsTheGrant ? try first.get() : second
+    }
 
     /// Sends a request of the sign-in, and reads the answer as a whole.
     ///

@@ -64,13 +64,14 @@ struct OAuthFlow: Sendable {
         /// The user is at the authorization server's page. Next: `exchanging`.
         case approving(OAuthServer, OAuthResource, Callback, OAuthClient)
         /// The code becomes tokens. Next: `over`.
-        case exchanging(OAuthServer, OAuthResource, OAuthClient, secrets: [Secret])
+        case exchanging(OAuthServer, OAuthResource, Callback, OAuthClient, secrets: [Secret])
         case over
     }
 
     private let server: URL
     private let origin: Origin
     private let clientID: String?
+    private let registration: OAuthRegistration?
     private let clientName: String
     /// The permissions that the user wants; later also the server's own.
     private var scopes: [String]
@@ -80,10 +81,11 @@ struct OAuthFlow: Sendable {
 
     /// - Parameters:
     ///   - clientID: A client that its owner has registered; `nil` to register.
+    ///   - registration: Of an earlier sign-in, for the same issuer and redirect address. Default: none.
     ///   - clientName: Is shown to the user at the authorization server.
     ///   - scopes: Asked for beside the server's own.
     init(
-        server: URL, clientID: String?, clientName: String, scopes: [String]
+        server: URL, clientID: String?, registration: OAuthRegistration? = nil, clientName: String, scopes: [String]
     ) throws(OAuthRefusal) {
         do throws(ChappieTransportError) {
             origin = try Origin(of: server, for: .http)
@@ -92,6 +94,7 @@ struct OAuthFlow: Sendable {
         }
         self.server = server
         self.clientID = clientID
+        self.registration = registration
         self.clientName = clientName
         self.scopes = OAuthScopes.usable(scopes)
     }
@@ -103,6 +106,9 @@ struct OAuthFlow: Sendable {
         default: nil
         }
     }
+
+    /// Whether the code becomes tokens next: a request that may be sent twice.
+    var isExchanging: Bool { if case .exchanging = phase { true } else { false } }
 
     /// Asks the server as a client without a token does.
     func start() -> Step {
@@ -129,7 +135,7 @@ struct OAuthFlow: Sendable {
         case .probing: return try probed(answer)
         case .describing(var candidates):
             do throws(OAuthRefusal) {
-                return try described(try Self.document(answer))
+                return try described(try Self.document(answer), at: candidates.urls.first)
             } catch {
                 guard let next = candidates.next(after: error) else {
                     throw candidates.refusal ?? OAuthRefusal("it wants a sign-in, and does not say where")
@@ -155,11 +161,11 @@ struct OAuthFlow: Sendable {
             }
             let client = try OAuthClient(json, asked: server.proof ?? .none)
             return try approve(server, resource, callback, client)
-        case .exchanging(let server, let resource, let client, let secrets):
+        case .exchanging(let server, let resource, let callback, let client, let secrets):
             guard answer.isSuccess, let json = answer.json else {
                 throw Self.refusal(of: answer, "its authorization server gave no token", without: secrets)
             }
-            return .finish(grant(try OAuthTokens(json), server, resource, client, at: now))
+            return .finish(grant(try OAuthTokens(json), server, resource, callback, client, at: now))
         case .listening, .approving, .over: throw Self.misuse
         }
     }
@@ -175,6 +181,9 @@ struct OAuthFlow: Sendable {
         guard case .listening(let server, let resource) = phase else { throw Self.misuse }
         let callback = Callback(redirectURI: redirectURI, state: state, verifier: verifier, challenge: challenge)
         if let clientID { return try approve(server, resource, callback, OAuthClient(id: clientID)) }
+        if let registration, registration.issuer == server.issuer, registration.redirectURI == redirectURI {
+            return try approve(server, resource, callback, registration.client)
+        }
         guard let url = server.registrationURL, let proof = server.proof else {
             phase = .over
             throw OAuthRefusal(
@@ -189,7 +198,7 @@ struct OAuthFlow: Sendable {
     mutating func approved(_ code: Secret) throws(OAuthRefusal) -> Step {
         guard case .approving(let server, let resource, let callback, let client) = phase else { throw Self.misuse }
         let secrets = [code, callback.verifier, client.secret].compactMap(\.self)
-        phase = .exchanging(server, resource, client, secrets: secrets)
+        phase = .exchanging(server, resource, callback, client, secrets: secrets)
         let fields = [
             ("grant_type", "authorization_code"), ("code", code.text), ("redirect_uri", callback.redirectURI),
             ("code_verifier", callback.verifier.text), ("resource", resource.identifier),
@@ -215,15 +224,16 @@ struct OAuthFlow: Sendable {
             guard let url = OAuthAddress.usable(named, for: origin) else {
                 throw OAuthRefusal("the address of its description can't be used: it must have TLS")
             }
-            urls = [url]
+            // Some frameworks serve the description of the origin at each path, so the root is the next place to look.
+            urls = [url] + urls.suffix(1).filter { $0 != url }
         }
         guard let first = urls.first else { throw OAuthRefusal("it wants a sign-in, and does not say where") }
         phase = .describing(Candidates(urls: urls[...]))
         return Self.get(first)
     }
 
-    private mutating func described(_ json: ChappieJSON) throws(OAuthRefusal) -> Step {
-        let resource = try OAuthResource(json, of: server, at: origin)
+    private mutating func described(_ json: ChappieJSON, at document: URL?) throws(OAuthRefusal) -> Step {
+        let resource = try OAuthResource(json, of: server, at: origin, from: document)
         if !isChallenged, scopes.isEmpty { scopes = resource.scopes ?? [] }
         let urls = OAuthAddress.descriptions(ofIssuer: resource.issuerURL)
         guard let first = urls.first else { throw OAuthRefusal("its authorization server has no address") }
@@ -257,8 +267,8 @@ struct OAuthFlow: Sendable {
         return .show(url)
     }
 
-    /// The registration of this program (RFC 7591, 3.1). The redirect address has its port, since some servers compare
-    /// all of it; so each sign-in registers anew.
+    /// Returns the registration of this program (RFC 7591, 3.1). The redirect address has its port, since some servers
+    /// compare all of it.
     private func registration(
         at url: URL, _ proof: OAuthServer.ClientProof, _ callback: Callback
     ) -> HTTPExchangeRequest {
@@ -275,11 +285,13 @@ struct OAuthFlow: Sendable {
     }
 
     private func grant(
-        _ tokens: OAuthTokens, _ server: OAuthServer, _ resource: OAuthResource, _ client: OAuthClient, at now: Date
+        _ tokens: OAuthTokens, _ server: OAuthServer, _ resource: OAuthResource, _ callback: Callback,
+        _ client: OAuthClient, at now: Date
     ) -> OAuthGrant {
         OAuthGrant(
             server: self.server, resource: resource.identifier, issuer: server.issuer, tokenURL: server.tokenURL,
-            revocationURL: server.revocationURL, client: client, scopes: tokens.scopes ?? scopes,
+            revocationURL: server.revocationURL, client: client,
+            redirectURI: clientID == nil ? callback.redirectURI : nil, scopes: tokens.scopes ?? scopes,
             accessToken: tokens.accessToken, refreshToken: tokens.refreshToken, renewAt: tokens.renewAt(from: now))
     }
 

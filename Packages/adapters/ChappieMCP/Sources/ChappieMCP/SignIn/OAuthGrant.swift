@@ -58,6 +58,17 @@ struct OAuthClient: Sendable, Hashable {
     }
 }
 
+/// A registration of this program that may serve another sign-in.
+struct OAuthRegistration: Sendable {
+    let issuer: String
+    /// The redirect address of the registration: some servers compare the port, too.
+    let redirectURI: String
+    let client: OAuthClient
+
+    /// The port of the redirect address.
+    var port: Int? { URL(string: redirectURI)?.port }
+}
+
 /// The tokens of a sign-in at a tool server, and what is needed to renew and to end it.
 struct OAuthGrant: Sendable {
     /// The server that the tokens are for: they are sent there alone.
@@ -67,6 +78,9 @@ struct OAuthGrant: Sendable {
     let tokenURL: URL
     let revocationURL: URL?
     let client: OAuthClient
+    /// The redirect address with which this program has registered itself; `nil` if the registration is not to be used
+    /// for another sign-in.
+    var redirectURI: String?
     var scopes: [String]
     var accessToken: Secret
     var refreshToken: Secret?
@@ -106,12 +120,34 @@ struct OAuthGrant: Sendable {
         return client.form([("token", token.text), ("token_type_hint", hint)], to: revocationURL)
     }
 
+    /// The request that ends this sign-in after another one has taken its place; `nil` if nothing is to be sent.
+    ///
+    /// The same client's sign-ins may be one to the server, as Google documents it, so that a revocation would end the new
+    /// one as well.
+    func revocation(replacedBy new: OAuthGrant) -> HTTPExchangeRequest? {
+        let isOneSignIn = issuer == new.issuer && client.id == new.client.id
+        return isOneSignIn || refreshToken == nil || refreshToken == new.refreshToken ? nil : revocation
+    }
+
+    /// The registration for another sign-in. The token endpoint has confirmed it at each renewal, so one without a
+    /// refresh token may be long gone.
+    var registration: OAuthRegistration? {
+        guard refreshToken != nil, let redirectURI else { return nil }
+        return OAuthRegistration(issuer: issuer, redirectURI: redirectURI, client: client)
+    }
+
     /// All values that no error may show.
     var secrets: [Secret] { [accessToken, refreshToken, client.secret].compactMap(\.self) }
 
-    mutating func take(_ tokens: OAuthTokens, at now: Date) {
+    /// Takes the answer of a renewal. It has used up the refresh token, so whatever is usable in the answer counts.
+    ///
+    /// - Throws: ``OAuthRefusal`` if it has no usable access token. A new refresh token is taken all the same.
+    mutating func take(_ answer: ChappieJSON, at now: Date) throws(OAuthRefusal) {
+        if let member = answer["refresh_token"], member != .null {
+            refreshToken = Secret(token: member.string)
+        }
+        let tokens = try OAuthTokens(answer)
         accessToken = tokens.accessToken
-        refreshToken = tokens.refreshToken ?? refreshToken
         scopes = tokens.scopes ?? scopes
         renewAt = tokens.renewAt(from: now)
     }
@@ -156,6 +192,7 @@ extension OAuthGrant {
         ]
         json["revocation_endpoint"] = revocationURL.map { .string($0.absoluteString) }
         json["client_secret"] = client.secret.map { .string($0.text) }
+        json["redirect_uri"] = redirectURI.map { .string($0) }
         json["refresh_token"] = refreshToken.map { .string($0.text) }
         json["renew_at"] = renewAt.map { .integer(Int($0.timeIntervalSince1970)) }
         return Secret(ChappieJSON.object(json).serializedBytes())
@@ -177,6 +214,7 @@ extension OAuthGrant {
         self.tokenURL = tokenURL
         revocationURL = OAuthAddress.usable(json["revocation_endpoint"]?.string, for: origin)
         client = OAuthClient(id: clientID, secret: Secret(token: json["client_secret"]?.string), proof: proof)
+        redirectURI = json["redirect_uri"]?.string
         scopes = OAuthScopes.read(json["scope"]?.string ?? "")
         self.accessToken = accessToken
         refreshToken = Secret(token: json["refresh_token"]?.string)

@@ -52,6 +52,19 @@ enum OAuthAddress {
         ])
     }
 
+    /// Whether a description at `document` may be of `resource` for this server (RFC 9728, 3.3).
+    ///
+    /// The resource is the server, or what covers it and is described at its own well-known address. Many servers describe
+    /// only their origin, at the root of the host (mcp.slack.com, for example), and the protocol's other clients take
+    /// that. A description at another address must not claim more than the server: a tenant of a host would get a token
+    /// for the complete host.
+    static func describes(_ resource: URL, _ server: URL, at document: URL?) -> Bool {
+        guard covers(resource, server) else { return false }
+        if path(of: resource) == path(of: server) { return true }
+        guard let document, let own = descriptions(of: resource).first else { return false }
+        return Origin(document) == Origin(own) && path(of: document) == path(of: own)
+    }
+
     /// Whether a token for `resource` is one for the server: the same origin, and a path at which the server's begins.
     static func covers(_ resource: URL, _ server: URL) -> Bool {
         guard let origin = Origin(resource), origin == Origin(server) else { return false }
@@ -88,10 +101,16 @@ struct OAuthResource: Sendable, Hashable {
     let issuerURL: URL
     let scopes: [String]?
 
-    init(_ json: ChappieJSON, of server: URL, at origin: Origin) throws(OAuthRefusal) {
+    /// - Parameter document: The address of the description.
+    init(_ json: ChappieJSON, of server: URL, at origin: Origin, from document: URL?) throws(OAuthRefusal) {
         guard let identifier = UntrustedText.token(json["resource"]?.string, limit: 2048),
             let resource = URL(string: identifier), OAuthAddress.covers(resource, server)
         else { throw OAuthRefusal("its description is of another server") }
+        guard OAuthAddress.describes(resource, server, at: document) else {
+            throw OAuthRefusal(
+                "its description claims more than its own address (\(identifier)); its operator has to name "
+                    + "\(server.absoluteString.prefix { $0 != "?" }) there")
+        }
         let issuers = (json["authorization_servers"]?.array ?? []).prefix(16).compactMap(\.string)
         let usable = issuers.lazy.compactMap { text in OAuthAddress.usable(text, for: origin).map { (text, $0) } }.first
         guard let usable, usable.1.query() == nil else {
