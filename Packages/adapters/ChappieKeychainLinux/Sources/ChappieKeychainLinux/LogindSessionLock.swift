@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) public import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 
 /// A ``SessionLock`` that asks logind (or elogind) for the `LockedHint` of the login session, which lock screens set.
@@ -32,28 +33,27 @@ public struct LogindSessionLock: SessionLock {
 
     /// The state of the lock screen now.
     ///
-    /// - Throws: ``CredentialStoreError``: `timedOut` if logind or its bus does not answer, `denied` if the bus forbids
-    ///   the question, `absent` if libsecret is missing, `failed` for anything else and if the task is cancelled. A
-    ///   missing bus, logind or session is not an error but ``SessionLockState/noSession(_:)``.
+    /// - Throws: ``CredentialStoreError``: `sessionUnknown` if logind or its bus gives no usable answer, `absent` if
+    ///   libsecret is missing, `failed` if the task is cancelled. A missing bus, logind or session is not an error but
+    ///   ``SessionLockState/noSession(_:)``.
     public func state() async throws(CredentialStoreError) -> SessionLockState {
         let environment = environment()
         guard let address = busAddress ?? BusAddress.system(environment) else {
             return .noSession("there is no system bus")
         }
-        return try await BusWorker.worker(for: address).perform(within: deadline) { [deadline] _, cancellation in
-            do {
-                let connection = try BusConnection(address: address, cancellation: cancellation)
-                return try Logind(connection: connection).lockState(sessionID: environment["XDG_SESSION_ID"])
-            } catch let fault as LibraryError {
-                if fault.saysThereIsNoBus { return .noSession("there is no system bus") }
-                if fault.saysThereIsNoService { return .noSession("there is no login manager on the system bus") }
-                let words = "the login manager did not say whether the login session is locked (\(fault.message))"
-                switch fault.meaning(deadline: deadline) {
-                case .denied: throw CredentialStoreError.denied(words)
-                case .timedOut: throw fault
-                default: throw CredentialStoreError.failed(words)
+        do {
+            return try await BusWorker.worker(for: address).perform(within: deadline) { _, cancellation in
+                do {
+                    let connection = try BusConnection(address: address, cancellation: cancellation)
+                    return try Logind(connection: connection).lockState(sessionID: environment["XDG_SESSION_ID"])
+                } catch let fault as LibraryError {
+                    if fault.saysThereIsNoBus { return .noSession("there is no system bus") }
+                    if fault.saysThereIsNoService { return .noSession("there is no login manager on the system bus") }
+                    throw CredentialStoreError.sessionUnknown(fault.message)
                 }
             }
+        } catch .timedOut(let limit) {
+            throw .sessionUnknown("it did not answer within \(limit.words)")
         }
     }
 }

@@ -23,8 +23,9 @@ import FoundationEssentials
 ///
 /// Linux does not enforce accessibility levels either; this store observes them by itself. Both levels need an unlocked
 /// collection; ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly`` also refuses to *read* while the login
-/// session is locked. A save and a deletion ignore the session's lock: otherwise a token that was renewed just as the
-/// screen was locked would be lost forever.
+/// session is locked, and while logind does not say whether it is. A save and a deletion ignore the session's lock:
+/// otherwise a token that was renewed just as the screen was locked would be lost forever, and a user who signs out would
+/// leave tokens that still count.
 ///
 /// Secret Service API: <https://specifications.freedesktop.org/secret-service/>
 public struct SecretServiceCredentialStore: CredentialStore {
@@ -91,12 +92,20 @@ public struct SecretServiceCredentialStore: CredentialStore {
 
     /// The secret in `slot`; `nil` if the keyring is readable and the slot is empty.
     ///
-    /// - Throws: `absent`, `locked` (the keyring, or the login session), `denied`, `timedOut`, `corrupt` or `failed`.
+    /// - Throws: `absent`, `locked` (the keyring, or the login session), `sessionUnknown`, `denied`, `timedOut`, `corrupt`
+    ///   or `failed`.
     public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
         if accessibility == .whenUnlockedThisDeviceOnly, try await sessionLock.state() == .locked {
             throw .locked("the login session is locked")
         }
-        return try await inSession(for: slot, within: readDeadline) { try $0.load(slot) }
+        return try await loadForDeletion(slot)
+    }
+
+    /// Reads the secret in `slot`, whether the login session is locked or not.
+    ///
+    /// - Throws: As ``load(_:)``, but not for the login session.
+    public func loadForDeletion(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
+        try await inSession(for: slot, within: readDeadline) { try $0.load(slot) }
     }
 
     /// Stores `secret`, reads it back through a new look-up, and returns when both have the same bytes.

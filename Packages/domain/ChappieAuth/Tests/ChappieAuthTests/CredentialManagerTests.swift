@@ -307,6 +307,32 @@ import Testing
         await session.finishPendingWork()
     }
 
+    /// A store that lets nobody use its secrets while the screen is locked.
+    private struct LockedScreen: CredentialStore {
+        let inner: InMemoryCredentialStore
+
+        func load(_ slot: CredentialSlot) throws(CredentialStoreError) -> Secret? {
+            throw .locked("the login session is locked")
+        }
+        func loadForDeletion(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
+            try await inner.load(slot)
+        }
+        func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
+            try await inner.save(secret, in: slot)
+        }
+        func delete(_ slot: CredentialSlot) async throws(CredentialStoreError) { try await inner.delete(slot) }
+    }
+
+    @Test func `a sign-out while the screen is locked revokes what it deletes`() async throws {
+        let stand = due(.ok, endingIn: 7200)
+        let manager = stand.otherManager(store: LockedScreen(inner: stand.store))
+        await #expect(throws: ChappieAuthError.self) { _ = try await manager.exportCredential() }
+        try await manager.signOut()
+        await manager.settle()
+        #expect(stand.store[stand.slot] == nil)
+        #expect(stand.service.count(Service.revoke) == 1)
+    }
+
     @Test func aSignOutThatTheStoreRefusedIsMadeUpForWithoutAnyNotes() async throws {
         let stand = due(.ok, endingIn: 7200)
         _ = try await stand.manager.exportCredential()

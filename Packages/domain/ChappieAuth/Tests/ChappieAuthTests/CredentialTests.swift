@@ -197,7 +197,7 @@ import Testing
     private static let errors: [CredentialStoreError] = [
         .absent("a"), .locked("a"), .denied("a"), .timedOut(.seconds(1)), .corrupt("a"), .notVerified,
         .busy(.seconds(1)), .wrongPassphrase("a"), .noPassphrase("a"), .unsafeFile("a", remedy: "b"), .foreign("a"),
-        .noSharedFolder("a"), .failed("a"),
+        .noSharedFolder("a"), .sessionUnknown("a"), .failed("a"),
     ]
 
     @Test(arguments: errors)

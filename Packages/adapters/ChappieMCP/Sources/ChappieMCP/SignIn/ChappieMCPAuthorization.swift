@@ -280,7 +280,7 @@ public final class ChappieMCPAuthorization: Sendable {
     /// - Throws: ``CredentialStoreError``.
     func remove() async throws -> OAuthGrant? {
         try await locked {
-            let document = try? await self.store.load(self.slot)
+            let document = try? await self.store.loadForDeletion(self.slot)
             try await self.store.delete(self.slot)
             self.state.withLock { $0.unsaved = nil }
             self.keep(nil, self.lock.announceChange(of: self.slot))

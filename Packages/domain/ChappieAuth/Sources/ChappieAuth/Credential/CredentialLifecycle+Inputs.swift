@@ -111,7 +111,8 @@ extension CredentialLifecycle {
     enum Action: Sendable {
         case acquireLock(JobID, within: Duration)
         case releaseLock(JobID)
-        case readStore
+        /// `isDeleted`: whether what is read is to be deleted, and not used.
+        case readStore(isDeleted: Bool)
         case prepareToSave
         /// If `verified`, the manager also reads the credential back, even if the store has verified it itself.
         case save(Credential, verified: Bool)

@@ -360,7 +360,7 @@ struct CredentialLifecycle: Sendable {
         } else if !callers.isEmpty {
             lastJob += 1
             job = Job(id: lastJob, kind: .load, step: .reading)
-            actions.append(.readStore)
+            actions.append(.readStore(isDeleted: false))
         } else if let lock {
             actions.append(.releaseLock(lock.job))
             self.lock = nil
@@ -395,7 +395,8 @@ struct CredentialLifecycle: Sendable {
 
     private mutating func read(_ step: Job.Step) {
         job?.step = step
-        actions.append(.readStore)
+        let isSignOut = if case .signOut = job?.kind { true } else { false }
+        actions.append(.readStore(isDeleted: isSignOut))
     }
 
     private mutating func save(_ credential: Credential, _ step: Job.Step = .saving, verified: Bool = false) {

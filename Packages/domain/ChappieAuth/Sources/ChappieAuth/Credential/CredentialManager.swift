@@ -360,7 +360,7 @@ public final class CredentialManager: Sendable {
                 }
                 return .lockAnswered(job, failure)
             }
-        case .readStore: start { [self] in await read() }
+        case .readStore(let isDeleted): start { [self] in await read(isDeleted: isDeleted) }
         case .prepareToSave:
             let logger = logger.withLock { $0 }
             start { [self] in
@@ -420,7 +420,7 @@ public final class CredentialManager: Sendable {
         }
     }
 
-    private func read() async -> CredentialLifecycle.Input {
+    private func read(isDeleted: Bool) async -> CredentialLifecycle.Input {
         let noted: (mark: [UInt8]?, tombstone: Tombstone?)
         do throws(CredentialStoreError) {
             noted = try await notes.read()
@@ -428,7 +428,7 @@ public final class CredentialManager: Sendable {
             return .storeRead(.failure(error))
         }
         do throws(CredentialStoreError) {
-            let document = try await store.load(slot)
+            let document = try await isDeleted ? store.loadForDeletion(slot) : store.load(slot)
             let credential = try document.map { document throws(CredentialStoreError) in
                 try Credential(serialized: document, for: origin)
             }

@@ -73,6 +73,12 @@ public protocol CredentialStore: Sendable {
     /// - Throws: ``CredentialStoreError``. Never waits past the store's own deadline.
     func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret?
 
+    /// Reads the secret in `slot` before it is deleted, so that its tokens can be revoked. Default: ``load(_:)``. Nobody
+    /// gets to use the secret, so a store needs no condition here that is about its use, such as an unlocked screen.
+    ///
+    /// - Throws: As ``load(_:)``.
+    func loadForDeletion(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret?
+
     /// Checks whether ``save(_:in:)`` can work, before a sign-in asks the user for anything and before a renewal uses
     /// up the refresh token. Unlocks the store if necessary and asks for a passphrase, unless ``load(_:)`` has done so
     /// already. Default: does nothing.
@@ -92,6 +98,11 @@ public protocol CredentialStore: Sendable {
 }
 
 extension CredentialStore {
+    /// Reads as ``load(_:)`` does.
+    public func loadForDeletion(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
+        try await load(slot)
+    }
+
     /// Does nothing: for stores that are always ready.
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {}
 }
@@ -102,6 +113,8 @@ public enum CredentialStoreError: Error, Sendable, Hashable {
     case absent(String)
     /// The keyring is locked, and could not be unlocked without asking the user.
     case locked(String)
+    /// The credential is read only while the login session is not locked, and the system does not say whether it is.
+    case sessionUnknown(String)
     /// The store refused: the user dismissed the prompt, or permissions forbid it.
     case denied(String)
     /// The store did not answer within its deadline.
@@ -148,6 +161,8 @@ extension CredentialStoreError: ChappieError {
         return switch self {
         case .absent(let detail): "No \(keyring) is available: \(detail)."
         case .locked(let detail): "The \(keyring) is locked: \(detail)."
+        case .sessionUnknown(let detail):
+            "The credential was not read, because logind does not say whether the screen is locked: \(detail)."
         case .denied(let detail): "The \(keyring) refused access: \(detail)."
         case .timedOut(let limit): "The credential store did not answer within \(limit.components.seconds) s."
         case .corrupt(let detail): "The stored credential can't be read: \(detail)."
@@ -171,6 +186,8 @@ extension CredentialStoreError: ChappieError {
             session and the client `store: .encryptedFile(passphrase:)`.
             """
         case .locked: "Unlock the keyring (log in to the desktop, or open your password manager) and try again."
+        case .sessionUnknown:
+            "Restart logind, the system's login manager (`sudo systemctl restart systemd-logind`), and try again."
         case .denied: "Allow this program to use the keyring and try again."
         case .timedOut:
             "Look for an unanswered keyring prompt or a disk that doesn't answer, or restart the keyring service."

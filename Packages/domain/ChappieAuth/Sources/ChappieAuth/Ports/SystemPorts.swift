@@ -66,9 +66,8 @@ public struct DesktopError: ChappieError, Hashable {
 public protocol SessionLock: Sendable {
     /// The present state of the lock. It is not cached, since it may change at any time.
     ///
-    /// - Throws: ``CredentialStoreError`` if there is a login session and its state can't be read, which counts as
-    ///   locked: `timedOut` past the adapter's own deadline, `denied`, `failed`. A missing session is *not* an error:
-    ///   ``SessionLockState/noSession(_:)``.
+    /// - Throws: ``CredentialStoreError/sessionUnknown(_:)`` if there is a login session and its state can't be read, which
+    ///   counts as locked. A missing session is *not* an error: ``SessionLockState/noSession(_:)``.
     func state() async throws(CredentialStoreError) -> SessionLockState
 }
 
