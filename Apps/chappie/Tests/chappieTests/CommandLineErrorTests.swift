@@ -33,6 +33,23 @@ import Testing
             (ChappieAuthError.expiredDeviceCode, 77, "sign_in_timed_out", nil),
             (ChappieAuthError.authorizationDenied("No."), 77, "authorization_denied", nil),
             (ChappieAuthError.tokenExchangeFailed(statusCode: 500, body: ""), 69, "sign_in_unavailable", nil),
+            (
+                ChappieAuthError.tokenExchangeFailed(
+                    statusCode: 403, body: #"{"error":{"code":"unsupported_country_region_territory"}}"#), 77,
+                "sign_in_refused", "connection comes from"
+            ),
+            (
+                ChappieAuthError.tokenExchangeFailed(
+                    statusCode: 401, body: #"{"error":{"code":"missing_codex_entitlement"}}"#), 77, "sign_in_refused",
+                "administrator"
+            ),
+            (
+                ChappieClientError.renewalFailed(
+                    .tokenExchangeFailed(
+                        statusCode: 403, body: #"{"error":{"code":"unsupported_country_region_territory"}}"#)), 77,
+                "sign_in_refused", "connection comes from"
+            ),
+            (ChappieAuthError.tooManyRequests(retryAfter: .seconds(90)), 69, "sign_in_unavailable", "90 s"),
             (ChappieAuthError.secureRandomFailed(statusCode: 1), 70, "sign_in_failed", nil),
             (ChappieClientError.renewalFailed(.networkFailure("Down.")), 69, "sign_in_unavailable", nil),
             (ChappieClientError.usageLimitReached(ChappieUsageLimit()), 75, "usage_limit_reached", nil),

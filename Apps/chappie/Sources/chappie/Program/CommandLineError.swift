@@ -1,4 +1,4 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 import ChappieMCP
 import ChappieProgramTools
@@ -112,6 +112,8 @@ struct CommandLineError: Error {
         case ChappieAuthError.credentialStoreUnavailable(let error): classify(error)
 
         case is CancellationError, ChappieAuthError.cancelledSignIn: (.interrupted, "interrupted")
+        case let error as ChappieAuthError where error.obstacle != nil: (.signInNeeded, "sign_in_refused")
+        case ChappieClientError.renewalFailed(let error) where error.obstacle != nil: (.signInNeeded, "sign_in_refused")
         case let error as ChappieAuthError where error.requiresReauthentication: (.signInNeeded, "sign_in_needed")
         case ChappieAuthError.expiredDeviceCode, ChappieAuthError.pollingTimeout, ChappieAuthError.callbackTimeout:
             (.signInNeeded, "sign_in_timed_out")
@@ -121,7 +123,8 @@ struct CommandLineError: Error {
         case ChappieClientError.blockedByGateway, ChappieAuthError.blockedByGateway,
             ChappieClientError.renewalFailed(.blockedByGateway):
             (.unavailable, "blocked_by_gateway")
-        case ChappieAuthError.networkFailure, ChappieAuthError.tokenExchangeFailed, ChappieClientError.renewalFailed:
+        case ChappieAuthError.networkFailure, ChappieAuthError.tokenExchangeFailed, ChappieAuthError.tooManyRequests,
+            ChappieClientError.renewalFailed:
             (.unavailable, "sign_in_unavailable")
         case ChappieAuthError.invalidResponse, ChappieClientError.invalidResponse: (.badData, "invalid_response")
         case is ChappieAuthError: (.internalError, "sign_in_failed")

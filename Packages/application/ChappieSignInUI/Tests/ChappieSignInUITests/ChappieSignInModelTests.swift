@@ -65,7 +65,7 @@ import Testing
         func approve() async {
             play(ChappieSignInModelTests.poll, approved)
             // The countdown and the pause between two polls.
-            await clock.waitForSleepers(count: 2)
+            await clock.waitForSleepers(count: 2, due: .seconds(1))
             clock.advance(by: .seconds(5))
         }
     }
@@ -154,7 +154,7 @@ import Testing
         model.signIn()
         #expect(await state(of: model) { $0.countdown != nil }?.remaining == .seconds(900))
         for remaining in [899, 898] {
-            await it.clock.waitForSleepers(count: 2)
+            await it.clock.waitForSleepers(count: 2, due: .seconds(1))
             it.clock.advance(by: .seconds(1))
             #expect(await state(of: model) { $0.remaining == .seconds(remaining) } != nil)
         }
@@ -237,7 +237,7 @@ import Testing
         let it = Stand()
         let model = it.model()
         model.signIn()
-        await it.clock.waitForSleepers(count: 2)
+        await it.clock.waitForSleepers(count: 2, due: .seconds(1))
         it.clock.advance(by: .seconds(900))
         #expect(await state(of: model) { $0.ending != nil }?.ending?.reason == .expired)
         while it.clock.sleeperCount > 0 { await Task.yield() }
@@ -247,7 +247,7 @@ import Testing
         let it = Stand()
         let model = it.model()
         model.signIn()
-        await it.clock.waitForSleepers(count: 2)
+        await it.clock.waitForSleepers(count: 2, due: .seconds(1))
         it.play(Self.poll, Self.approved)
         let other = ChappieAuthSession(credentials: it.manager)
         _ = try await other.signIn { _ in }
@@ -288,7 +288,7 @@ import Testing
             notifier: stage == .askingPermission ? slow : nil, clipboard: stage == .copying ? slow : nil)
         model.signIn()
         if stage == .waiting {
-            await it.clock.waitForSleepers(count: 2)
+            await it.clock.waitForSleepers(count: 2, due: .seconds(1))
         } else {
             await gate.reached()
         }
@@ -352,7 +352,7 @@ import Testing
         let session = ChappieAuthSession(credentials: it.manager)
         var model: ChappieSignInModel? = it.model(session)
         model?.signIn()
-        await it.clock.waitForSleepers(count: 2)
+        await it.clock.waitForSleepers(count: 2, due: .seconds(1))
         model = nil
         while it.clock.sleeperCount > 0 { await Task.yield() }
         #expect(session.state == .signedOut && session.deviceLinkState == .cancelled)

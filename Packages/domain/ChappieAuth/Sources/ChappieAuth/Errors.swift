@@ -18,6 +18,8 @@ public enum ChappieAuthError: Error, Sendable, Hashable {
     case pollingTimeout
     /// The sign-in callback did not arrive in time. For grants with a callback.
     case callbackTimeout
+    /// No port of this machine is free for the browser to come back to; the string is a sentence.
+    case callbackUnavailable(String)
     /// The address that was pasted is not the callback of the sign-in that waits; the string is a sentence. The sign-in
     /// continues.
     case wrongCallbackAddress(String)
@@ -29,6 +31,8 @@ public enum ChappieAuthError: Error, Sendable, Hashable {
     /// The token endpoint answered with an error. `body` is the answer's body, 64 KiB at most, without any text that
     /// looks like a secret.
     case tokenExchangeFailed(statusCode: Int, body: String)
+    /// The sign-in service has had too many requests, and takes the next one after this time.
+    case tooManyRequests(retryAfter: Duration)
     /// The service or the store no longer accepts the sign-in; the string is a sentence with the reason.
     case reauthenticationRequired(String)
     /// The refresh token is missing; only a new sign-in helps.
@@ -67,6 +71,9 @@ extension ChappieAuthError {
         return IssuerError(status: statusCode, body: body)
     }
 
+    /// The reason for which no sign-in can succeed before a person has done something; `nil` for any other error.
+    @_spi(ChappieInternals) public var obstacle: SignInObstacle? { issuerError.flatMap { SignInObstacle($0) } }
+
     /// Whether the server does not know the client id.
     var isOfInvalidClient: Bool { issuerError?.code == "invalid_client" }
 
@@ -103,10 +110,12 @@ extension ChappieAuthError: ChappieError {
         case .pollingTimeout: "The code was not approved within 15 minutes."
         case .callbackTimeout: "The browser did not come back in time."
         case .blockedByGateway(let host): BlockingPage.sentence(host: host)
-        case .authorizationDenied(let detail), .reauthenticationRequired(let detail), .wrongCallbackAddress(let detail):
+        case .authorizationDenied(let detail), .reauthenticationRequired(let detail), .wrongCallbackAddress(let detail),
+            .callbackUnavailable(let detail):
             detail
         case .tokenExchangeFailed(let statusCode, let body):
             "The sign-in service refused with \(IssuerError(status: statusCode, body: body).summary)."
+        case .tooManyRequests: "The sign-in service has had too many requests."
         case .missingRefreshToken: "There is no refresh token, so the sign-in can't be renewed."
         case .planUseNotGranted: "You are signed in, but this app may not use your ChatGPT plan."
         case .secureRandomFailed(let statusCode): "The system gave no random bytes (status \(statusCode))."
@@ -122,11 +131,17 @@ extension ChappieAuthError: ChappieError {
         case .missingCredential: "Sign in with ChatGPT."
         case .missingAccountID: "Sign out and sign in again."
         case .planUseNotGranted: "Sign in once more and allow plan use."
-        case .expiredDeviceCode, .pollingTimeout, .callbackTimeout, .cancelledSignIn: "Start again when you are ready."
+        case .expiredDeviceCode, .pollingTimeout:
+            "Start again when you are ready. If the page did not allow device codes, ask the workspace's administrator to "
+                + "switch them on, or sign in with a browser on this machine instead."
+        case .callbackTimeout, .cancelledSignIn: "Start again when you are ready."
         case .wrongCallbackAddress: "Copy the whole address from the browser's address bar, and paste it once more."
+        case .callbackUnavailable: "Finish the other sign-in, or end the program that listens there, and try again."
         case .networkFailure: "Check the network and the configured addresses, then try again."
         case .blockedByGateway: BlockingPage.advice
         case .authorizationDenied: "Sign in again if this was not what you wanted."
+        case .tooManyRequests(let retryAfter): "Try again in \(retryAfter.words)."
+        case .tokenExchangeFailed where obstacle != nil: obstacle?.advice
         case .tokenExchangeFailed(let statusCode, _) where statusCode >= 500:
             "The sign-in service has a problem; try again in a moment."
         case .tokenExchangeFailed(429, _): "Wait a minute, then try again."

@@ -107,7 +107,26 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
 
     @Test(arguments: [
         (403, "", "wait 5"), (404, "<html>", "wait 5"), (403, "<html>", "wait 5"),
-        (403, #"{"error":{"code":"access_denied"}}"#, "wait 5"),
+        (403, #"{"error":{"code":"deviceauth_authorization_pending","message":"Not yet."}}"#, "wait 5"),
+        (403, #"{"error":{"code":"deviceauth_authorization_unknown"}}"#, "wait 5"),
+        (404, #"{"error":{"code":"deviceauth_authorization_unknown"}}"#, "wait 5"),
+        (404, #"{"error":"authorization_pending"}"#, "wait 5"), (403, #"{"error":"slow_down"}"#, "wait 10"),
+        (403, #"{"detail":"Forbidden"}"#, "wait 5"), (403, #"{"error":{"message":"No."}}"#, "wait 5"),
+        (403, #"{"error":{"type":"invalid_request_error","code":null}}"#, "wait 5"),
+        (403, #"{"error":{"code":"access_denied"}}"#, #"failed authorizationDenied("The sign-in was refused.")"#),
+        (
+            403, #"{"error":{"code":"deviceauth_denied","message":"She said no."}}"#,
+            #"failed authorizationDenied("She said no.")"#
+        ),
+        (403, #"{"error":"expired_token"}"#, "failed expiredDeviceCode"),
+        (
+            404, #"{"error":{"code":"policy_blocked","message":"Ask Bob.","type":"invalid_request_error"}}"#,
+            #"failed authorizationDenied("The sign-in service refused: Ask Bob. (policy_blocked)")"#
+        ),
+        (
+            403, #"{"error":{"code":"device_code_disabled","message":"Ask Bob."}}"#,
+            ##"failed tokenExchangeFailed(statusCode: 403, body: "{\"error\":{\"code\":\"device_code_disabled\",\"message\":\"Ask Bob.\"}}")"##
+        ),
         (200, #"{"status":"pending"}"#, "wait 5"), (202, #"{"status":"authorization_pending"}"#, "wait 5"),
         (400, #"{"error":"authorization_pending"}"#, "wait 5"), (400, #"{"error":"slow_down"}"#, "wait 10"),
         (400, #"{"error":"expired_token"}"#, "failed expiredDeviceCode"),
@@ -134,6 +153,13 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
     func everyAnswerHasItsMeaning(_ status: Int, _ body: String, _ expected: String) throws {
         var polling = try polling()
         #expect(name(polling.receivedAnswer(answer(status, body), elapsed: begin)) == expected)
+    }
+
+    @Test func `a poll ends with its code`() throws {
+        let polling = try polling(#","expires_in":60"#)
+        for (seconds, limit) in [(0, 30), (30, 30), (45, 15), (58, 5), (60, 5), (99, 5)] {
+            #expect(polling.pollLimit(elapsed: begin + .seconds(seconds)) == .seconds(limit))
+        }
     }
 
     @Test func tooManyRequestsAreSlowedDown() throws {
@@ -218,10 +244,8 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
             (401, "", nil), (401, "{}", nil), (401, #"{"message":"Forbidden"}"#, nil), (401, "<html>", nil),
             (400, "", nil), (403, "{}", nil), (400, "<html>", nil),
             (403, " \n<!doctype html>", nil), (404, "{}", nil), (403, "error code: 1020", nil),
-            (
-                403, #"{"error":{"code":"unsupported_country_region_territory","message":"Not supported"}}"#,
-                "? Not supported"
-            ),
+            // About the connection, and not about the token.
+            (403, #"{"error":{"code":"unsupported_country_region_territory","message":"Not supported"}}"#, nil),
             (400, #"{"error":"invalid_client"}"#, "? invalid_client"), (429, "{}", nil),
             (429, #"{"error":"rate_limit_exceeded"}"#, nil), (408, #"{"error":"request_timeout"}"#, nil),
             (400, #"{"error":"invalid_refresh_token"}"#, "invalid_refresh_token"),
@@ -253,6 +277,27 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
             let sentence = error.issuerError?.reason ?? ""
             #expect(sentence.contains(words) && sentence.contains("sign in again"))
         }
+    }
+
+    @Test(arguments: [
+        (403, "unsupported_country_region_territory", "where this machine's connection comes from"),
+        (403, "unsupported_country", "where this machine's connection comes from"),
+        (400, "chatgpt_account_missing", "another workspace"), (403, "missing_codex_entitlement", "administrator"),
+        (401, "missing_codex_entitlement", "administrator"), (403, "device_code_disabled", "device codes"),
+        (400, "deviceauth_not_enabled", "device codes"),
+    ])
+    func `a refusal that only a person can cure says what to do`(_ status: Int, _ code: String, _ advice: String) {
+        let error = answer(status, #"{"error":{"code":"\#(code)","message":"No."}}"#).authError(host: "issuer.test")
+        #expect(error.obstacle != nil)
+        #expect(error.recoverySuggestion?.contains(advice) == true)
+        #expect(error.errorDescription?.contains("No. (\(code))") == true)
+    }
+
+    @Test func `a message about workspaces is known without its code`() {
+        let body = #"{"error":{"code":"x","message":"No eligible ChatGPT workspaces found."}}"#
+        #expect(answer(400, body).authError(host: "issuer.test").obstacle == .workspace)
+        #expect(answer(500, body).authError(host: "issuer.test").obstacle == nil)
+        #expect(answer(403, #"{"error":"access_denied"}"#).authError(host: "issuer.test").obstacle == nil)
     }
 
     @Test func theErrorHoldsTheBodyWithoutItsSecrets() {

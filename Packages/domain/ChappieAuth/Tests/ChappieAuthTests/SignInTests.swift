@@ -24,7 +24,7 @@ import Testing
         #expect(code.pollInterval == .seconds(5))
         #expect(code.expiresAt == start.addingTimeInterval(900))
         for polls in 0...2 {
-            await it.stand.clock.waitForSleepers(count: 1)
+            await it.stand.clock.waitForSleepers(count: 1, due: .seconds(5))
             #expect(service.count(Service.poll) == polls)
             #expect(it.session.deviceLinkState.name == (polls == 0 ? "awaitingUserCode" : "polling"))
             it.stand.clock.advance(by: .seconds(5))
@@ -178,7 +178,7 @@ import Testing
         let end = try await it.signIn {
             // The wall jumps about; only the time that has passed counts.
             for (seconds, wall) in [(5, 1e9), (5, -1e9), (2, 0)] as [(Int, TimeInterval)] {
-                await it.stand.clock.waitForSleepers(count: 1)
+                await it.stand.clock.waitForSleepers(count: 1, due: .seconds(seconds))
                 it.stand.clock.setWall(to: start.addingTimeInterval(wall))
                 it.stand.clock.advance(by: .seconds(seconds))
             }
@@ -258,7 +258,10 @@ import Testing
         return SessionHarness(nil, service)
     }
 
-    @Test(arguments: [ScriptedHTTPAnswer.lost, .page(.badGateway), .error(.serviceUnavailable, "x")])
+    @Test(arguments: [
+        ScriptedHTTPAnswer.lost, .page(.badGateway), .error(.serviceUnavailable, "x"),
+        .error(.internalServerError, "server_error"), .error(.init(code: 520), "x"),
+    ])
     func anExchangeThatTheNetworkFailsIsTriedOnceMore(_ answer: ScriptedHTTPAnswer) async throws {
         var it = exchanging(answer, .tokens(newcomer))
         #expect(try await it.signIn()?.name == "linked")
@@ -268,11 +271,53 @@ import Testing
         #expect(it.stand.service.count(Service.token) == 2)
     }
 
+    @Test func `an exchange that the service puts off is repeated after a short pause`() async throws {
+        let busy = { (seconds: String) in
+            ScriptedHTTPAnswer.response(
+                status: .tooManyRequests, headerFields: [.retryAfter: seconds, .contentType: "application/json"],
+                body: #"{"error":{"code":"rate_limit_exceeded","message":"Try again later."}}"#)
+        }
+        var it = exchanging(busy("15"), .tokens(newcomer))
+        let end = try await it.signIn {
+            await it.stand.clock.waitForSleepers(count: 1, due: .seconds(15))
+            it.stand.clock.advance(by: .seconds(15))
+        }
+        #expect(end?.name == "linked")
+        it = exchanging(busy("120"), .tokens(newcomer))
+        #expect(try await it.signIn() == .failed(.tooManyRequests(retryAfter: .seconds(120))))
+        #expect(it.session.lastError?.recoverySuggestion == "Try again in 2 min.")
+        #expect(it.stand.service.count(Service.token) == 1)
+    }
+
+    @Test func `a request for a code that is not answered ends`() async throws {
+        let it = SessionHarness(nil, [Service.usercode: [ScriptedHTTPAnswer(beforeHead: [.stall])]])
+        let code = Task { try await it.session.startDeviceCodeSignIn() }
+        await it.stand.service.waitForRequests(Service.usercode, count: 1)
+        await it.stand.clock.waitForSleepers(count: 1, due: .seconds(30))
+        it.stand.clock.advance(by: .seconds(30))
+        await #expect {
+            _ = try await code.value
+        } throws: { name(of: $0) == "networkFailure" }
+    }
+
+    @Test func `a poll that is not answered ends with its code`() async throws {
+        let code = #"{"device_auth_id":"d1","user_code":"A","interval":"0","expires_in":20}"#
+        let it = SessionHarness(
+            nil, [Service.usercode: [.json(code)], Service.poll: [ScriptedHTTPAnswer(beforeHead: [.stall])]])
+        let end = try await it.signIn {
+            await it.stand.service.waitForRequests(Service.poll, count: 1)
+            await it.stand.clock.waitForSleepers(count: 1, due: .seconds(20))
+            it.stand.clock.advance(by: .seconds(20))
+        }
+        #expect(end == .expired)
+        #expect(it.stand.service.count(Service.poll) == 1)
+    }
+
     @Test func anExchangeThatIsNotAnsweredIsTriedOnceMore() async throws {
         let it = exchanging(ScriptedHTTPAnswer(beforeHead: [.stall]), .tokens(newcomer))
         let end = try await it.signIn {
             await it.stand.service.waitForRequests(Service.token, count: 1)
-            await it.stand.clock.waitForSleepers(count: 1)
+            await it.stand.clock.waitForSleepers(count: 1, due: .seconds(60))
             it.stand.clock.advance(by: .seconds(60))
         }
         #expect(end?.name == "linked")
@@ -348,7 +393,7 @@ import Testing
         let updates = it.session.deviceLinkStateUpdates
         let start = Task { try await it.session.startDeviceCodeSignIn() }
         if stage == .asleepBetweenPolls {
-            await it.stand.clock.waitForSleepers(count: 1)
+            await it.stand.clock.waitForSleepers(count: 1, due: .seconds(1))
         } else {
             await gate.reached()
         }
@@ -400,7 +445,7 @@ import Testing
         let it = SessionHarness(nil, [Service.usercode: [.deviceCode], Service.poll: [.pending]])
         let other = ChappieAuthSession(credentials: it.stand.manager)
         async let account = it.session.signIn { _ in
-            await it.stand.clock.waitForSleepers(count: 1)
+            await it.stand.clock.waitForSleepers(count: 1, due: .seconds(1))
             it.stand.service.play(Service.poll, .approved)
             it.stand.service.play(Service.token, .tokens(self.newcomer))
             _ = try await other.signIn { _ in }
@@ -434,7 +479,7 @@ import Testing
         session?.cancelSignIn()
         #expect(session?.deviceLinkState == .idle, "cancelling without a sign-in does nothing")
         try await session?.startDeviceCodeSignIn()
-        await stand.clock.waitForSleepers(count: 1)
+        await stand.clock.waitForSleepers(count: 1, due: .seconds(1))
         let updates = try #require(session?.deviceLinkStateUpdates)
         session = nil
         #expect(await updates.all { _ in false }.last?.name == "polling")

@@ -22,7 +22,11 @@ public final class ManualClock: ChappieClock {
         var elapsed = Duration.zero
         /// In the order in which they fell asleep.
         var sleepers: [Sleeper] = []
-        var watchers: [(count: Int, promise: Promise<Void>)] = []
+        var watchers: [(count: Int, due: Duration?, promise: Promise<Void>)] = []
+
+        func count(due: Duration?) -> Int {
+            due.map { due in sleepers.count { $0.deadline == elapsed + due } } ?? sleepers.count
+        }
     }
 
     private let state: Mutex<State>
@@ -61,7 +65,7 @@ public final class ManualClock: ChappieClock {
         let alarm = Promise<Void>()
         let watchers = state.withLock { state in
             state.sleepers.append(Sleeper(deadline: state.elapsed + duration, alarm: alarm))
-            return state.watchers.filter { $0.count <= state.sleepers.count }
+            return state.watchers.filter { $0.count <= state.count(due: $0.due) }
         }
         defer { state.withLock { $0.sleepers.removeAll { $0.alarm === alarm } } }
         for watcher in watchers { watcher.promise.fulfil(.success(())) }
@@ -69,13 +73,15 @@ public final class ManualClock: ChappieClock {
     }
 
     /// Returns as soon as at least `count` tasks are asleep, or the waiting task is cancelled.
-    public func waitForSleepers(count: Int) async {
+    ///
+    /// - Parameter due: Counts only tasks that wake up after exactly this time. Default: all tasks.
+    public func waitForSleepers(count: Int, due: Duration? = nil) async {
         let promise = Promise<Void>()
         state.withLock { state in
-            if state.sleepers.count >= count {
+            if state.count(due: due) >= count {
                 promise.fulfil(.success(()))
             } else {
-                state.watchers.append((count, promise))
+                state.watchers.append((count, due, promise))
             }
         }
         try? await promise.value()

@@ -21,6 +21,9 @@ struct DeviceAuthorization: ~Copyable {
     static let maximumConsecutiveFailures = 12
     /// The longest lifetime of a code, whatever the server sets.
     private static let maximumLifetime = Duration.seconds(15 * 60)
+    /// The limit of one request. A poll ends with its code, but has at least the second limit.
+    static let requestLimit = Duration.seconds(30)
+    private static let lastPollLimit = Duration.seconds(5)
     private static let intervals = 1.0...60
 
     /// The code to show to the user.
@@ -50,7 +53,7 @@ struct DeviceAuthorization: ~Copyable {
     {
         let host = endpoints.profile.issuer.hostAndPort
         if answer.status == 404 { throw .authorizationDenied(Self.switchedOff(host: host)) }
-        guard answer.isSuccess else { throw answer.authError(host: host) }
+        guard answer.isSuccess else { throw answer.signInError(host: host) }
         guard let object = answer.object, let id = UntrustedText.token(object["device_auth_id"]?.string, limit: 4096),
             let userCode = UntrustedText.token(
                 (object["user_code"]?.string ?? object["usercode"]?.string)?.trimmed, limit: 64)
@@ -75,13 +78,18 @@ struct DeviceAuthorization: ~Copyable {
             to: endpoints.profile.deviceTokenURL)
     }
 
-    /// Takes an answer. 403 and 404 mean "not yet", whatever the body contains. A web page that blocks the service may
-    /// disappear or stay.
+    /// Returns the time that a poll may take.
+    func pollLimit(elapsed: Duration) -> Duration {
+        min(Self.requestLimit, max(deadline - elapsed, Self.lastPollLimit))
+    }
+
+    /// Takes an answer. 403 and 404 mean "not yet", unless the body has a code that says otherwise. A web page that
+    /// blocks the service may disappear or stay.
     mutating func receivedAnswer(_ answer: IssuerResponse, elapsed: Duration) -> Step {
         switch answer.status {
         case 200..<300: receivedSuccess(answer, elapsed: elapsed)
         case 403 where answer.isWebPage: failed(error(of: answer), elapsed: elapsed)
-        case 403, 404: pending(elapsed: elapsed)
+        case 404 where answer.isWebPage: pending(elapsed: elapsed)
         case 429: slowDown(answer.retryAfter, elapsed: elapsed)
         case 500...: failed(error(of: answer), elapsed: elapsed)
         default: receivedRefusal(answer, elapsed: elapsed)
@@ -109,15 +117,21 @@ struct DeviceAuthorization: ~Copyable {
         return word.hasSuffix("pending") ? pending(elapsed: elapsed) : .failed(.invalidResponse)
     }
 
-    /// Takes the codes of RFC 8628, 3.5, if they come with another status than this service's own 403.
+    /// Takes the codes of RFC 8628, 3.5, and this service's own.
     private mutating func receivedRefusal(_ answer: IssuerResponse, elapsed: Duration) -> Step {
         let error = answer.issuerError(secrets: [deviceAuthID])
+        let isUsual = [403, 404].contains(answer.status)
+        guard !isUsual || error.hasOwnCode else { return pending(elapsed: elapsed) }
         switch error.code {
-        case "authorization_pending", "deviceauth_authorization_pending": return pending(elapsed: elapsed)
-        case "slow_down": return slowDown(nil, elapsed: elapsed)
+        case "deviceauth_authorization_unknown": return pending(elapsed: elapsed)
+        case let code? where code.hasSuffix("pending"): return pending(elapsed: elapsed)
+        case "slow_down", "rate_limit_exceeded": return slowDown(answer.retryAfter, elapsed: elapsed)
         case "expired_token", "expired_device_code", "deviceauth_expired": return .failed(.expiredDeviceCode)
-        case "access_denied", "authorization_denied", "deviceauth_denied", "missing_codex_entitlement":
+        case "access_denied", "authorization_denied", "deviceauth_denied":
             return .failed(.authorizationDenied(error.message ?? "The sign-in was refused."))
+        case let code? where isUsual && SignInObstacle(error) == nil:
+            let reason = error.message.map { "\($0) (\(code))" } ?? code
+            return .failed(.authorizationDenied("The sign-in service refused: \(reason)"))
         default: return .failed(self.error(of: answer))
         }
     }
@@ -193,7 +207,8 @@ extension IssuerClient {
     ) async throws(ChappieAuthError) -> AuthorizationCode {
         let answer: IssuerResponse
         do {
-            answer = try await send(DeviceAuthorization.codeRequest(endpoints))
+            answer = try await send(
+                DeviceAuthorization.codeRequest(endpoints), within: DeviceAuthorization.requestLimit)
         } catch {
             throw ChappieAuthError(error)
         }
@@ -203,8 +218,8 @@ extension IssuerClient {
         var isFirst = true
         if authorization.firstWait > .zero { try await sleep(for: authorization.firstWait) }
         while true {
-            let request = authorization.request
-            async let poll = send(request)
+            let (request, limit) = (authorization.request, authorization.pollLimit(elapsed: clock.elapsed))
+            async let poll = send(request, within: limit)
             if isFirst { await onPolling(authorization.code) }
             isFirst = false
             let step: DeviceAuthorization.Step
@@ -220,14 +235,6 @@ extension IssuerClient {
             case .failed(let error): throw error
             case .wait(let duration): try await sleep(for: duration)
             }
-        }
-    }
-
-    private func sleep(for duration: Duration) async throws(ChappieAuthError) {
-        do {
-            try await clock.sleep(for: duration)
-        } catch {
-            throw .cancelledSignIn
         }
     }
 }

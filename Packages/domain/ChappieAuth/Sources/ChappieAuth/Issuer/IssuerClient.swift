@@ -6,12 +6,13 @@ struct IssuerClient: Sendable {
     let transport: any HTTPTransport
     let clock: any ChappieClock
 
-    /// Sends `request` and returns the answer, whatever its status. It may take `limit` from start to end; `nil` leaves
-    /// that to the transport's deadlines.
+    /// The longest time that a server may ask a request of a sign-in to wait, while the user waits too.
+    private static let patience = Duration.seconds(15)
+
+    /// Sends `request` and returns the answer, whatever its status. It may take `limit` from start to end.
     ///
     /// - Throws: The transport's errors; ``ChappieAuthError/init(_:)`` has the words for the user.
-    func send(_ request: HTTPExchangeRequest, within limit: Duration? = nil) async throws -> IssuerResponse {
-        guard let limit else { return try await exchange(request) }
+    func send(_ request: HTTPExchangeRequest, within limit: Duration) async throws -> IssuerResponse {
         let late = ChappieTransportError(
             .timedOut, stage: .responseHead, host: request.url.hostAndPort,
             reason: "no whole answer within \(limit.words)")
@@ -35,29 +36,41 @@ struct IssuerClient: Sendable {
     }
 
     /// The same for a request that may arrive twice. It is sent once more, over a fresh connection, if its connection
-    /// failed or a gateway before the server had no answer (502, 503, 504).
+    /// failed or the server or a gateway before it has a fault (5xx), and after a pause if the server asks for a short
+    /// one (429).
     ///
     /// - Throws: The first failure, if the server then refuses the request permanently: the first request has arrived
-    ///   after all.
+    ///   after all. ``ChappieAuthError/tooManyRequests(retryAfter:)`` if the server asks for a longer pause.
     func successOfTwo(
         _ request: HTTPExchangeRequest, secrets: [Secret], within limit: Duration
     ) async throws(ChappieAuthError) -> IssuerResponse {
         let first: ChappieAuthError
-        let isTransient: Bool
+        /// `nil` if another attempt does not help.
+        let pause: Duration?
         do {
             let answer = try await send(request, within: limit)
             if answer.isSuccess { return answer }
-            first = answer.authError(host: request.url.hostAndPort, secrets: secrets)
-            isTransient = [502, 503, 504].contains(answer.status)
+            first = answer.signInError(host: request.url.hostAndPort, secrets: secrets)
+            pause = answer.status >= 500 ? .zero : answer.status == 429 ? answer.retryAfter : nil
         } catch {
             first = ChappieAuthError(error)
-            isTransient = (error as? ChappieTransportError)?.isTransient == true
+            pause = (error as? ChappieTransportError)?.isTransient == true ? .zero : nil
         }
-        guard isTransient else { throw first }
+        guard let pause, pause <= Self.patience else { throw first }
+        try await sleep(for: pause)
         do throws(ChappieAuthError) {
             return try await success(request, secrets: secrets, within: limit)
         } catch {
             throw error.requiresReauthentication ? first : error
+        }
+    }
+
+    /// - Throws: ``ChappieAuthError/cancelledSignIn``.
+    func sleep(for duration: Duration) async throws(ChappieAuthError) {
+        do {
+            try await clock.sleep(for: duration)
+        } catch {
+            throw .cancelledSignIn
         }
     }
 
@@ -138,6 +151,12 @@ struct IssuerResponse: Sendable {
                     + "service: a proxy, a network sign-in page, or a wrong address.")
         }
         return .tokenExchangeFailed(statusCode: status, body: text(without: secrets))
+    }
+
+    /// The same for a step of a sign-in, whose user is told how long to wait.
+    func signInError(host: String, secrets: [Secret] = []) -> ChappieAuthError {
+        if status == 429, let retryAfter { return .tooManyRequests(retryAfter: retryAfter) }
+        return authError(host: host, secrets: secrets)
     }
 
     private func text(without secrets: [Secret]) -> String {

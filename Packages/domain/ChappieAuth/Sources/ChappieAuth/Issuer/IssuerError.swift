@@ -5,6 +5,8 @@ struct IssuerError: Sendable, Hashable {
     let status: Int
     /// The error code in lower case; `nil` if it is missing or not valid.
     let code: String?
+    /// Whether the body has a code of its own. Otherwise ``code`` is the error's type, which is less exact.
+    let hasOwnCode: Bool
     /// The server's sentence, 300 characters at most.
     let message: String?
 
@@ -13,7 +15,9 @@ struct IssuerError: Sendable, Hashable {
         let body = (try? ChappieJSON(parsing: body))?.object
         self.status = status
         let error = body?["error"]
-        code = [error?["code"], error, body?["code"], error?["type"]].lazy.compactMap { Self.code($0?.string) }.first
+        let ownCode = [error?["code"], error, body?["code"]].lazy.compactMap { Self.code($0?.string) }.first
+        code = ownCode ?? Self.code(error?["type"]?.string)
+        hasOwnCode = ownCode != nil
         let sentences = [body?["error_description"], error?["message"], body?["message"], body?["detail"]]
         message = UntrustedText.message(sentences.lazy.compactMap { $0?.string }.first)
     }
@@ -22,9 +26,12 @@ struct IssuerError: Sendable, Hashable {
     /// code about the token.
     var endsTheGrant: Bool { code.map(Self.permanentCodes.contains) == true }
 
-    /// Whether the server has refused the request in its own JSON, for a reason that may be unknown here: the region,
-    /// the client or a new word about the token. A bare status or a page may come from a proxy on the way.
-    var isRefusal: Bool { (400..<500).contains(status) && ![408, 425, 429].contains(status) && code != nil }
+    /// Whether the server has refused the request in its own JSON, for a reason that may be unknown here: the client or
+    /// a new word about the token. A bare status or a page may come from a proxy on the way. A ``SignInObstacle`` is not
+    /// about the token.
+    var isRefusal: Bool {
+        (400..<500).contains(status) && ![408, 425, 429].contains(status) && code != nil && SignInObstacle(self) == nil
+    }
 
     /// Whether the same request can't succeed later.
     var isPermanent: Bool { endsTheGrant || status == 401 && isRefusal }

@@ -99,8 +99,12 @@ struct TokenClient: Sendable {
         let answer: IssuerResponse
         do {
             answer = try await issuer.successOfTwo(request, secrets: [accessToken], within: Self.tokenDeadline)
-        } catch .tokenExchangeFailed(let status, let body) where [401, 403].contains(status) {
-            let detail = IssuerError(status: status, body: body).summary
+        } catch {
+            guard let issuerError = error.issuerError, [401, 403].contains(issuerError.status), error.obstacle == nil
+            else {
+                throw error
+            }
+            let detail = issuerError.summary
             throw .authorizationDenied("The access token is not accepted (\(detail)). It may have ended.")
         }
         guard let object = answer.object else { throw .invalidResponse }
