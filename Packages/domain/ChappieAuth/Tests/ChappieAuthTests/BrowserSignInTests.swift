@@ -242,6 +242,35 @@ struct PlanHarness {
         }
     }
 
+    @Test(arguments: [-10_000.0, 10_000]) func `a wrong clock of this machine does not block a sign-in`(
+        _ seconds: TimeInterval
+    ) async throws {
+        let it = PlanHarness()
+        let updates = it.session.deviceLinkStateUpdates
+        let page = try await it.begin()
+        let token = ToyIssuer(audience: "oaiapp_1", nonce: page["nonce"], at: start).token
+        it.service.play(
+            PlanHarness.token,
+            .response(
+                headerFields: [.contentType: "application/json", .date: "Fri, 20 Nov 2026 12:00:00 GMT"],
+                body: #"{"access_token":"at_1","refresh_token":"rt_1","id_token":"\#(token)","expires_in":3600}"#))
+        it.clock.setWall(to: start.addingTimeInterval(seconds))
+        it.listener.get(it.callback(page))
+        #expect(await updates.next { $0.isEnd }?.name == "linked")
+    }
+
+    @Test func `without the servers time the message names the clock`() async throws {
+        let it = PlanHarness()
+        let page = try await it.begin()
+        it.grant(page)
+        let updates = it.session.deviceLinkStateUpdates
+        it.clock.setWall(to: start.addingTimeInterval(-400))
+        it.listener.get(it.callback(page))
+        let end = await updates.next { $0.isEnd }
+        guard case .failed(let error)? = end else { return #expect(Bool(false), "\(end as Any)") }
+        #expect(error.errorDescription?.contains("Set this machine's clock") == true)
+    }
+
     // MARK: Strangers
 
     @Test func aWrongStateDoesNotUseTheSignInUp() async throws {

@@ -160,7 +160,8 @@ struct BrowserAuthorization: Sendable {
         let expectation = IDToken.Expectation(
             issuer: configuration.issuer, clientID: registration.clientID, nonce: authorize.nonce,
             subject: registration.subject)
-        let identity = try await verify(token, expectation, configuration, keys)
+        // The server's clock counts: a wrong one of this machine does not block a sign-in.
+        let identity = try await verify(token, expectation, configuration, keys, at: answer.date ?? clock.now)
         registration.subject = identity.subject
         registration.email = identity.email ?? registration.email
         try await save(registration)
@@ -171,25 +172,26 @@ struct BrowserAuthorization: Sendable {
 
     /// The server may have changed its keys since they were read, so an unknown one is looked for once more.
     private func verify(
-        _ token: Secret, _ expectation: IDToken.Expectation, _ configuration: OpenIDConfiguration, _ keys: SigningKeys
+        _ token: Secret, _ expectation: IDToken.Expectation, _ configuration: OpenIDConfiguration, _ keys: SigningKeys,
+        at now: Date
     ) async throws(ChappieAuthError) -> IDToken {
         do throws(IDToken.Refusal) {
-            return try check(token, expectation, keys)
+            return try check(token, expectation, keys, now)
         } catch {
             guard error == .unknownKey else { throw error.error }
         }
         let newKeys = try await tokens.issuer.signingKeys(configuration)
         do throws(IDToken.Refusal) {
-            return try check(token, expectation, newKeys)
+            return try check(token, expectation, newKeys, now)
         } catch {
             throw error.error
         }
     }
 
     private func check(
-        _ token: Secret, _ expectation: IDToken.Expectation, _ keys: SigningKeys
+        _ token: Secret, _ expectation: IDToken.Expectation, _ keys: SigningKeys, _ now: Date
     ) throws(IDToken.Refusal) -> IDToken {
-        try IDToken(token, keys: keys, cryptography: ports.cryptography, expecting: expectation, now: clock.now)
+        try IDToken(token, keys: keys, cryptography: ports.cryptography, expecting: expectation, now: now)
     }
 
     // MARK: The registration

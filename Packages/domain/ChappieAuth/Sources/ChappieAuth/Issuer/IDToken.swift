@@ -21,6 +21,8 @@ struct IDToken: Sendable, Hashable {
         case unknownKey
         /// The user is another one than before.
         case otherAccount
+        /// The token's times don't fit the time, the end of a sentence.
+        case untimely(String)
         /// Any other reason, as the middle of a sentence.
         case invalid(String)
 
@@ -32,18 +34,21 @@ struct IDToken: Sendable, Hashable {
                     "You approved with another ChatGPT account than the one this sign-in is registered for. Choose that "
                         + "account in the browser, or use another account name in the app.")
             case .unknownKey: reason = "its key is unknown"
+            case .untimely(let words):
+                return .authorizationDenied(
+                    "The sign-in service's identity token \(words). Set this machine's clock, and sign in again.")
             case .invalid(let words): reason = words
             }
             return .authorizationDenied("The sign-in service's identity token is not valid (\(reason)).")
         }
     }
 
-    /// The difference between two clocks that is tolerated, in seconds.
-    static let tolerance = 5.0
+    /// The difference between two clocks that is tolerated, in seconds. The nonce already proves that the token is new.
+    static let tolerance = 5 * 60.0
 
     /// Checks `token`.
     ///
-    /// - Parameter now: By the wall clock.
+    /// - Parameter now: By the clock of the server that sent the token, or by this machine's.
     init(
         _ token: Secret, keys: SigningKeys, cryptography: any SignInCryptography, expecting expected: Expectation,
         now: Date
@@ -90,10 +95,8 @@ struct IDToken: Sendable, Hashable {
             throw .invalid("it has no times")
         }
         let now = now.timeIntervalSince1970
-        guard now < end + tolerance else { throw .invalid("it has expired by this machine's clock") }
-        guard max(start, claims["nbf"]?.double ?? start) <= now + tolerance else {
-            throw .invalid("it is not valid yet by this machine's clock")
-        }
+        guard now < end + tolerance else { throw .untimely("has expired") }
+        guard max(start, claims["nbf"]?.double ?? start) <= now + tolerance else { throw .untimely("is not valid yet") }
         guard let nonce = claims["nonce"]?.string, Secret(nonce) == expected.nonce else {
             throw .invalid("it is of another sign-in")
         }

@@ -9,6 +9,8 @@ struct TokenResponse: Sendable {
     let earliestRefresh: Date?
     /// The permissions; `nil` if the answer names none.
     let scopes: [String]?
+    /// The time by the server's clock, if the answer has it.
+    let date: Date?
     /// The lifetime of the access token in seconds, if the answer has a plausible one.
     let lifetime: TimeInterval?
 
@@ -16,6 +18,7 @@ struct TokenResponse: Sendable {
     ///   a token could not travel in a header. Beside a usable refresh token, another unusable token counts as missing.
     init(_ answer: IssuerResponse) throws(ChappieAuthError) {
         guard let object = answer.object else { throw .invalidResponse }
+        date = answer.date
         refreshToken = try Self.token("refresh_token", in: object)
         // The old refresh token is used up: no other member in a new form may cost the new one.
         let mayBeUnusable = refreshToken != nil
