@@ -9,8 +9,7 @@ import Dispatch
     import Darwin
 #endif
 
-/// ``CallbackListener`` over POSIX sockets, for a browser on this machine: 127.0.0.1 alone, at a port that the system
-/// chooses.
+/// ``CallbackListener`` over POSIX sockets, for a browser on this machine: 127.0.0.1 alone.
 ///
 /// One thread serves all connections. There are 16 at most: another one takes the place of the oldest, which in a
 /// browser's case is a spare one. A connection without a whole head of at most 16 KiB after 10 s is closed, a longer head
@@ -38,11 +37,20 @@ public struct LoopbackCallbackListener: CallbackListener {
     /// Listens from the moment it returns. `answer` is called on the listener's own thread, one request after the other,
     /// so it must not wait for anything.
     ///
-    /// - Throws: ``DesktopError`` if this machine has no 127.0.0.1, or the process no descriptor left.
+    /// - Throws: ``DesktopError`` if all `ports` are taken, this machine has no 127.0.0.1, or the process has no descriptor
+    ///   left.
     public func listen(
         at ports: [Int], _ answer: @escaping @Sendable (_ head: [UInt8], _ peer: CallbackPeer) -> [UInt8]
     ) throws(DesktopError) -> any CallbackListening {
-        let socket = try bound(to: ports)
+        var free: Descriptor?
+        var reason: CInt = EADDRINUSE
+        for port in ports where free == nil {
+            // A socket that could not listen stays bound, so each port gets its own.
+            if let socket = Descriptor.tcp(), bind(socket, port) { free = socket } else { reason = errno }
+        }
+        guard let socket = free else {
+            throw reason == EADDRINUSE ? Self.taken(ports) : Self.refusal(reason)
+        }
         guard let name = socket.address(getsockname), let (bell, end) = Descriptor.pair() else {
             throw Self.refusal(errno)
         }
@@ -57,20 +65,10 @@ public struct LoopbackCallbackListener: CallbackListener {
         return LoopbackCallbackListening(port: port, bell: bell, queue: queue)
     }
 
-    /// Returns a socket that listens at the first of these ports that is free.
-    private func bound(to ports: [Int]) throws(DesktopError) -> Descriptor {
-        for port in ports {
-            guard let socket = Descriptor.tcp() else { throw Self.refusal(errno) }
-            if bind(socket, to: port) { return socket }
-            guard errno == EADDRINUSE || errno == EACCES else { throw Self.refusal(errno) }
-        }
-        throw Self.refusal(errno)
-    }
-
-    private func bind(_ socket: Descriptor, to port: Int) -> Bool {
-        // Connections of an earlier listener at this port may still be closing.
-        var isOn: CInt = port == 0 ? 0 : 1
-        setsockopt(socket.number, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(MemoryLayout<CInt>.size))
+    private func bind(_ socket: Descriptor, _ port: Int) -> Bool {
+        // Connections of an earlier sign-in that has ended don't keep a port. Two listeners can't share one.
+        var on: CInt = 1
+        setsockopt(socket.number, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<CInt>.size))
         var name = sockaddr_in()
         name.sin_port = UInt16(clamping: port).bigEndian
         name.sin_family = sa_family_t(AF_INET)
@@ -80,6 +78,11 @@ public struct LoopbackCallbackListener: CallbackListener {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { systemBind(socket.number, $0, size) } == 0
         }
         return isBound && systemListen(socket.number, CInt(SOMAXCONN)) == 0
+    }
+
+    private static func taken(_ ports: [Int]) -> DesktopError {
+        let names = ports.map(String.init).joined(separator: " and ")
+        return DesktopError("Other programs listen at 127.0.0.1 at \(ports.count == 1 ? "port" : "ports") \(names).")
     }
 
     /// - Parameter reason: An `errno`.

@@ -157,6 +157,8 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
         public var deviceVerification = "/codex/device"
         /// The redirect address for a browser.
         public var deviceCallback = "/deviceauth/callback"
+        /// The page of ``ChappieGrant/browser``.
+        public var authorize = "/oauth/authorize"
         /// Exchanges and renews tokens.
         public var token = "/oauth/token"
         /// Revokes a refresh token.
@@ -226,6 +228,8 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
     public var deviceVerificationURL: URL { Self.url(issuer, paths.deviceVerification) }
     /// The redirect address for a browser.
     public var deviceCallbackURL: URL { Self.url(issuer, paths.deviceCallback) }
+    /// The address of the page for ``ChappieGrant/browser``.
+    public var authorizeURL: URL { Self.url(issuer, paths.authorize) }
     /// The address that exchanges and renews tokens.
     public var tokenURL: URL { Self.url(issuer, openID?.tokenPath ?? paths.token) }
     /// The address that revokes a refresh token, unless discovery names another one.

@@ -81,6 +81,13 @@ struct PlanHarness {
         return Page(code: code, fields: try #require(FormFields(code.verificationURL.query() ?? "")))
     }
 
+    /// The fields of the page for a browser that the program starts.
+    func ownPage() throws -> FormFields {
+        let answer = try #require(session.browserURL().flatMap { listener.get($0.path()) })
+        let line = try #require(answer.split(separator: "\r\n").first { $0.hasPrefix("Location: ") })
+        return try #require(FormFields(String(line.split(separator: "?").last ?? "")))
+    }
+
     func callback(_ page: Page, code: String = "code-1", clientID: String? = "oaiapp_1") -> String {
         "/auth/callback?code=\(code)&state=\(page["state"])" + (clientID.map { "&client_id=\($0)" } ?? "")
     }
@@ -418,7 +425,9 @@ struct PlanHarness {
         let updates = it.session.deviceLinkStateUpdates
         let page = try await it.begin()
         #expect(page["client_id"] == SeededAuth.issuedClientID)
-        #expect(page["id_token_hint"] == PlanHarness.person(endingIn: -60).idToken)
+        // The address that is shown, and that a script may log, has no token in it.
+        #expect(page.fields.all("id_token_hint").isEmpty)
+        #expect(try it.ownPage().only("id_token_hint") == PlanHarness.person(endingIn: -60).idToken)
         #expect(page["login_hint"] == "person@example.com")
         #expect(page.fields.all("agent_name_hint").isEmpty && page.fields.all("prompt").isEmpty)
         it.grant(page, clientID: SeededAuth.issuedClientID)
@@ -585,7 +594,7 @@ struct PlanHarness {
         #expect(await updates.next { $0 == .reauthenticationRequired } != nil)
         #expect(it.service.count(PlanHarness.token) == 1)
         let page = try await it.begin()
-        #expect(page["id_token_hint"] == PlanHarness.person(endingIn: 3600).idToken)
+        #expect(try it.ownPage().only("id_token_hint") == PlanHarness.person(endingIn: 3600).idToken)
         it.grant(page, clientID: SeededAuth.issuedClientID)
         it.listener.get(it.callback(page, clientID: nil))
         #expect(await updates.next { $0.isSignedIn } != nil)
@@ -597,7 +606,8 @@ struct PlanHarness {
         seed.refreshToken = nil
         let it = PlanHarness(seed)
         #expect(it.session.state == .reauthenticationRequired)
-        #expect(try await it.begin()["id_token_hint"] == seed.idToken)
+        _ = try await it.begin()
+        #expect(try it.ownPage().only("id_token_hint") == seed.idToken)
     }
 
     @Test func aSignInWithoutARefreshTokenLastsAsLongAsItsAccessToken() async throws {

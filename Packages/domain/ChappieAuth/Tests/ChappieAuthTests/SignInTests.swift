@@ -407,13 +407,26 @@ import Testing
         }
         gate.open()
         #expect(await updates.next { $0.isEnd } == .cancelled)
-        if stage == .savingTheCredential {
+        if stage == .exchanging || stage == .savingTheCredential {
             await it.stand.service.waitForRequests(Service.revoke, count: 1)
+            #expect(it.stand.service.requests(Service.revoke).first?.text.contains("rt_seeded_7") == true)
         }
         #expect(it.stand.storedText.map { !$0.contains("rt_seeded_7") } ?? !isSignedIn)
         #expect(it.session.state == before)
         #expect(it.session.lastError == nil)
         #expect(it.notifier.notifications.isEmpty)
+    }
+
+    @Test func `a program that ends in the middle of the exchange waits until its tokens are revoked`() async throws {
+        let gate = ScriptedGate()
+        let it = SessionHarness(nil, answers(stoppingAt: .exchanging, gate))
+        try await it.session.startDeviceCodeSignIn()
+        await gate.reached()
+        it.session.cancelSignIn()
+        gate.open()
+        await it.session.finishPendingWork()
+        #expect(it.stand.service.requests(Service.revoke).first?.text.contains("rt_seeded_7") == true)
+        #expect(it.stand.storedText == nil)
     }
 
     @Test func cancellingTheCallerCancelsTheSignIn() async {

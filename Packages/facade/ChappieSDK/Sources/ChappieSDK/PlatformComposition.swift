@@ -75,20 +75,31 @@ final class PlatformComposition: Sendable {
 }
 
 extension BrowserSignInPorts {
-    /// The adapters of this platform for a sign-in with a browser on this machine; `nil` if the configuration's grant
-    /// needs none. Nothing is opened or read before such a sign-in begins.
+    /// The adapters of this platform for a sign-in with a browser on this machine; `nil` if the configuration has none.
+    /// Nothing is opened or read before such a sign-in begins.
     ///
     /// - Parameter variable: Looks up a variable of the process. Default: its environment.
     @_spi(ChappieInternals) public static func ofPlatform(
         for configuration: ChappieConfiguration,
         _ variable: (String) -> String? = { ProcessInfo.processInfo.environment[$0] }
     ) -> BrowserSignInPorts? {
-        guard case .continueWithChatGPT = configuration.endpoints.grant else { return nil }
+        let (listener, cryptography) = (LoopbackCallbackListener(), SystemSignInCryptography())
+        switch configuration.endpoints.grant {
+        case .continueWithChatGPT: break
+        case .browser: return BrowserSignInPorts(listener: listener, cryptography: cryptography)
+        case .deviceCode:
+            // Elsewhere the system suspends a program whose user is in the browser.
+            #if os(Linux) || os(macOS)
+                return BrowserSignInPorts(listener: listener, cryptography: cryptography)
+            #else
+                return nil
+            #endif
+        case .accessToken: return nil
+        }
         // Without a folder in common, the keychain's store already says so at the first use.
         let shared = try? FileRegistrationStore.sharing(
             accessGroup: configuration.keychainAccessGroup, appGroup: configuration.appGroup, variable)
         return BrowserSignInPorts(
-            listener: LoopbackCallbackListener(), registrations: shared ?? .userDefault(variable),
-            cryptography: SystemSignInCryptography())
+            listener: listener, registrations: shared ?? .userDefault(variable), cryptography: cryptography)
     }
 }

@@ -61,7 +61,10 @@ import Testing
             asked += 1
             return name == "XDG_STATE_HOME" ? path : nil
         }
-        #expect(BrowserSignInPorts.ofPlatform(for: ChappieConfiguration(), variable) == nil)
+        #expect(BrowserSignInPorts.ofPlatform(for: ChappieConfiguration(), variable) != nil)
+        var accessToken = ChappieConfiguration()
+        accessToken.endpoints.grant = .accessToken
+        #expect(BrowserSignInPorts.ofPlatform(for: accessToken, variable) == nil)
         #expect(asked == 0)
         let plan = ChappieConfiguration(endpoints: .continueWithChatGPT(appName: "Notes"))
         #expect(BrowserSignInPorts.ofPlatform(for: plan, variable) != nil)

@@ -70,11 +70,17 @@ public final class InMemoryCallbackListener: CallbackListener {
 
     private let state = Mutex(State())
     private let error: DesktopError?
+    private let taken: Set<Int>
 
-    /// - Parameter error: The failure of every ``listen(at:_:)``. Default: none.
-    public init(failingWith error: DesktopError? = nil) { self.error = error }
+    /// - Parameters:
+    ///   - error: The failure of every ``listen(at:_:)``. Default: none.
+    ///   - taken: Ports at which another program listens. Default: none.
+    public init(failingWith error: DesktopError? = nil, taken: Set<Int> = []) {
+        self.error = error
+        self.taken = taken
+    }
 
-    /// The ports that were opened, in order. Those of the system's choice are 50001, 50002 and so on.
+    /// The ports that were opened, in order. If the system chooses them, they are 50001, 50002 and so on.
     public var ports: [Int] { state.withLock(\.ports) }
     /// The number of listeners that are not closed.
     public var openCount: Int { state.withLock(\.open.count) }
@@ -100,14 +106,14 @@ public final class InMemoryCallbackListener: CallbackListener {
         return answer.map { String(decoding: $0(Array(head.utf8), peer), as: UTF8.self) }
     }
 
-    /// Opens the first of these ports that is not open. 0 stands for the next number.
+    /// Opens the first port that is free.
     public func listen(
         at ports: [Int], _ answer: @escaping @Sendable (_ head: [UInt8], _ peer: CallbackPeer) -> [UInt8]
     ) throws(DesktopError) -> any CallbackListening {
         if let error { throw error }
-        let port = state.withLock { state in
-            let numbers = ports.map { $0 == 0 ? 50_001 + state.ports.count : $0 }
-            guard let port = numbers.first(where: { state.open[$0] == nil }) else { return nil as Int? }
+        let port = state.withLock { state -> Int? in
+            guard let free = ports.first(where: { !taken.contains($0) && state.open[$0] == nil }) else { return nil }
+            let port = free == 0 ? 50_001 + state.ports.count : free
             state.ports.append(port)
             state.open[port] = answer
             return port

@@ -34,6 +34,8 @@ public final class CredentialManager: Sendable {
         var keeper: CredentialManager?
         /// The last pages of a browser that has come back.
         var farewell: Task<Void, Never>?
+        /// The end of a sign-in that its user has approved.
+        var exchange: Task<Void, Never>?
     }
 
     /// - Parameters:
@@ -45,7 +47,7 @@ public final class CredentialManager: Sendable {
     ///   - clock: Decides when a token is due.
     ///   - logger: Gets the reason for each renewal at level `debug`, and the reason for a failure at `warning`; never
     ///     a token. Default none.
-    ///   - browserSignIn: Needed by ``ChappieGrant/continueWithChatGPT(appName:)`` alone.
+    ///   - browserSignIn: Needed by ``ChappieGrant/browser`` and ``ChappieGrant/continueWithChatGPT(appName:)``.
     public init(
         slot: CredentialSlot, store: any CredentialStore, transport: any HTTPTransport,
         endpoints: ChappieEndpoints = .chatGPT, lock: any CredentialLock, clock: any ChappieClock = SystemClock(),
@@ -145,14 +147,31 @@ public final class CredentialManager: Sendable {
     ///
     /// - Throws: ``ChappieAuthError/unknown(_:)`` if the program was put together without its parts.
     func browserAuthorization(as appName: String) async throws(ChappieAuthError) -> BrowserAuthorization {
-        guard let ports = browserSignIn, let openID = endpoints.profile.openID else {
+        guard let ports = browserSignIn, let registrations = ports.registrations,
+            let openID = endpoints.profile.openID
+        else {
             throw .unknown("This program has no sign-in by browser: its composition or its endpoints lack it.")
         }
         return BrowserAuthorization(
-            appName: appName, openID: openID, ports: ports, slot: slot, tokens: tokens,
+            appName: appName, openID: openID, ports: ports, registrations: registrations, slot: slot, tokens: tokens,
             earlier: await retainedCredential(),
             leave: { [weak self] task in self?.state.withLock { $0.farewell = task } })
     }
+
+    /// The browser sign-in of the device code's client.
+    ///
+    /// - Throws: ``ChappieAuthError/unknown(_:)`` if the program was put together without its parts.
+    func clientAuthorization() throws(ChappieAuthError) -> ClientAuthorization {
+        guard let ports = browserSignIn, endpoints.profile.openID == nil else {
+            throw .unknown("This program has no sign-in by browser: its composition or its endpoints lack it.")
+        }
+        return ClientAuthorization(
+            endpoints: endpoints, ports: ports, clock: clock,
+            leave: { [weak self] task in self?.state.withLock { $0.farewell = task } })
+    }
+
+    /// Lets ``settle(within:)`` wait for the end of a sign-in that its user has approved.
+    func settleAfter(_ exchange: Task<Void, Never>) { state.withLock { $0.exchange = exchange } }
 
     /// The credential of an earlier sign-in, even if the server does not accept it any more; `nil` after a sign-out,
     /// or if the store can't be read.
@@ -293,6 +312,9 @@ public final class CredentialManager: Sendable {
     /// has its last page, for 1.5 s at most. Call it before a process ends: a refresh whose answer is not stored has used
     /// up the refresh token for nothing. A renewal that still waits for another process is given up.
     public func settle(within limit: Duration = .seconds(75)) async {
+        if let exchange = state.withLock(\.exchange) {
+            _ = try? await withDeadline(limit, clock: clock, late: CancellationError()) { await exchange.value }
+        }
         await state.withLock(\.farewell)?.value
         let (waiter, promise) = newWaiter()
         report(.settlingAsked(waiter))

@@ -17,23 +17,26 @@ struct AuthorizeRequest: Sendable {
     let redirectURI: String
     let state: Secret
     let nonce: Secret
-    /// The digest of the PKCE verifier.
-    let challenge: [UInt8]
+    /// The digest of the PKCE verifier, as text.
+    let challenge: String
     let hint: Hint?
     /// Whether the user has turned down plan use, and asks for it now.
     let asksForConsent: Bool
 
-    /// The address of the page. It names the user if there is a hint, so it belongs in no log.
-    var url: URL? {
+    /// Returns the address of the page.
+    ///
+    /// - Parameter withIDToken: Whether it may have the user's identity token in it. Then it belongs in no log and on no
+    ///   screen.
+    func url(withIDToken: Bool) -> URL? {
         var fields = [("client_id", registration?.clientID ?? openID.bootstrapClientID)]
         if registration == nil { fields.append(("agent_name_hint", appName)) }
         fields += [
             ("ext_agent_host_id", hostID), ("response_type", "code"), ("redirect_uri", redirectURI),
             ("scope", openID.scopes.joined(separator: " ")), ("resource", openID.resource), ("state", state.text),
-            ("nonce", nonce.text), ("code_challenge_method", "S256"), ("code_challenge", Base64URL.encode(challenge)),
+            ("nonce", nonce.text), ("code_challenge_method", "S256"), ("code_challenge", challenge),
         ]
         if let hint {
-            fields.append(("id_token_hint", hint.idToken.text))
+            if withIDToken { fields.append(("id_token_hint", hint.idToken.text)) }
             if let email = hint.email { fields.append(("login_hint", email)) }
         }
         if asksForConsent { fields.append(("prompt", "consent")) }

@@ -63,19 +63,17 @@ import Synchronization
 }
 
 extension ChappieAuthError {
+    static let otherGrant = unknown("These endpoints have another kind of sign-in.")
     static let noCallbackAwaited = wrongCallbackAddress("No sign-in waits for an address now.")
 }
 
-/// The grant with a browser on this machine (RFC 8252), from the first random byte to the credential.
+/// "Continue with ChatGPT": the grant with a browser on this machine and a client id that the service issues, from the
+/// first random byte to the tokens.
 struct BrowserAuthorization: Sendable {
-    /// The limit for the user's part.
-    static let patience = Duration.seconds(15 * 60)
-    /// The limit for the browser's last page after it has come back.
-    static let courtesy = Duration.milliseconds(1500)
-
     let appName: String
     let openID: ChappieOpenIDProfile
     let ports: BrowserSignInPorts
+    let registrations: any RegistrationStore
     let slot: CredentialSlot
     let tokens: TokenClient
     /// The credential of an earlier sign-in, unless the user has signed out.
@@ -85,51 +83,39 @@ struct BrowserAuthorization: Sendable {
 
     private var clock: any ChappieClock { tokens.issuer.clock }
 
-    /// Runs the sign-in. `onPage` shows the page; `onReturn` is called when the browser has come back.
+    /// Runs the sign-in up to the browser's return. `onPage` shows the page. `onReturn` is called when the browser has
+    /// come back.
     ///
+    /// - Returns: The exchange, whose result is the credential.
     /// - Throws: ``ChappieAuthError``; `CancellationError`.
     @concurrent
     func run(
         onPage: @Sendable (ChappieDeviceCode, BrowserCallback) async -> Void,
         onReturn: @Sendable (ChappieDeviceCode) async -> Void
-    ) async throws -> Credential {
+    ) async throws -> @Sendable () async throws -> Credential {
         guard (1...80).contains(appName.count), UntrustedText.line(appName, limit: 400) != nil else {
             throw ChappieAuthError.unknown("The name of the app must have 1 to 80 visible characters.")
         }
         let registration = try await registration()
-        let hostID = try await stored { () throws(CredentialStoreError) in try await ports.registrations.hostID() }
-        let verifier = try random()
-        let state = try random()
-        let callback = BrowserCallback(entropy: ports.entropy)
-        let listening: any CallbackListening
-        do {
-            listening = try ports.listener.listen { callback.answer($0, from: $1) }
-        } catch {
-            throw ChappieAuthError.unknown(error.errorDescription ?? "No port of this machine is free.")
-        }
-        defer { close(listening, callback) }
-        var requests = CallbackRequests(port: listening.port, path: openID.callbackPath, state: state)
+        let hostID = try await stored { () throws(CredentialStoreError) in try await registrations.hostID() }
+        let (verifier, state) = (try ports.random(), try ports.random())
+        let visit = try BrowserVisit(
+            to: .init(ports: [0], host: "127.0.0.1", path: openID.callbackPath), state: state, ports, clock)
+        defer { visit.close(leave) }
         let ownEarlier = earlier.flatMap { $0.issuedClientID == registration?.clientID ? $0 : nil }
         let authorize = AuthorizeRequest(
             endpoints: tokens.endpoints, openID: openID, appName: appName, registration: registration, hostID: hostID,
-            redirectURI: requests.redirectURI, state: state, nonce: try random(),
-            challenge: try digest(verifier),
+            redirectURI: visit.redirectURI, state: state, nonce: try ports.random(),
+            challenge: try ports.challenge(of: verifier),
             hint: registration == nil
                 ? nil
                 : ownEarlier?.idToken.map { AuthorizeRequest.Hint(idToken: $0, email: ownEarlier?.info.email) },
             asksForConsent: ownEarlier?.info.planUse == .notGranted)
-        guard let url = authorize.url else { throw ChappieAuthError.invalidResponse }
-        requests.page = url.absoluteString
-        callback.open(requests)
-        let page = ChappieDeviceCode(
-            userCode: "", verificationURL: url, expiresAt: clock.now.addingTimeInterval(Self.patience.inSeconds))
-        try Task.checkCancellation()
-        await onPage(page, callback)
-        let approval = try await withDeadline(
-            Self.patience, clock: clock, late: ChappieAuthError.callbackTimeout
-        ) { try await callback.value() }
-        await onReturn(page)
-        return try await credential(approval, authorize, verifier)
+        guard let page = authorize.url(withIDToken: false), let ownPage = authorize.url(withIDToken: true) else {
+            throw ChappieAuthError.invalidResponse
+        }
+        let approval = try await visit.approval(of: page, opening: ownPage, onPage: onPage, onReturn: onReturn)
+        return { try await credential(approval, authorize, verifier) }
     }
 
     // MARK: After the browser has come back
@@ -199,7 +185,7 @@ struct BrowserAuthorization: Sendable {
     /// The registration of this app for the slot; `nil` if it has none, or if it is another app's.
     private func registration() async throws(ChappieAuthError) -> ChappieClientRegistration? {
         let found = try await stored { () throws(CredentialStoreError) in
-            try await ports.registrations.registration(for: slot)
+            try await registrations.registration(for: slot)
         }
         if let found { return found.appName == appName && isUsable(found) ? found : nil }
         // A credential from another machine brings its registration along.
@@ -215,8 +201,8 @@ struct BrowserAuthorization: Sendable {
 
     private func save(_ registration: ChappieClientRegistration?) async throws(ChappieAuthError) {
         try await stored { () throws(CredentialStoreError) in
-            guard try await ports.registrations.registration(for: slot) != registration else { return }
-            try await ports.registrations.save(registration, for: slot)
+            guard try await registrations.registration(for: slot) != registration else { return }
+            try await registrations.save(registration, for: slot)
         }
     }
 
@@ -228,30 +214,5 @@ struct BrowserAuthorization: Sendable {
         } catch {
             throw .credentialStoreUnavailable(error)
         }
-    }
-
-    // MARK: Values of one sign-in
-
-    /// 32 random bytes as text, for which PKCE asks as well (RFC 7636, 4.1).
-    private func random() throws -> Secret { Secret(Base64URL.encode(try ports.entropy.bytes(32))) }
-
-    private func digest(_ verifier: Secret) throws(ChappieAuthError) -> [UInt8] {
-        do {
-            return try ports.cryptography.sha256(verifier.withBytes(Array.init))
-        } catch {
-            throw .unknown("The system's cryptography failed (\(type(of: error))).")
-        }
-    }
-
-    private func close(_ listening: any CallbackListening, _ callback: BrowserCallback) {
-        guard callback.isOver else { return listening.close() }
-        leave(
-            Task.detached { [clock] in
-                _ = try? await withDeadline(Self.courtesy, clock: clock, late: CancellationError()) {
-                    try await callback.shownEnd()
-                }
-                listening.close()
-                await listening.closed()
-            })
     }
 }

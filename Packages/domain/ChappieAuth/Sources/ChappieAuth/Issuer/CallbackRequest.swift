@@ -83,6 +83,8 @@ struct CallbackRequest: Sendable {
 
     /// `127.0.0.1` and the port.
     let host: String
+    /// The host and the port in the redirect address.
+    private let redirectHost: String
     let path: String
     let state: Secret
     private let issuer: Issuer?
@@ -100,15 +102,17 @@ struct CallbackRequest: Sendable {
     ///   - path: of the redirect address; begins with a slash.
     ///   - state: the sign-in's, unpredictable.
     ///   - issuer: an answer that names another one ends the sign-in. Default: answers name none.
-    public init(port: Int, path: String, state: Secret, issuer: Issuer? = nil) {
+    ///   - host: the name of this machine in the redirect address. Default: 127.0.0.1.
+    public init(port: Int, path: String, state: Secret, issuer: Issuer? = nil, host name: String = "127.0.0.1") {
         host = "127.0.0.1:\(port)"
+        redirectHost = "\(name):\(port)"
         self.path = path
         self.state = state
         self.issuer = issuer
     }
 
     /// The redirect address of the sign-in.
-    public var redirectURI: String { "http://\(host)\(path)" }
+    public var redirectURI: String { "http://\(redirectHost)\(path)" }
 
     /// Returns an address that leads a browser to the page, once. Other users of the machine can see the arguments of a
     /// program, a browser's too, and the page's own address has the state and perhaps an identity token in it. They see
@@ -128,7 +132,9 @@ struct CallbackRequest: Sendable {
             return Self.response("405 Method Not Allowed", ["Allow: GET"], "Only GET is allowed here.")
         }
         // Another name for this address belongs to a page that had it resolved here (DNS rebinding).
-        guard request.hosts == [host] else { return Self.badRequest("The request is for another host.") }
+        guard request.hosts == [host] || request.hosts == [redirectHost] else {
+            return Self.badRequest("The request is for another host.")
+        }
         if request.path == Self.donePath, request.query.isEmpty, outcome != nil {
             hasShownEnd = true
             return Self.response("200 OK", [], "You can close this page and return to the app.")
@@ -197,6 +203,11 @@ struct CallbackRequest: Sendable {
     }
 
     private static func denial(_ error: String, description: String?) -> ChappieAuthError {
+        if let code = [error, description ?? ""].first(where: { SignInObstacle(code: $0) != nil }),
+            let obstacle = SignInObstacle(code: code)
+        {
+            return .authorizationDenied("The sign-in service refused (\(code)). \(obstacle.advice)")
+        }
         if error == "access_denied" { return .authorizationDenied("The sign-in was not allowed in the browser.") }
         let words = [UntrustedText.message(description), UntrustedText.message(error, limit: 64).map { "(\($0))" }]
         return .authorizationDenied("The sign-in service refused: \(words.compactMap(\.self).joined(separator: " "))")

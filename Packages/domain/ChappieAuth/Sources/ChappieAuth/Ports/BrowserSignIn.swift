@@ -1,19 +1,20 @@
 /// The parts of the platform that a sign-in with a redirect to this machine needs, such as
-/// ``ChappieGrant/continueWithChatGPT(appName:)``.
+/// ``ChappieGrant/browser`` and ``ChappieGrant/continueWithChatGPT(appName:)``.
 public struct BrowserSignInPorts: Sendable {
     let listener: any CallbackListener
-    let registrations: any RegistrationStore
+    let registrations: (any RegistrationStore)?
     let cryptography: any SignInCryptography
     let entropy: any Entropy
 
     /// - Parameters:
     ///   - listener: Receives the browser that comes back.
-    ///   - registrations: Keeps the client ids that the authorization server has issued. A sign-out leaves them.
+    ///   - registrations: Keeps the client ids that the authorization server has issued. A sign-out leaves them. Default:
+    ///     none, for ``ChappieGrant/browser``, which registers nothing.
     ///   - cryptography: Checks the identity token.
     ///   - entropy: Default: the system's generator.
     public init(
-        listener: any CallbackListener, registrations: any RegistrationStore, cryptography: any SignInCryptography,
-        entropy: any Entropy = SystemEntropy()
+        listener: any CallbackListener, registrations: (any RegistrationStore)? = nil,
+        cryptography: any SignInCryptography, entropy: any Entropy = SystemEntropy()
     ) {
         self.listener = listener
         self.registrations = registrations
@@ -42,9 +43,9 @@ public protocol SignInCryptography: Sendable {
 
 /// A listener on 127.0.0.1 for a browser that comes back from the authorization server (RFC 8252, 7.3).
 public protocol CallbackListener: Sendable {
-    /// Listens at the first of `ports` that is free, from the moment it returns. `answer` is called with the head of each request, up to and
-    /// including its empty line, and with the user who sent it. It returns all bytes of the response. The connection is
-    /// closed after them.
+    /// Listens at the first of `ports` that is free, from the moment it returns. `answer` is called with the head of each
+    /// request, up to and including its empty line, and with the user who sent it. It returns all bytes of the response. The
+    /// connection is closed after them.
     ///
     /// The adapter decides nothing about a request but its size and its duration. Each connection is served apart, so
     /// that an idle one keeps no other waiting. Calls of `answer` may overlap.

@@ -36,7 +36,9 @@ public final class ChappieAuthSession {
         let signOuts: Int
         /// Whether the session itself notifies the user that the account is linked.
         let announces: Bool
-        /// The access token to sign in with; `nil` for a sign-in by device code.
+        /// The kind of the sign-in.
+        let grant: ChappieGrant
+        /// The access token to sign in with, if that is the grant.
         let accessToken: Secret?
         /// From here on, a user who appears as signed in comes from this attempt.
         var isSaving = false
@@ -46,8 +48,9 @@ public final class ChappieAuthSession {
         /// The browser's way back, for grants that have one.
         var callback: BrowserCallback?
 
-        init(signOuts: Int, announces: Bool, accessToken: Secret?) {
+        init(signOuts: Int, announces: Bool, grant: ChappieGrant, accessToken: Secret?) {
             self.signOuts = signOuts
+            self.grant = grant
             self.announces = announces
             self.accessToken = accessToken
         }
@@ -184,29 +187,59 @@ extension ChappieAuthSession {
         return try await result(attempt.code, of: attempt)
     }
 
+    /// Starts a sign-in with a browser on this machine, without a code, and returns as soon as there is a page to show. For
+    /// the rest, it is like ``startDeviceCodeSignIn()``.
+    ///
+    /// ```swift
+    /// let page = try await session.startBrowserSignIn()
+    /// await browser.open(session.browserURL() ?? page.verificationURL)
+    /// // session.state becomes .signedIn once the browser has come back.
+    /// ```
+    /// - Throws: ``ChappieAuthError``: `callbackUnavailable` if another program listens at both ports to which the browser
+    ///   can come back; `cancelledSignIn`; `unknown` if ``canSignInWithBrowser`` is false.
+    @discardableResult
+    public func startBrowserSignIn() async throws -> ChappieDeviceCode {
+        let attempt = begin(by: .browser)
+        return try await result(attempt.code, of: attempt)
+    }
+
+    /// Whether the user can sign in with a browser on this machine instead of a device code (``ChappieGrant/browser``). It
+    /// needs a program that was put together for it, which `Chappie.authSession()` does on Linux and on a Mac.
+    public var canSignInWithBrowser: Bool {
+        manager.browserSignIn != nil && manager.endpoints.profile.openID == nil
+    }
+
     /// Signs in from start to end.
     ///
-    /// - Parameter show: Shows the code to the user. Meanwhile the session asks the service whether the user has
-    ///   approved.
+    /// ```swift
+    /// // The user's workspace does not allow device codes:
+    /// let account = try await session.signIn(by: .browser) { page in
+    ///     print(page.instructions)
+    /// }
+    /// ```
+    /// - Parameters:
+    ///   - grant: ``ChappieGrant/deviceCode`` or ``ChappieGrant/browser``, if the user has chosen. Default: the grant of
+    ///     the endpoints.
+    ///   - show: Shows the code or the page to the user. In the meantime the session waits until the user has approved.
     /// - Returns: The account that is signed in, once `show` has returned as well.
     /// - Throws: ``ChappieAuthError``: the errors of ``startDeviceCodeSignIn()``, and `expiredDeviceCode`,
-    ///   `pollingTimeout`, `callbackTimeout` or `authorizationDenied` if the user has not approved, or as another user;
+    ///   `pollingTimeout`, `callbackTimeout`, `callbackUnavailable` or `authorizationDenied` if the user has not approved, or as another user;
     ///   `networkFailure` if the identity can't be checked now; the errors of `show`, which cancel the
     ///   sign-in. Cancelling the task cancels the sign-in. A stored credential stays, whatever the error. Without one,
     ///   an error with `requiresReauthentication` leaves ``state`` at ``ChappieAuthState/reauthenticationRequired``.
     @discardableResult
     public func signIn(
-        _ show: @MainActor (ChappieDeviceCode) async throws -> Void
+        by grant: ChappieGrant? = nil, _ show: @MainActor (ChappieDeviceCode) async throws -> Void
     ) async throws -> ChappieAccountInfo {
-        try await signIn(announces: true, show)
+        try await signIn(by: grant, announces: true, show)
     }
 
     /// The same for a caller that notifies the user itself, in its own words, that the account is linked.
     @discardableResult
     @_spi(ChappieInternals) public func signIn(
-        announces: Bool, _ show: @MainActor (ChappieDeviceCode) async throws -> Void
+        by grant: ChappieGrant? = nil, announces: Bool, _ show: @MainActor (ChappieDeviceCode) async throws -> Void
     ) async throws -> ChappieAccountInfo {
-        let attempt = begin(announces: announces)
+        let attempt = begin(by: grant, announces: announces)
         let code = try await result(attempt.code, of: attempt)
         do {
             try await show(code)
@@ -235,13 +268,17 @@ extension ChappieAuthSession {
         } catch {
             throw note(error)
         }
-        let attempt = begin(announces: false, accessToken: token)
+        let attempt = begin(by: .accessToken, announces: false, accessToken: token)
         return try await result(attempt.account, of: attempt)
     }
 
-    private func begin(announces: Bool = true, accessToken: Secret? = nil) -> Attempt {
+    private func begin(
+        by grant: ChappieGrant? = nil, announces: Bool = true, accessToken: Secret? = nil
+    ) -> Attempt {
         cancelSignIn()
-        let attempt = Attempt(signOuts: manager.status.value.signOuts, announces: announces, accessToken: accessToken)
+        let attempt = Attempt(
+            signOuts: manager.status.value.signOuts, announces: announces, grant: grant ?? manager.endpoints.grant,
+            accessToken: accessToken)
         self.attempt = attempt
         newestAttempt = attempt
         failedSignIn = nil
@@ -263,8 +300,8 @@ extension ChappieAuthSession {
     }
 
     /// Completes a sign-in whose browser runs on another machine, and could not open the last page: takes the whole
-    /// address of that page, which begins with `http://127.0.0.1`. The sign-in then goes on as if the browser had come
-    /// back. For ``ChappieGrant/continueWithChatGPT(appName:)``.
+    /// address of that page, which begins with `http://localhost` or `http://127.0.0.1`. The sign-in then goes on as if the
+    /// browser had come back. For ``ChappieGrant/browser`` and ``ChappieGrant/continueWithChatGPT(appName:)``.
     ///
     /// - Throws: ``ChappieAuthError/wrongCallbackAddress(_:)`` if the address is not of the sign-in that waits, which
     ///   continues, or if none waits.
@@ -273,8 +310,9 @@ extension ChappieAuthSession {
         try callback.paste(address)
     }
 
-    /// The address to pass to a browser that this program starts: for ``ChappieGrant/continueWithChatGPT(appName:)`` one
-    /// of this machine, which leads the browser to ``ChappieDeviceCode/verificationURL`` once. The page's own address has
+    /// The address to pass to a browser that this program starts: for ``ChappieGrant/browser`` and
+    /// ``ChappieGrant/continueWithChatGPT(appName:)`` one of this machine, which leads the browser to the page of
+    /// ``ChappieDeviceCode/verificationURL`` once. The page's own address has
     /// values of the sign-in in it, and other users of the machine can see the arguments with which a browser is started.
     /// Ask for another one each time.
     ///
@@ -301,29 +339,39 @@ extension ChappieAuthSession {
         Task { [weak self, manager] in
             do {
                 try await manager.prepareToSave()
-                let credential: Credential
-                switch (attempt.accessToken, manager.endpoints.grant) {
-                case (let accessToken?, _):
-                    credential = try await manager.tokens.credential(of: accessToken)
-                case (nil, .deviceCode):
+                let exchange: @Sendable () async throws -> Credential
+                switch attempt.grant {
+                case .accessToken:
+                    guard let accessToken = attempt.accessToken else {
+                        throw ChappieAuthError.authorizationDenied(
+                            "This program signs in with an access token: call signIn(accessToken:).")
+                    }
+                    let credential = try await manager.tokens.credential(of: accessToken)
+                    exchange = { credential }
+                case .deviceCode:
+                    guard manager.endpoints.profile.openID == nil else { throw ChappieAuthError.otherGrant }
                     let code = try await manager.tokens.issuer.authorizeDevice(manager.endpoints) { [weak self] code in
                         await self?.receivedCode(code, attempt)
                     } onPolling: { [weak self] code in
                         await self?.startedPolling(code, attempt)
                     }
-                    credential = try await manager.tokens.exchange(code)
-                case (nil, .continueWithChatGPT(let appName)):
-                    credential = try await manager.browserAuthorization(as: appName).run { [weak self] page, callback in
+                    exchange = { try await manager.tokens.exchange(code) }
+                case .browser:
+                    let code = try await manager.clientAuthorization().run { [weak self] page, callback in
                         await self?.receivedCode(page, attempt, callback)
                     } onReturn: { [weak self] page in
                         await self?.startedPolling(page, attempt)
                     }
-                case (nil, .accessToken):
-                    throw ChappieAuthError.authorizationDenied(
-                        "This program signs in with an access token: call signIn(accessToken:).")
+                    exchange = { try await manager.tokens.exchange(code) }
+                case .continueWithChatGPT(let appName):
+                    exchange = try await manager.browserAuthorization(as: appName).run { [weak self] page, callback in
+                        await self?.receivedCode(page, attempt, callback)
+                    } onReturn: { [weak self] page in
+                        await self?.startedPolling(page, attempt)
+                    }
                 }
-                attempt.isSaving = true
-                try await manager.adopt(credential, after: attempt.signOuts)
+                try await ApprovedSignIn(manager).run(
+                    after: attempt.signOuts, onSaving: { @MainActor in attempt.isSaving = true }, exchange)
                 self?.linked(manager.status.value, attempt)
             } catch {
                 self?.failed(error, attempt)

@@ -136,6 +136,10 @@ public enum ChappiePlanUse: String, Sendable, Hashable, Codable {
 public enum ChappieGrant: Sendable, Hashable, Codable {
     /// ChatGPT's form of the device authorization grant (similar to RFC 8628). The default.
     case deviceCode
+    /// A browser on this machine, and no code: for workspaces that forbid device codes. The client, the credential and its
+    /// renewal are those of ``deviceCode``. ``ChappieAuthSession/signIn(by:_:)`` takes this in place of the endpoints'
+    /// own grant.
+    case browser
     /// "Continue with ChatGPT": a browser on this machine, and a client id that the service issues to this program and
     /// this user (RFC 8252). `appName` is the program's own name, 1 to 80 characters.
     case continueWithChatGPT(appName: String)
@@ -147,6 +151,7 @@ public enum ChappieGrant: Sendable, Hashable, Codable {
     public var rawValue: String {
         switch self {
         case .deviceCode: "device_code"
+        case .browser: "browser"
         case .continueWithChatGPT: "continue_with_chatgpt"
         case .accessToken: "access_token"
         }
@@ -156,6 +161,7 @@ public enum ChappieGrant: Sendable, Hashable, Codable {
     public init?(rawValue: String) {
         switch rawValue {
         case "device_code": self = .deviceCode
+        case "browser": self = .browser
         case "continue_with_chatgpt": self = .continueWithChatGPT(appName: "")
         case "access_token": self = .accessToken
         default: return nil

@@ -1,0 +1,97 @@
+@_spi(ChappieInternals) import ChappieCore
+
+/// A browser's way to the sign-in page and back to this machine (RFC 8252, 7.3).
+///
+/// It listens from its beginning, so that the page can name the port.
+struct BrowserVisit: Sendable {
+    /// The place on this machine to which the browser comes back.
+    struct Destination: Sendable {
+        /// The ports to try, in their order. 0 lets the system choose one.
+        let ports: [Int]
+        /// The host in the redirect address, a name of this machine.
+        let host: String
+        let path: String
+    }
+
+    /// The limit for the user's part.
+    static let patience = Duration.seconds(15 * 60)
+    /// The limit for the browser's last page after it has come back.
+    private static let courtesy = Duration.milliseconds(1500)
+
+    let redirectURI: String
+    private let clock: any ChappieClock
+    private let listening: any CallbackListening
+    private let callback: BrowserCallback
+    private let requests: CallbackRequests
+
+    /// Begins to listen.
+    ///
+    /// - Parameter state: The value that marks the browser's way back, unpredictable.
+    /// - Throws: ``ChappieAuthError/callbackUnavailable(_:)`` if no port is free.
+    init(
+        to destination: Destination, state: Secret, _ ports: BrowserSignInPorts, _ clock: any ChappieClock
+    ) throws(ChappieAuthError) {
+        let callback = BrowserCallback(entropy: ports.entropy)
+        do {
+            listening = try ports.listener.listen(at: destination.ports) { callback.answer($0, from: $1) }
+        } catch {
+            throw .callbackUnavailable(error.errorDescription ?? "No port of this machine is free.")
+        }
+        self.callback = callback
+        self.clock = clock
+        requests = CallbackRequests(
+            port: listening.port, path: destination.path, state: state, host: destination.host)
+        redirectURI = requests.redirectURI
+    }
+
+    /// Shows the page, and returns when the browser has come back.
+    ///
+    /// - Parameters:
+    ///   - page: The page for the user.
+    ///   - ownPage: The same page for a browser that this program starts.
+    /// - Throws: ``ChappieAuthError``; `CancellationError`.
+    func approval(
+        of page: URL, opening ownPage: URL, onPage: @Sendable (ChappieDeviceCode, BrowserCallback) async -> Void,
+        onReturn: @Sendable (ChappieDeviceCode) async -> Void
+    ) async throws -> CallbackRequests.Approval {
+        var requests = requests
+        requests.page = ownPage.absoluteString
+        callback.open(requests)
+        let code = ChappieDeviceCode(
+            userCode: "", verificationURL: page, expiresAt: clock.now.addingTimeInterval(Self.patience.inSeconds))
+        try Task.checkCancellation()
+        await onPage(code, callback)
+        let approval = try await withDeadline(
+            Self.patience, clock: clock, late: ChappieAuthError.callbackTimeout
+        ) { try await callback.value() }
+        await onReturn(code)
+        return approval
+    }
+
+    /// Frees the port. `leave` takes the work that is left once the browser has come back: its last page.
+    func close(_ leave: @Sendable (Task<Void, Never>) -> Void) {
+        guard callback.isOver else { return listening.close() }
+        leave(
+            Task.detached { [clock, listening, callback] in
+                _ = try? await withDeadline(Self.courtesy, clock: clock, late: CancellationError()) {
+                    try await callback.shownEnd()
+                }
+                listening.close()
+                await listening.closed()
+            })
+    }
+}
+
+extension BrowserSignInPorts {
+    /// Returns 32 random bytes as text, as PKCE requires (RFC 7636, 4.1).
+    func random() throws -> Secret { Secret(Base64URL.encode(try entropy.bytes(32))) }
+
+    /// Returns the digest of a PKCE verifier (RFC 7636, 4.2).
+    func challenge(of verifier: Secret) throws(ChappieAuthError) -> String {
+        do {
+            return Base64URL.encode(try cryptography.sha256(verifier.withBytes(Array.init)))
+        } catch {
+            throw .unknown("The system's cryptography failed (\(type(of: error))).")
+        }
+    }
+}

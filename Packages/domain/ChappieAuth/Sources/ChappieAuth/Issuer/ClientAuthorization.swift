@@ -1,0 +1,51 @@
+@_spi(ChappieInternals) import ChappieCore
+
+/// The browser sign-in of the client that also has the device code, as the Codex CLI 0.163.0 does it: an authorization
+/// code with PKCE, and a browser that comes back to this machine.
+///
+/// The result is the same kind of credential. The identity token comes over TLS from the issuer itself, as with the device
+/// code, and is not verified.
+struct ClientAuthorization: Sendable {
+    /// The service accepts these ports only.
+    static let destination = BrowserVisit.Destination(ports: [1455, 1457], host: "localhost", path: "/auth/callback")
+    private static let scopes = "openid profile email offline_access api.connectors.read api.connectors.invoke"
+
+    let endpoints: ChappieEndpoints
+    let ports: BrowserSignInPorts
+    let clock: any ChappieClock
+    /// Takes the work that is left once the browser has come back: its pages.
+    let leave: @Sendable (Task<Void, Never>) -> Void
+
+    /// Runs the sign-in up to the authorization code. `onPage` shows the page. `onReturn` is called when the browser has
+    /// come back.
+    ///
+    /// - Throws: ``ChappieAuthError``; `CancellationError`.
+    @concurrent
+    func run(
+        onPage: @Sendable (ChappieDeviceCode, BrowserCallback) async -> Void,
+        onReturn: @Sendable (ChappieDeviceCode) async -> Void
+    ) async throws -> AuthorizationCode {
+        let (verifier, state) = (try ports.random(), try ports.random())
+        let visit: BrowserVisit
+        do throws(ChappieAuthError) {
+            visit = try BrowserVisit(to: Self.destination, state: state, ports, clock)
+        } catch .callbackUnavailable(let reason) {
+            throw ChappieAuthError.callbackUnavailable(
+                "\(reason) The browser can come back to port 1455 or 1457 only. Another sign-in, or the Codex CLI, may be "
+                    + "waiting there.")
+        }
+        defer { visit.close(leave) }
+        let query = FormFields.encoded([
+            ("response_type", "code"), ("client_id", endpoints.registration.clientID),
+            ("redirect_uri", visit.redirectURI), ("scope", Self.scopes),
+            ("code_challenge", try ports.challenge(of: verifier)), ("code_challenge_method", "S256"),
+            ("id_token_add_organizations", "true"), ("codex_cli_simplified_flow", "true"), ("state", state.text),
+            ("originator", endpoints.registration.originator),
+        ])
+        let address = endpoints.profile.authorizeURL.absoluteString + "?" + String(decoding: query, as: UTF8.self)
+        guard let page = URL(string: address) else { throw ChappieAuthError.invalidResponse }
+        let approval = try await visit.approval(of: page, opening: page, onPage: onPage, onReturn: onReturn)
+        return AuthorizationCode(
+            code: approval.code, verifier: verifier, redirectURI: visit.redirectURI, grant: .browser)
+    }
+}
