@@ -15,6 +15,7 @@ enum Route: String, Sendable {
     case responses = "/backend-api/codex/responses"
     case discovery = "/.well-known/openid-configuration"
     case keys = "/.well-known/jwks.json"
+    case clientAuthorize = "/oauth/authorize"
     case authorize = "/api/accounts/authorize"
     case planToken = "/api/accounts/oauth/token"
     case planRevoke = "/api/accounts/oauth/revoke"
@@ -24,7 +25,7 @@ enum Route: String, Sendable {
     var methods: [String] {
         switch self {
         case .userCode, .deviceToken, .token, .revoke, .planToken, .planRevoke: ["POST"]
-        case .verificationPage, .responses, .authorize, .planResponses: ["GET", "POST"]
+        case .verificationPage, .responses, .clientAuthorize, .authorize, .planResponses: ["GET", "POST"]
         case .whoAmI, .accountsCheck, .usage, .models, .discovery, .keys, .planModels: ["GET"]
         }
     }
@@ -188,6 +189,7 @@ struct Backend: Sendable {
     let configuration: SimulatorConfiguration
     var authorizations: DeviceAuthorizations
     var tokens: TokenLedger
+    var clientAuthorizations = ClientAuthorizations()
     var planAuthorizations = PlanAuthorizations()
     /// Turns of each app on the plan route, by its issued client id.
     var planTurns: [String: Int] = [:]
@@ -242,6 +244,7 @@ struct Backend: Sendable {
         case .responses: responses(request, for: account, now: now, effect: effect)
         case .discovery: discovery
         case .keys: .json(["keys": .array(tokens.publicKeys)], headers: [("cache-control", "max-age=300")])
+        case .clientAuthorize: clientAuthorize(request, now: now)
         case .authorize: authorize(request, now: now, faults: effect.authorize)
         case .planToken: planToken(request, now: now, fault: effect.idToken)
         case .planRevoke: planRevoke(request)

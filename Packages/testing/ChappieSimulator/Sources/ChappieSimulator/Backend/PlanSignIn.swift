@@ -230,7 +230,8 @@ extension Backend {
         return Self.back(to: authorization.redirectURI, items, status: status)
     }
 
-    private static func back(to redirectURI: String, _ items: [FormItem], status: Int) -> BackendResponse {
+    /// Sends the browser back to the program that waits for it.
+    static func back(to redirectURI: String, _ items: [FormItem], status: Int) -> BackendResponse {
         var components = URLComponents(string: redirectURI)
         components?.queryItems = items.map { URLQueryItem(name: $0.name, value: $0.value) }
         return BackendResponse(

@@ -266,6 +266,12 @@ extension Backend {
         guard let code = fields["code"], let verifier = fields["code_verifier"], let clientID = fields["client_id"],
             let redirect = fields["redirect_uri"]
         else { return grantError("invalid_request", "code, code_verifier, client_id and redirect_uri are needed.") }
+        if let approved = clientAuthorizations.redeem(
+            code, clientID: clientID, redirectURI: redirect, verifier: verifier, now: now)
+        {
+            return issued(
+                tokens.signIn(clientID: clientID, as: configuration.account(id: approved.accountID), now: now))
+        }
         // Any name and scheme that the client reached us by: a TLS front may stand before this server.
         guard ["http", "https"].contains(where: { redirect == "\($0)://\(host)/deviceauth/callback" }) else {
             return grantError("invalid_grant", "redirect_uri must be {issuer}/deviceauth/callback.")
