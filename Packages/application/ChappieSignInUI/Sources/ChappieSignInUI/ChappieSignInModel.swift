@@ -69,12 +69,12 @@ public final class ChappieSignInModel {
         self.clock = clock
         self.onDeviceCode = onDeviceCode
         self.notifier = notifier ?? session.notifier
-        var expectsCode = true
-        if case .continueWithChatGPT = session.configuredGrant { expectsCode = false }
+        let expectsCode = session.configuredGrant == .deviceCode
         let settings = SignInFlow.Settings(
             texts: texts ?? ChappieSignInTexts(for: session), showsSheet: showsOnboardingSheet,
             requestsPermission: requestsNotificationPermission,
-            hasClipboard: clipboard != nil, hasBrowser: browser != nil, expectsCode: expectsCode)
+            hasClipboard: clipboard != nil, hasBrowser: browser != nil, expectsCode: expectsCode,
+            offersBrowser: expectsCode && session.canSignInWithBrowser)
         flow = SignInFlow(settings, session: session.state)
         states = StatusSubject(flow.state)
         let updates = session.stateUpdates
@@ -111,6 +111,10 @@ extension ChappieSignInModel {
     /// Begins a sign-in: the button, and "try again". Nothing happens while a sign-in runs. A user who is already
     /// signed in changes the account with it.
     public func signIn() { receive(.pressed) }
+
+    /// Begins a sign-in with a browser on this machine, without a code, in place of a sign-in that runs: for users whose
+    /// workspace does not allow device codes. Offer it while ``ChappieSignInState/offersBrowser`` is true.
+    public func signInWithBrowser() { receive(.pressedBrowser) }
 
     /// Opens the page of the first step. Nothing happens without a code or a browser.
     public func openPage() { receive(.pressedOpen) }
@@ -161,7 +165,8 @@ extension ChappieSignInModel {
     private func perform(_ action: SignInFlow.Action) {
         switch action {
         case .askPermission: begin { [notifier] in .answeredPermission(await Self.askPermission(notifier)) }
-        case .beginSignIn: signInToSession()
+        case .beginSignIn: signInToSession(by: nil)
+        case .beginBrowserSignIn: signInToSession(by: .browser)
         case .cancelSignIn: cancelSignIn()
         case .handOut(let code): onDeviceCode?(code)
         case .copy(let text):
@@ -191,10 +196,10 @@ extension ChappieSignInModel {
         }
     }
 
-    private func signInToSession() {
+    private func signInToSession(by grant: ChappieGrant?) {
         begin { [weak self, session] in
             do {
-                try await session.signIn(announces: false) { [weak self] code in
+                try await session.signIn(by: grant, announces: false) { [weak self] code in
                     if !Task.isCancelled { self?.receive(.receivedCode(code)) }
                 }
                 // The session may be ahead of its stream.

@@ -13,12 +13,16 @@ struct SignInFlow: Sendable {
         var hasBrowser = true
         /// Whether the user will have to enter a code, as far as it is known before there is one.
         var expectsCode = true
+        /// Whether the user may sign in with a browser on this machine, without a code.
+        var offersBrowser = false
     }
 
     /// An event of the sign-in.
     enum Event: Sendable {
         /// The button, or "try again".
         case pressed
+        /// The button that takes a browser on this machine instead of a code.
+        case pressedBrowser
         /// `nil`: notifications are allowed.
         case answeredPermission(DesktopError?)
         case receivedCode(ChappieDeviceCode)
@@ -39,6 +43,8 @@ struct SignInFlow: Sendable {
     enum Action: Sendable, Hashable {
         case askPermission
         case beginSignIn
+        /// The same with a browser on this machine, without a code.
+        case beginBrowserSignIn
         /// Ends the sign-in and all of its work.
         case cancelSignIn
         case handOut(ChappieDeviceCode)
@@ -77,6 +83,8 @@ struct SignInFlow: Sendable {
     private var wasSignedIn = false
     /// Whether the sign-in renews a sign-in that has run out.
     private var isRenewal = false
+    /// Whether the user has chosen a browser on this machine instead of a code.
+    private var usesBrowser = false
     /// The user's decision about the plan, as the session knows it now.
     var planUse: ChappiePlanUse?
     private var hasAskedPermission = false
@@ -102,7 +110,9 @@ struct SignInFlow: Sendable {
     /// - Parameter now: the wall clock, only for the countdown.
     mutating func handle(_ event: Event, now: Date) -> [Action] {
         switch (event, phase) {
-        case (.pressed, .idle), (.pressed, .ended): return begin()
+        case (.pressed, .idle), (.pressed, .ended): return begin(withBrowser: false)
+        case (.pressedBrowser, _) where !isRunning: return begin(withBrowser: true)
+        case (.pressedBrowser, _) where !usesBrowser: return [.cancelSignIn] + begin(withBrowser: true)
         case (.answeredPermission(let refusal), .askingPermission):
             hasAskedPermission = true
             if let refusal {
@@ -110,7 +120,7 @@ struct SignInFlow: Sendable {
                 note(.notifications, refusal)
             }
             phase = .requestingCode
-            return [.beginSignIn]
+            return [firstStep]
         case (.receivedCode(let code), .requestingCode): return show(code, now)
         case (.secondPassed, .waiting(var prompt)):
             prompt.remaining = Self.remaining(prompt.code, now)
@@ -134,15 +144,18 @@ struct SignInFlow: Sendable {
         }
     }
 
-    private mutating func begin() -> [Action] {
+    private var firstStep: Action { usesBrowser ? .beginBrowserSignIn : .beginSignIn }
+
+    private mutating func begin(withBrowser: Bool) -> [Action] {
         // The program itself has begun a sign-in.
         guard !isSigningInElsewhere else { return [] }
+        usesBrowser = withBrowser
         notices = []
         wasSignedIn = session.isSignedIn
         isRenewal = session == .reauthenticationRequired
         guard settings.requestsPermission, !hasAskedPermission else {
             phase = .requestingCode
-            return [.beginSignIn]
+            return [firstStep]
         }
         phase = .askingPermission
         return [.askPermission]
@@ -259,6 +272,7 @@ struct SignInFlow: Sendable {
             state.isSheetPresented = settings.showsSheet && ending.reason != .linked && ending.reason != .cancelled
             state.ending = ending
         }
+        state.offersBrowser = offersBrowser
         state.deviceCode = current?.code
         state.remaining = current?.remaining
         state.countdown = current?.remaining.map(texts.waiting)
@@ -271,8 +285,19 @@ struct SignInFlow: Sendable {
                 kind: .enterCode, texts: texts.enterCode, isEnabled: current != nil && settings.hasClipboard,
                 isDone: current?.isCopied ?? false),
         ]
-        if !(current?.code.needsCode ?? settings.expectsCode) { state.steps.removeLast() }
+        let expectsCode = settings.expectsCode && !usesBrowser
+        if !(current?.code.needsCode ?? expectsCode) { state.steps.removeLast() }
         return state
+    }
+
+    /// A workspace may forbid device codes, which only its page says. A refusal may say so, too.
+    private var offersBrowser: Bool {
+        guard settings.offersBrowser, !usesBrowser else { return false }
+        switch phase {
+        case .idle, .askingPermission, .requestingCode: return false
+        case .waiting(let prompt): return prompt.code.needsCode
+        case .ended(let ending): return [.expired, .denied, .switchedOff, .service].contains(ending.reason)
+        }
     }
 
     private var title: String {

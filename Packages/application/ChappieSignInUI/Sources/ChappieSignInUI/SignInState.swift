@@ -22,6 +22,9 @@ public struct ChappieSignInState: Sendable, Hashable {
     public var countdown: String?
     /// The successes and failures of the desktop in this sign-in, at most one for each of its parts.
     public var notices: [ChappieSignInNotice] = []
+    /// Whether to offer a sign-in with a browser on this machine, without a code: ``ChappieSignInModel/signInWithBrowser()``
+    /// with the words ``ChappieSignInTexts/browserHint`` and ``ChappieSignInTexts/useBrowser``.
+    public var offersBrowser = false
     /// The end of the last sign-in, until the next sign-in begins or the user closes the sentence.
     public var ending: ChappieSignInEnding?
 

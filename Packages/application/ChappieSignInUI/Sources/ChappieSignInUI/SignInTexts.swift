@@ -23,6 +23,13 @@ public struct ChappieSignInTexts: Sendable, Hashable {
     /// The third step.
     public var enterCode = Step("Paste your device code", "Enter this code on the page.", button: "Copy")
 
+    /// Says when to choose a browser on this machine instead of a device code.
+    public var browserHint =
+        "If the page does not allow device codes, your workspace's administrator can switch them on. Or sign in without a "
+        + "code, with a browser on this machine."
+    /// The button that takes a browser on this machine.
+    public var useBrowser = "Sign in without a code"
+
     /// Ends a running sign-in, or closes a sentence.
     public var cancel = "Cancel"
     /// Starts again after a failed sign-in.
@@ -210,8 +217,9 @@ extension ChappieSignInEnding.Reason {
         case (nil, .cancelledSignIn): self = .cancelled
         case (nil, .expiredDeviceCode), (nil, .pollingTimeout), (nil, .callbackTimeout): self = .expired
         case (nil, .authorizationDenied): self = codeWasShown ? .denied : .switchedOff
+        case (nil, let error) where error.obstacle == .deviceCodes: self = codeWasShown ? .denied : .switchedOff
         case (nil, .networkFailure), (nil, .blockedByGateway): self = .network
-        case (nil, .tokenExchangeFailed), (nil, .invalidResponse): self = .service
+        case (nil, .tokenExchangeFailed), (nil, .tooManyRequests), (nil, .invalidResponse): self = .service
         case (nil, _): self = .failed
         }
     }

@@ -367,4 +367,43 @@ private let paths = [
         _ = other.handle(.failed(.expiredDeviceCode, nil), now: start)
         #expect(other.state.ending?.words.advice == "Fordere einen neuen an.")
     }
+
+    // MARK: A browser instead of a code
+
+    private func offering(session: ChappieAuthState = .signedOut) -> SignInFlow {
+        SignInFlow(
+            SignInFlow.Settings(showsSheet: true, requestsPermission: false, offersBrowser: true), session: session)
+    }
+
+    @Test func `a browser is offered while a code waits and takes its place`() {
+        var flow = offering()
+        let now = Date(timeIntervalSince1970: 1_795_176_000)
+        let page = URL(string: "https://auth.openai.com/codex/device")!
+        #expect(!flow.state.offersBrowser)
+        #expect(flow.handle(.pressed, now: now) == [.beginSignIn])
+        #expect(!flow.state.offersBrowser)
+        _ = flow.handle(.receivedCode(ChappieDeviceCode(userCode: "ABCD", verificationURL: page)), now: now)
+        #expect(flow.state.offersBrowser && flow.state.steps.count == 3)
+        #expect(flow.handle(.pressedBrowser, now: now) == [.cancelSignIn, .beginBrowserSignIn])
+        #expect(!flow.state.offersBrowser && flow.state.isInProgress && flow.state.steps.count == 2)
+        #expect(flow.handle(.pressedBrowser, now: now).isEmpty)
+        _ = flow.handle(.receivedCode(ChappieDeviceCode(userCode: "", verificationURL: page)), now: now)
+        #expect(flow.state.deviceCode?.needsCode == false && !flow.state.offersBrowser)
+        _ = flow.handle(.linked, now: now)
+        #expect(flow.state.ending?.reason == .linked && !flow.state.offersBrowser)
+    }
+
+    @Test(arguments: [
+        (ChappieAuthError.expiredDeviceCode, true), (.authorizationDenied("No."), true),
+        (.tokenExchangeFailed(statusCode: 403, body: #"{"error":"device_code_disabled"}"#), true),
+        (.networkFailure("Down."), false), (.cancelledSignIn, false),
+    ])
+    func `a browser is offered after a code was of no use`(_ error: ChappieAuthError, _ isOffered: Bool) {
+        var flow = offering()
+        let now = Date(timeIntervalSince1970: 1_795_176_000)
+        _ = flow.handle(.pressed, now: now)
+        _ = flow.handle(.failed(error, nil), now: now)
+        #expect(flow.state.offersBrowser == isOffered)
+        #expect(!isOffered || flow.handle(.pressedBrowser, now: now) == [.beginBrowserSignIn])
+    }
 }

@@ -20,9 +20,10 @@ extension SignInSheet {
             <child><object class="GtkScrolledWindow" id="scroller">
               <property name="hscrollbar-policy">never</property>
               <property name="propagate-natural-height">1</property>
-              <child><object class="GtkBox" id="pages">
+              <child><object class="GtkBox" id="pages"><property name="orientation">vertical</property>
                 <child>\(stepsPage)</child>
                 <child>\(endingPage)</child>
+                <child>\(offer)</child>
               </object></child>
             </object></child>
           </object>
@@ -53,7 +54,7 @@ extension SignInSheet {
     private static var endingPage: String {
         """
         <object class="GtkBox" id="ending"><property name="orientation">vertical</property>
-          <property name="hexpand">1</property><property name="valign">center</property>
+          <property name="hexpand">1</property><property name="vexpand">1</property><property name="valign">center</property>
           <style><class name="chappie-sheet"/></style>
           <child><object class="GtkImage"><property name="icon-name">dialog-warning-symbolic</property>
             <property name="pixel-size">48</property>\(silent)
@@ -63,6 +64,17 @@ extension SignInSheet {
             <child>\(label("advice", class: "body", extra: centred))</child>
           </object></child>
           <child>\(button("try-again", class: "suggested-action", extra: "<property name=\"halign\">center</property>"))</child>
+        </object>
+        """
+    }
+
+    /// The other way to sign in, below a page.
+    private static var offer: String {
+        """
+        <object class="GtkBox" id="offer"><property name="orientation">vertical</property><property name="spacing">6</property>
+          <style><class name="chappie-offer"/></style>
+          <child>\(label("browser-hint", class: "caption"))</child>
+          <child>\(button("use-browser", extra: "<property name=\"halign\">start</property>"))</child>
         </object>
         """
     }
@@ -141,6 +153,7 @@ extension SignInSheet {
 
     static let styles = """
         .chappie-sheet { padding: 24px; border-spacing: 24px; }
+        .chappie-offer { padding: 0 24px 24px 24px; }
         .chappie-number { min-width: 28px; min-height: 28px; border-radius: 9999px; font-weight: bold;
             background-color: alpha(currentColor, 0.1); }
         .chappie-code { padding: 10px 14px; }

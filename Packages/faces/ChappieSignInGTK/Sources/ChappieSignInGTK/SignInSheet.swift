@@ -10,7 +10,8 @@ final class SignInSheet {
     let window: Widget
     private let model: ChappieSignInModel
     private let texts: ChappieSignInTexts
-    private let scroller, pages, stepsPage, endingPage, spinner, countdown, code, address, sentence, advice: Widget
+    private let scroller, pages, stepsPage, endingPage, spinner, countdown, code, address, sentence, advice,
+        offer: Widget
     private let cancel, tryAgain, openPage, copy: Widget
     private let steps: [ChappieSignInStep.Kind: Step]
     private let permission: Notice
@@ -34,6 +35,7 @@ final class SignInSheet {
         address = layout["address"]
         sentence = layout["sentence"]
         advice = layout["advice"]
+        offer = layout["offer"]
         cancel = layout["cancel"]
         tryAgain = layout["try-again"]
         openPage = layout["open"]
@@ -52,8 +54,8 @@ final class SignInSheet {
         var mnemonics = Mnemonics()
         for (id, text) in [
             ("open-label", texts.openPage.button), ("copy-label", texts.enterCode.button),
-            ("cancel-label", texts.cancel),
-            ("try-again-label", texts.tryAgain),
+            ("cancel-label", texts.cancel), ("try-again-label", texts.tryAgain),
+            ("use-browser-label", texts.useBrowser),
         ] {
             gtk_label_set_text_with_mnemonic(layout[id].cast(), mnemonics.mark(text ?? ""))
         }
@@ -65,6 +67,9 @@ final class SignInSheet {
         ChappieGTKSignal.connect(openPage, "clicked") { model.openPage() }
         ChappieGTKSignal.connect(copy, "clicked") { model.copyCode() }
         ChappieGTKSignal.connect(tryAgain, "clicked") { model.signIn() }
+        gtk_label_set_text(layout["browser-hint"].cast(), texts.browserHint)
+        layout["use-browser"].tell(GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, texts.browserHint)
+        ChappieGTKSignal.connect(layout["use-browser"], "clicked") { model.signInWithBrowser() }
         // The model handles the closing; the sheet closes when the state says so.
         ChappieGTKSignal.answer(window, "close-request") {
             model.cancel()
@@ -80,6 +85,7 @@ final class SignInSheet {
         if state.deviceCode != before?.deviceCode || before == nil { showCode(state.deviceCode) }
         for (kind, step) in steps { step.row.setVisible(state.steps.contains { $0.kind == kind }) }
         showSteps(state)
+        offer.setVisible(state.offersBrowser)
         permission.show(state.notices.first { $0.part == .notifications })
         openPage.setSensitive(state.steps.first { $0.kind == .openPage }?.isEnabled ?? false)
         copy.setSensitive(state.steps.first { $0.kind == .enterCode }?.isEnabled ?? false)

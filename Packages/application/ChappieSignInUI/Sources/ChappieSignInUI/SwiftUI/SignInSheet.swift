@@ -27,6 +27,11 @@
                     } else {
                         steps
                     }
+                    if state.offersBrowser {
+                        Text(texts.browserHint).font(.footnote).foregroundStyle(Color.secondary)
+                        Button(texts.useBrowser) { model.signInWithBrowser() }
+                            .buttonStyle(.bordered)
+                    }
                     Button(texts.cancel, role: .cancel) { model.cancel() }
                         .buttonStyle(.bordered)
                         .keyboardShortcut(.cancelAction)
