@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import fcntl
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pexpect
@@ -159,6 +161,15 @@ def built():
     folder = ROOT / ".build/debug"
     assert (folder / "sdk-consumer").exists(), f"{folder} has no consumers of the packages; Scripts/test --acceptance builds them"
     return folder
+
+
+@pytest.fixture
+def ports():
+    """The two ports to which a browser may come back to the device code's client. Two tests at once would be another sign-in
+    to each other."""
+    with open(pathlib.Path(tempfile.gettempdir(), "chappie-test-ports.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import pathlib
 import re
 import subprocess
 import tempfile
+import urllib.request
 
 import pytest
 
@@ -145,6 +146,29 @@ def test_codex_over_server_sent_events(codex):
     posts = [line for line in codex.simulator.log[mark:] if line.startswith("POST /backend-api/codex/responses")]
     assert posts == ["POST /backend-api/codex/responses 200"] * 2, codex.simulator.log[mark:]
     codex.signs_out()
+
+
+def test_codex_signs_in_with_a_browser(codex, ports):
+    codex = codex()
+    codex.run("logout")
+    # The test is the browser: it follows the page's redirect to the client's own listener, and that one's to its last page.
+    with subprocess.Popen([codex.binary, "login", "--experimental_issuer", codex.simulator.issuer], env=codex.environment | {"BROWSER": "true"},
+                          cwd=codex.home, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            said, page = "", None
+            while not page and (line := process.stdout.readline()):
+                said += line
+                page = re.search(r"(http://[\w.:]+/oauth/authorize\?\S+)", line)
+            assert page, said
+            with urllib.request.urlopen(page[1], timeout=60 * PATIENCE) as last:
+                assert last.status == 200 and "/success" in last.url, last.url
+            rest = process.communicate(timeout=60 * PATIENCE)[0]
+            assert process.returncode == 0, said + rest
+        finally:
+            process.kill()
+    tokens = json.loads((codex.folder / "auth.json").read_text())["tokens"]
+    assert tokens["access_token"] and tokens["refresh_token"] and tokens["account_id"], tokens
+    assert "POST /oauth/token 200" in codex.simulator.log and says(codex.turn("good evening"), "good evening")
 
 
 def test_a_provider_that_names_no_version_needs_a_lenient_simulator(codex):

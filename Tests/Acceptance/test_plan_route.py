@@ -132,12 +132,13 @@ def test_a_user_signs_in_and_asks_on_their_plan(person):
     assert MANAGE_USAGE in user.run("usage", status=None).output + user.run("usage", status=None).errors
 
 
-def test_the_second_sign_in_has_the_same_client_and_host_and_a_hint(person):
+def test_the_second_sign_in_has_the_same_client_and_host(person):
     _, user = person()
     first, second = sign_in(user), sign_in(user)
     assert second.fields["client_id"].startswith("oaiapp_") and "agent_name_hint" not in second.fields
     assert second.fields["ext_agent_host_id"] == first.fields["ext_agent_host_id"]
-    assert second.fields["id_token_hint"] and "prompt" not in second.fields
+    # The address that is printed has no token in it.
+    assert "id_token_hint" not in second.fields and "prompt" not in second.fields
     for name in ("state", "nonce", "code_challenge"):
         assert first.fields[name] != second.fields[name]
 
@@ -214,26 +215,30 @@ def test_a_browser_is_started_with_an_address_that_tells_nothing(person, tmp_pat
     (desktop / "xdg-open").chmod(0o755)
     _, user = person()
     user = user.having(DISPLAY=":77", WAYLAND_DISPLAY=None, PATH=f"{desktop}:{user.environment.get('PATH', '/usr/bin:/bin')}")
-    with user.start("login", "--route", "plan") as process:
-        try:
-            wait_until(told.exists, "the browser is started", 30)
-            started = told.read_text().strip()
-            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/auth/start/[\w-]{43}", started), started
-            if os.getuid() == 0:
-                # Nobody else gets the page, and nobody else uses the address up.
-                assert [load_as_nobody(started) for _ in range(2)] == ["403", "403"]
-            else:
-                print("another user's request is not tried: only root can act as one")
-            status, page, _ = load(started)
-            assert status == 303 and "/api/accounts/authorize?" in page, (status, page)
-            status, _, text = load(started)
-            assert status == 410 and "already used" in text, (status, text)
-            callback = load(page)[1]
-            assert load(callback)[:2] == (303, "/auth/done")
-            assert load(urllib.parse.urljoin(callback, "/auth/done"))[0] == 200
-            assert process.wait(60 * PATIENCE) == 0
-        finally:
-            process.kill()
+    for is_first in (True, False):
+        with user.start("login", "--route", "plan") as process:
+            try:
+                wait_until(told.exists, "the browser is started", 30)
+                started = told.read_text().strip()
+                told.unlink()
+                assert re.fullmatch(r"http://127\.0\.0\.1:\d+/auth/start/[\w-]{43}", started), started
+                if os.getuid() == 0:
+                    # Nobody else gets the page, and nobody else uses the address up.
+                    assert [load_as_nobody(started) for _ in range(2)] == ["403", "403"]
+                else:
+                    print("another user's request is not tried: only root can act as one")
+                status, page, _ = load(started)
+                assert status == 303 and "/api/accounts/authorize?" in page, (status, page)
+                assert ("id_token_hint" in fields_of(page)) != is_first, page
+                status, _, text = load(started)
+                assert status == 410 and "already used" in text, (status, text)
+                callback = load(page)[1]
+                assert load(callback)[:2] == (303, "/auth/done")
+                assert load(urllib.parse.urljoin(callback, "/auth/done"))[0] == 200
+                assert process.wait(60 * PATIENCE) == 0
+                assert "id_token_hint" not in process.stdout.read() + process.stderr.read()
+            finally:
+                process.kill()
     assert "Hello, world" in user.ask(HELLO).output
 
 

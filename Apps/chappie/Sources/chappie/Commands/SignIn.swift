@@ -1,5 +1,5 @@
 import ArgumentParser
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 import ChappieLineEditor
 import ChappieSDK
@@ -16,6 +16,13 @@ struct Login: ProgramCommand {
         discussion: """
             Shows an address and a code. Open the address in any browser, on any device, and enter the code. \
             The credential is kept in the keyring, or in the store that CHAPPIE_CREDENTIAL_STORE names.
+
+            A workspace can forbid device codes. Then its administrator can allow them (Settings, Security), or you \
+            sign in without one: with --browser, with --route plan, or with an access token of the workspace \
+            (--with-access-token).
+
+            --browser signs in with a browser on this machine, which comes back by itself (to port 1455 or 1457). If it \
+            runs on another machine, it ends at an address that can't be opened. Paste that address here.
 
             With --route plan ("Continue with ChatGPT"), your ChatGPT plan pays for what this program asks, if you \
             allow it. The browser must run on this machine: it comes back by itself. If it runs on another one, it ends \
@@ -37,8 +44,8 @@ struct Login: ProgramCommand {
 
               printenv TOKEN | chappie login --with-access-token
 
-            With --json: {"type":"device_code",…}, or {"type":"open_page",…} with --route plan, and then \
-            {"type":"linked",…}, one object a line. If another account was signed in under this name, "linked" has it \
+            With --json: {"type":"device_code",…}, or {"type":"open_page",…} with --browser or --route plan, and \
+            then {"type":"linked",…}, one object a line. If another account was signed in under this name, "linked" has it \
             as "replaced".
             """)
 
@@ -49,6 +56,9 @@ struct Login: ProgramCommand {
         options.route = given.route ?? .device
         return options
     }
+
+    @Flag(help: "Sign in with a browser on this machine, without a code.")
+    var browser = false
 
     @Flag(name: .customLong("no-browser"), help: "Don't open a browser here.")
     var noBrowser = false
@@ -61,11 +71,12 @@ struct Login: ProgramCommand {
 
     @MainActor
     func run(in program: Program) async throws {
+        try checkBrowser(program.settings.route)
         if withAccessToken { return try await signInWithAccessToken(program) }
         let usesDesktop = !options.json && !options.simulate
         let opensBrowser = usesDesktop && !noBrowser
         let profile = program.settings.configuration.endpoints.profile
-        let comesBack = profile.openID != nil
+        let comesBack = profile.openID != nil || browser
         let session = try await program.session()
         let earlier = session.accountInfo
         let model = ChappieSignInModel(
@@ -80,7 +91,7 @@ struct Login: ProgramCommand {
         var screen = Screen(program: program, qr: qr)
         let pasting = PastedAddress()
         defer { pasting.end() }
-        model.signIn()
+        if browser { model.signInWithBrowser() } else { model.signIn() }
         for await state in model.stateUpdates {
             screen.show(state)
             if state.ending != nil { break }
@@ -89,7 +100,8 @@ struct Login: ProgramCommand {
                 program.console.terminals.input
             {
                 screen.isAsking = true
-                pasting.begin(program.console) { [session = model.session] address in
+                pasting.begin(program.console, host: browser ? "localhost" : "127.0.0.1") {
+                    [session = model.session] address in
                     try await session.completeSignIn(pasting: address)
                 }
             }
@@ -100,7 +112,7 @@ struct Login: ProgramCommand {
             model.cancel()
             throw CancellationError()
         }
-        if let error = ending.error { throw ending.storeError ?? error }
+        if let error = ending.error { throw ending.storeError ?? advising(error, program.settings.route) }
         program.console.clearStatus()
         if program.settings.store != .memory { await program.rememberAccount() }
         guard let info = model.session.accountInfo else { throw ChappieAuthError.cancelledSignIn }
@@ -111,9 +123,47 @@ struct Login: ProgramCommand {
             "\(sentence)\(sentence.last?.isLetter == true ? "." : "") \(ending.words.advice)",
             "Signed in as \(info.name)\(info.planInParentheses).", "The credential is stored \(program.place).")
         replaced.tell(program)
-        if !options.json { Self.describe(model.session, info, program) }
+        if !options.json, profile.openID != nil || !model.session.isRenewable {
+            Self.describe(model.session, info, program)
+        }
         // The notification, and a clipboard that may be late, have nothing more that the user needs to know.
         await model.finishPendingWork()
+    }
+
+    /// - Throws: ``CommandLineError`` if `--browser` does not go with the other options.
+    private func checkBrowser(_ route: Route) throws {
+        guard browser else { return }
+        if withAccessToken {
+            throw CommandLineError.usage(
+                "--browser and --with-access-token are two ways to sign in.", suggestion: "Leave one out.")
+        }
+        if options.simulate {
+            throw CommandLineError.usage(
+                "--simulate signs in without a browser.",
+                suggestion: "Run `chappie simulator`, and set CHAPPIE_ISSUER and CHAPPIE_BACKEND as it says.")
+        }
+        guard route == .device else {
+            throw CommandLineError.usage(
+                "--route \(route.rawValue) has its own sign-in with a browser.", suggestion: "Leave out --browser.")
+        }
+    }
+
+    /// Returns the same error. Its advice names the other ways to sign in if the workspace may forbid device codes.
+    private func advising(_ error: ChappieAuthError, _ route: Route) -> any Error {
+        let words = CommandLineError(error)
+        let suggestion: String?
+        switch error {
+        case .callbackTimeout where browser: suggestion = "Run `chappie login --browser` again."
+        case .callbackUnavailable where browser:
+            suggestion = [words.suggestion, "Or sign in with a code: `chappie login`."].compactMap(\.self)
+                .joined(separator: " ")
+        case .expiredDeviceCode where !browser, .pollingTimeout where !browser:
+            suggestion = "Start again when you are ready. \(OtherWays.advice)"
+        case .authorizationDenied where !browser && route == .device: suggestion = OtherWays.advice
+        case _ where error.obstacle == .deviceCodes: suggestion = OtherWays.advice
+        default: return error
+        }
+        return CommandLineError(words.status, code: words.code, words.message, suggestion: suggestion)
     }
 
     @MainActor
@@ -231,8 +281,14 @@ struct Login: ProgramCommand {
             let first =
                 code.needsCode
                 ? "Open this page and sign in to ChatGPT:"
-                : "Continue with ChatGPT: open this page in a browser on this machine."
-            let codeLines = code.needsCode ? ["Then enter this code:", "", "    \(code.userCode)", ""] : []
+                : program.settings.configuration.endpoints.profile.openID == nil
+                    ? "Open this page in a browser on this machine, and sign in to ChatGPT:"
+                    : "Continue with ChatGPT: open this page in a browser on this machine."
+            var codeLines = code.needsCode ? ["Then enter this code:", "", "    \(code.userCode)", ""] : []
+            // On a small screen, the code matters more.
+            if code.needsCode, TerminalState.size().map({ $0.rows >= 24 }) ?? true {
+                codeLines += OtherWays.hint + [""]
+            }
             let text = ([first, "", "    \(page)", ""] + codeLines).map(UntrustedText.forTerminal)
             do throws(QRPlacement.Obstacle) {
                 let whole = text + ["The QR code leads to the same page."]
@@ -243,6 +299,19 @@ struct Login: ProgramCommand {
             if !isAgain { for line in text { program.console.line(line) } }
         }
     }
+}
+
+/// The ways to sign in for members of a workspace that forbids device codes.
+private enum OtherWays {
+    /// Lines that are short enough to stand next to a QR code.
+    static let hint = [
+        "Workspaces can forbid device codes. Then", "ask your administrator to allow them, or",
+        "use --browser, --route plan or", "--with-access-token (chappie help login).",
+    ]
+    static let advice =
+        "If your workspace forbids device codes, its administrator can allow them (Settings, Security). Other ways: "
+        + "`chappie login --browser`, `chappie login --route plan`, or an access token of the workspace "
+        + "(`chappie login --with-access-token`)."
 }
 
 /// `chappie status`: shows who is signed in and the place of the credential. It reads nothing but the store.

@@ -7,12 +7,16 @@ final class PastedAddress: Sendable {
 
     /// Begins to ask; does nothing if it has begun.
     ///
-    /// - Parameter complete: takes the address; its error is shown, and the question comes again.
-    func begin(_ console: Console, _ complete: @escaping @Sendable (String) async throws -> Void) {
+    /// - Parameters:
+    ///   - host: the name of this machine in the address.
+    ///   - complete: takes the address; its error is shown, and the question comes again.
+    func begin(
+        _ console: Console, host: String = "127.0.0.1", _ complete: @escaping @Sendable (String) async throws -> Void
+    ) {
         task.withLock { task in
             guard task == nil else { return }
             console.line("If the browser runs on another machine, it ends at an address that can't be opened.")
-            console.line("Copy that whole address, which begins with http://127.0.0.1, and paste it here.")
+            console.line("Copy that whole address, which begins with http://\(host), and paste it here.")
             task = Task { @concurrent in
                 let reader = TerminalLineReader(console: console)
                 while !Task.isCancelled {
