@@ -103,9 +103,9 @@ def test_a_simulation_leaves_the_accounts_as_they_are(simulate, signed_in, tmp_p
     for word in ("use", "remove"):
         user.run("--simulate", "accounts", word, user.account, status=USAGE, says="simulation")
     assert user.run("accounts", "--json").events == [{"accounts": [{"name": user.account, "is_current": True, "route": "device"}]}]
-    settings = json.loads((tmp_path / "home/config/chappie/settings.json").read_text())
+    notes = json.loads((tmp_path / "home/state/chappie/notes.json").read_text())
     # The names are kept for each service; the top level is the default one's.
-    assert "accounts" not in settings and list(settings["issuers"].values()) == [{"accounts": [user.account]}], settings
+    assert "accounts" not in notes and list(notes["issuers"].values()) == [{"accounts": [user.account]}], notes
 
 
 # The folder as the program finds it: read-only, or on a disk without room for another file.

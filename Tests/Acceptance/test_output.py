@@ -70,8 +70,8 @@ def test_a_reader_that_leaves_ends_the_program_silently(asking):
     assert "chappie:" not in process.stderr.read()
 
 
-def test_a_sign_in_is_good_without_its_name_in_the_settings(simulate, user):
-    user = user(simulate(), XDG_CONFIG_HOME="/dev/null/none")
+def test_a_sign_in_is_good_without_its_name_in_the_notes(simulate, user):
+    user = user(simulate(), XDG_STATE_HOME="/dev/null/none")
     assert user.run("login", "--no-browser", "--json", says="accounts").events[-1]["type"] == "linked"
     assert user.ask("reply: here").output == "here\n"
 

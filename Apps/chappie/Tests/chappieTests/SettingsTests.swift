@@ -26,11 +26,13 @@ import Testing
 
     @Test func argumentsWinOverTheEnvironmentAndThatOverWhatIsKept() async throws {
         let environment = home.environment()
-        try await UserSettings.change(environment) {
+        try await ProgramNotes.change(environment) {
             $0.add("kept", of: nil)
             try $0.use("kept", of: nil)
-            $0[.store] = "file"
+            $0.store = .memory
         }
+        #expect(try settings().store == .memory && settings().isStoreChosen)
+        try await UserSettings.change(environment) { $0[.store] = "file" }
         #expect(try settings().configuration.keychainAccount == "kept")
         #expect(try settings().store == .file && settings().isStoreChosen)
         let variables = ["CHAPPIE_ACCOUNT": "variable", "CHAPPIE_CREDENTIAL_STORE": "memory"]
@@ -61,11 +63,11 @@ import Testing
     @Test func theRouteOfTheLastLoginIsUsedUnlessAnotherIsNamed() async throws {
         let environment = home.environment()
         #expect(try settings().route == .device)
-        try await UserSettings.change(environment) { $0.use(Route.plan) }
+        try await ProgramNotes.change(environment) { $0.use(Route.plan) }
         #expect(try settings().route == .plan)
         #expect(try settings([:], ["--route", "device"]).route == .device)
         #expect(try settings([:], ["--simulate"]).route == .device)
-        try await UserSettings.change(environment) { $0.use(Route.device) }
+        try await ProgramNotes.change(environment) { $0.use(Route.device) }
         #expect(try settings().route == .device)
     }
 
@@ -80,13 +82,13 @@ import Testing
     @Test func accountsOfTheRoutesAreKeptApart() async throws {
         let environment = home.environment()
         let (device, plan) = (try settings(), try settings([:], ["--route", "plan"]))
-        try await UserSettings.change(environment) {
+        try await ProgramNotes.change(environment) {
             $0.add("me", of: device.issuer)
             $0.add("me", of: plan.issuer)
             $0.add("you", of: plan.issuer)
             try $0.use("you", of: plan.issuer)
         }
-        let kept = try UserSettings(environment: environment)
+        let kept = ProgramNotes.read(environment).notes
         #expect(kept.accounts(of: nil).names == ["me"] && kept.accounts(of: nil).current == nil)
         #expect(kept.accounts(of: plan.issuer).names == ["me", "you"])
         #expect(try settings([:], ["--route", "plan"]).configuration.keychainAccount == "you")
@@ -180,41 +182,8 @@ import Testing
 @Suite struct UserSettingsTests {
     private let home = TemporaryFolder()
     private var file: String { home.path + "/.config/chappie/settings.json" }
-    private let elsewhere = "http://127.0.0.1:1 http://127.0.0.1:1"
 
-    private func kept() throws -> UserSettings { try UserSettings(environment: home.environment()) }
-
-    @Test func accountsBelongToTheirIssuer() async throws {
-        try await UserSettings.change(home.environment()) {
-            $0.add("one", of: nil)
-            $0.add("two", of: nil)
-            $0.add("two", of: nil)
-            $0.add("other", of: elsewhere)
-            try $0.use("two", of: nil)
-        }
-        #expect(try kept().accounts(of: nil) == .init(names: ["one", "two"], current: "two"))
-        #expect(try kept().accounts(of: elsewhere) == .init(names: ["other"]))
-        await #expect(throws: CommandLineError.self) {
-            try await UserSettings.change(home.environment()) { try $0.use("one", of: elsewhere) }
-        }
-        try await UserSettings.change(home.environment()) {
-            $0.remove("two", of: nil)
-            $0.remove("one", of: elsewhere)
-        }
-        #expect(try kept().accounts(of: nil) == .init(names: ["one"]))
-        #expect(try kept().accounts(of: elsewhere).names == ["other"])
-    }
-
-    @Test func theDefaultIssuersMembersAreWhereTheyHaveAlwaysBeen() async throws {
-        try await UserSettings.change(home.environment()) {
-            $0[.store] = "file"
-            $0.add("me", of: nil)
-        }
-        let text = String(decoding: try SmallFile.read(file), as: UTF8.self)
-        #expect(try ChappieJSON(parsing: Array(text.utf8)) == ["store": "file", "accounts": ["me"]])
-        #expect(PrivateFile.replace(file, with: Array(#"{"account":"b","accounts":["a","b"]}"#.utf8)))
-        #expect(try kept().accounts(of: nil) == .init(names: ["a", "b"], current: "b"))
-    }
+    private func kept() -> UserSettings { UserSettings(environment: home.environment()) }
 
     /// Each source, and what is set there: the strongest one counts.
     @Test(arguments: Setting.allCases)
@@ -227,9 +196,9 @@ import Testing
             case .size: (1, 2, 3)
             case .files: (["a"], ["b"], ["c"])
             }
-        #expect(try setting.chosen(home.environment(), nil)?.value == nil)
+        #expect(try setting.chosen(home.environment(), UserSettings())?.value == nil)
         let text: ChappieJSON = .object([setting.rawValue: values.file])
-        let kept = try UserSettings(parsing: text.serializedBytes(), path: "f")
+        let kept = UserSettings(parsing: text.serializedBytes(), path: "f")
         let file = try #require(try setting.chosen(home.environment(), kept))
         #expect(file.value == values.file && file.source == .file)
         if let variable = setting.variable {
@@ -293,7 +262,6 @@ import Testing
     @Test(arguments: [
         ("{\n  \"modle\": \"x\"\n}", "line 2: there is no setting modle. Did you mean model?"),
         ("{\"model\": \"a\",\n\"model\": 7}", "model is there twice"),
-        ("{\"route\": \"plan\",\n\"route\": \"plan\"}", "route is there twice"),
         ("{\"model\": {\"model\": \"a\"}}", "model takes a text"), ("{\"status_line\": 1}", "true or false"),
         ("{\"store\": \"\\u006bloud\"}", "keyring, file or memory"),
         ("{\n\n\"transport\": \"pigeon\"}", "line 3: transport takes auto, websocket or sse"),
@@ -304,15 +272,14 @@ import Testing
         ("{\"model\": \"\"}", "model takes a text that is not empty"), ("{\"model\": null}", "model takes a text"),
         ("{\n\"model\": \"a\"\n\"effort\": \"b\"}", "line 3: it is not JSON"), ("{\n\n", "line 3: it is not JSON"),
         ("[]", "it is not a JSON object"), ("{\"\u{202E}\\u001b[2J\": 1}", "there is no setting"),
-        ("{\"accounts\": \"me\"}", "accounts takes an array of names"),
-        ("{\"accounts\": [\"me\", 1]}", "accounts takes"),
-        ("{\"issuers\": {\"x\": {\n\"acount\": 1}}}", "line 2: there is no member issuers.x.acount"),
-        ("{\"issuers\": {\"x\": 1}}", "issuers.x takes an object"), ("{\"route\": 1}", "route takes a word"),
+        ("", "it is empty"), ("\u{FEFF}{}", "it begins with a byte order mark"),
+        ("\u{FEFF}{\n\"model\": 7}", "line 2: model takes a text"), ("{\"accounts\": [\"me\"]}", "no setting accounts"),
         (String(repeating: "[", count: 100_000), "it is not JSON"),
     ])
     func aBrokenFileIsAnErrorThatNamesThePlace(_ text: String, _ says: String) throws {
         let error = try #require(throws: CommandLineError.self) {
-            try UserSettings(parsing: Array(text.utf8), path: "/settings.json")
+            let settings = UserSettings(parsing: Array(text.utf8), path: "/settings.json")
+            try settings.check(settings.faults.count > 1 ? .unusable : .blank)
         }
         #expect(error.status == .usage && error.message.hasPrefix("/settings.json"), "\(error.message)")
         #expect(error.message.contains(says), "\(error.message)")
@@ -323,18 +290,17 @@ import Testing
         try await UserSettings.change(home.environment()) {
             $0[.tools] = ["/a b", "/c"]
             $0[.model] = "m"
-            $0.add("me", of: elsewhere)
         }
         let text = String(decoding: try SmallFile.read(file), as: UTF8.self)
-        #expect(text.hasPrefix("{\n  \"model\": \"m\",\n  \"tools\": [\"/a b\",\"/c\"],\n  \"issuers\": {"))
+        #expect(text == "{\n  \"model\": \"m\",\n  \"tools\": [\"/a b\",\"/c\"]\n}\n")
         try await UserSettings.change(home.environment()) { $0[.tools] = nil }
-        #expect(try kept()[.tools] == nil && kept()[.model] == "m" && kept().accounts(of: elsewhere).names == ["me"])
+        #expect(kept()[.tools] == nil && kept()[.model] == "m" && kept().faults.isEmpty)
         await #expect(throws: CommandLineError.self) {
             try await UserSettings.replace(home.environment(), with: [], ifStill: Array("{}".utf8))
         }
     }
 
-    @Test(arguments: ["", "{", "[]", "\"text\""])
+    @Test(arguments: ["{", "[]", "\"text\"", "{\"from_a_newer_version\":true}", "{\"effort\":1}"])
     func anotherFileIsNamedAndLeftAlone(_ text: String) async throws {
         #expect(PrivateFile.replace(file, with: Array(text.utf8)))
         await #expect(throws: CommandLineError.self) {
@@ -366,7 +332,12 @@ import Testing
             #expect(PrivateFile.replace(file, with: [UInt8](repeating: 0x20, count: 2 << 20)))
             says = "too large"
         }
-        for work in [{ _ = try kept() }, { _ = try settings() }] as [() throws -> Void] {
+        let notice = try #require(kept().notice)
+        #expect(try notice.contains(says) && settings(.credential).notices == [notice])
+        let severity = kind == "link to nothing" ? UserSettings.Fault.Severity.unknown : .unusable
+        // A command that asks passes over a link, as over a missing file.
+        let works: [() throws -> Void] = [{ try kept().check(severity) }, { _ = try settings() }]
+        for work in works.prefix(severity == .unknown ? 1 : 2) {
             let error = try #require(throws: CommandLineError.self, performing: work)
             #expect(error.message.contains(file) && error.message.contains(says), "\(error.message)")
             #expect(error.status == .usage && error.suggestion != nil)
@@ -376,8 +347,56 @@ import Testing
         }
     }
 
-    private func settings() throws -> Settings {
-        try Settings(options: GlobalOptions.parse([]), environment: home.environment())
+    private func settings(_ use: SettingsUse = .all) throws -> Settings {
+        try Settings(options: GlobalOptions.parse([]), environment: home.environment(), use: use)
+    }
+
+    /// Each costs a line, and hides no choice of the user's.
+    @Test(arguments: [
+        "{\"effort\":\"low\",\"from_a_newer_version\":{\"a\":1}}", "\u{FEFF}{\"effort\":\"low\"}",
+        "{\"effort\":\"low\",\"model\":null}",
+    ])
+    func `what is harmless in the file stops no command`(_ text: String) async throws {
+        #expect(PrivateFile.replace(file, with: Array(text.utf8)))
+        for use in [SettingsUse.credential, .network, .all] {
+            let settings = try settings(use)
+            #expect(settings.notices.count == 1 && settings[.effort] == "low")
+        }
+        #expect(throws: CommandLineError.self) { try kept().check(.blank) }
+    }
+
+    @Test func `only a command that uses a setting stops at it`() throws {
+        #expect(PrivateFile.replace(file, with: Array("{\"effort\":7,\"model\":\"m\"}".utf8)))
+        for use in [SettingsUse.credential, .network] {
+            #expect(try settings(use).notices.count == 1 && settings(use)[.model] == "m")
+        }
+        #expect(throws: CommandLineError.self) { try settings() }
+        let variables = [
+            "CHAPPIE_THREADS_LIMIT": "512M", "CHAPPIE_MINIMUM_TLS": "1.1", "CHAPPIE_CA_FILE": "/nonexistent",
+        ]
+        let elsewhere = TemporaryFolder().environment(variables)
+        let settings = try Settings(
+            options: GlobalOptions.parse([]), environment: elsewhere, use: .credential)
+        #expect(settings.notices.count == 2)
+    }
+
+    @Test func `an empty file and a mark are no obstacle to a change`() async throws {
+        for text in ["", "\n", "\u{FEFF}{\"model\":\"m\"}", "{\"model\":\"m\",\"tools\":null}"] {
+            #expect(PrivateFile.replace(file, with: Array(text.utf8)))
+            try await UserSettings.change(home.environment()) { $0[.effort] = "low" }
+            #expect(kept().faults.isEmpty && kept()[.effort] == "low")
+            #expect(kept()[.model] == (text.contains("model") ? "m" : nil))
+        }
+    }
+
+    @Test func `unset removes any member and leaves the others as they are`() async throws {
+        let text = "{\"x\":{\"a\":1},\"model\":7,\"model\":\"m\",\"from_a_newer_version\":null}"
+        #expect(PrivateFile.replace(file, with: Array(text.utf8)))
+        for name in ["from_a_newer_version", "model"] {
+            #expect(try await UserSettings.remove(name, home.environment()))
+            #expect(try await !UserSettings.remove(name, home.environment()))
+        }
+        #expect(try ChappieJSON(parsing: SmallFile.read(file)) == ["x": ["a": 1]])
     }
 
     @Test func aLinkToAFileElsewhereIsFollowedAndStays() async throws {
@@ -387,23 +406,9 @@ import Testing
             atPath: home.path + "/.config/chappie", withIntermediateDirectories: true)
         #expect(symlink(place, file) == 0)
         try await UserSettings.change(home.environment()) { $0[.effort] = "low" }
-        #expect(try kept()[.model] == "a" && kept()[.effort] == "low")
+        #expect(kept()[.model] == "a" && kept()[.effort] == "low")
         #expect(try ChappieJSON(parsing: SmallFile.read(place))["effort"] == "low")
         #expect(try FileManager.default.destinationOfSymbolicLink(atPath: file) == place)
-    }
-
-    @Test func changesAtTheSameTimeAreAllKept() async throws {
-        let environment = home.environment()
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for number in 0..<8 {
-                // On a busy machine eight changes may take longer than a user would wait.
-                group.addTask {
-                    try await UserSettings.change(environment, within: .seconds(300)) { $0.add("\(number)", of: nil) }
-                }
-            }
-            try await group.waitForAll()
-        }
-        #expect(try Set(kept().accounts(of: nil).names) == Set((0..<8).map(String.init)))
     }
 
     @Test func aLastAnswerIsOfItsAccountAndBackend() throws {
@@ -424,5 +429,120 @@ import Testing
         #expect(TransportSummary.words(transport) == "websocket, 1 reconnect")
         #expect(try last("a/b", "https://y").read() == nil)
         #expect(try last("a", "https://x").read() == nil)
+    }
+}
+
+@Suite struct ProgramNotesTests {
+    private let home = TemporaryFolder()
+    private var file: String { home.path + "/.local/state/chappie/notes.json" }
+    private let elsewhere = "http://127.0.0.1:1 http://127.0.0.1:1"
+
+    private func notes() -> ProgramNotes { ProgramNotes.read(home.environment()).notes }
+
+    @Test func accountsBelongToTheirIssuer() async throws {
+        try await ProgramNotes.change(home.environment()) {
+            $0.add("one", of: nil)
+            $0.add("two", of: nil)
+            $0.add("two", of: nil)
+            $0.add("other", of: elsewhere)
+            try $0.use("two", of: nil)
+        }
+        #expect(notes().accounts(of: nil) == .init(names: ["one", "two"], current: "two"))
+        #expect(notes().accounts(of: elsewhere) == .init(names: ["other"]))
+        await #expect(throws: CommandLineError.self) {
+            try await ProgramNotes.change(home.environment()) { try $0.use("one", of: elsewhere) }
+        }
+        try await ProgramNotes.change(home.environment()) {
+            $0.remove("two", of: nil)
+            $0.remove("one", of: elsewhere)
+        }
+        #expect(notes().accounts(of: nil) == .init(names: ["one"]))
+        #expect(notes().accounts(of: elsewhere).names == ["other"])
+    }
+
+    @Test func `members of a later version outlive a change`() async throws {
+        let text = #"{"later":[1],"accounts":["a"],"issuers":{"x":{"later":2,"accounts":["b"]}}}"#
+        #expect(PrivateFile.replace(file, with: Array(text.utf8)))
+        try await ProgramNotes.change(home.environment()) {
+            $0.add("c", of: nil)
+            $0.remove("b", of: "x")
+            $0.store = .file
+        }
+        let kept = try ChappieJSON(parsing: SmallFile.read(file))
+        #expect(kept["later"] == [1] && kept["issuers"] == ["x": ["later": 2]])
+        #expect(notes().accounts(of: nil).names == ["a", "c"] && notes().store == .file)
+    }
+
+    @Test(arguments: ["{", "[]", "\u{0}"])
+    func `damaged notes stop no command and are not written over`(_ text: String) async throws {
+        #expect(PrivateFile.replace(file, with: Array(text.utf8)))
+        #expect(ProgramNotes.read(home.environment()).problem?.message.contains(file) == true)
+        let settings = try Settings(options: GlobalOptions.parse([]), environment: home.environment())
+        #expect(settings.notices.count == 1 && settings.configuration.keychainAccount == "default")
+        await #expect(throws: CommandLineError.self) {
+            try await ProgramNotes.change(home.environment()) { $0.add("me", of: nil) }
+        }
+        #expect(try SmallFile.read(file) == Array(text.utf8))
+    }
+
+    @Test func `notes of nothing but blanks are none`() async throws {
+        #expect(PrivateFile.replace(file, with: []))
+        #expect(ProgramNotes.read(home.environment()).problem == nil)
+        try await ProgramNotes.change(home.environment()) { $0.add("me", of: nil) }
+        #expect(notes().accounts(of: nil).names == ["me"])
+    }
+
+    @Test func changesAtTheSameTimeAreAllKept() async throws {
+        let environment = home.environment()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<8 {
+                // On a busy machine eight changes may take longer than a user would wait.
+                group.addTask {
+                    try await ProgramNotes.change(environment, within: .seconds(300)) { $0.add("\(number)", of: nil) }
+                }
+            }
+            for setting in [Setting.model, .effort, .verbosity, .template] {
+                group.addTask {
+                    try await UserSettings.change(environment, within: .seconds(300)) { $0[setting] = "x" }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(Set(notes().accounts(of: nil).names) == Set((0..<8).map(String.init)))
+        let settings = UserSettings(environment: environment)
+        #expect(Set(settings.values.keys) == [.model, .effort, .verbosity, .template])
+    }
+}
+
+@Suite struct ProgramEnvironmentTests {
+    @Test func `a folder that can't be used is named with its variable`() throws {
+        let home = TemporaryFolder()
+        let cases = [
+            (["HOME": "relative"], "HOME is not an absolute path"), (["HOME": "/a\u{FFFD}"], "HOME is not UTF-8"),
+            (["HOME": home.path, "XDG_CONFIG_HOME": "/c\u{FFFD}"], "XDG_CONFIG_HOME is not UTF-8"),
+        ]
+        for (variables, says) in cases {
+            let environment = ProgramEnvironment { variables[$0] }
+            for work in [
+                { _ = try UserSettings.path(environment) }, { _ = try Template(named: "t", environment) },
+            ] as [() throws -> Void] {
+                let error = try #require(throws: CommandLineError.self, performing: work)
+                #expect(error.message.contains(says) && error.status == .usage, "\(error.message)")
+            }
+        }
+    }
+
+    @Test func `relative folders count for nothing`() throws {
+        let home = TemporaryFolder()
+        let environment = home.environment(["XDG_CONFIG_HOME": "cfg", "XDG_STATE_HOME": "~/.state"])
+        #expect(try UserSettings.path(environment) == home.path + "/.config/chappie/settings.json")
+        #expect(try environment.folder(\.state, for: "threads") == home.path + "/.local/state/chappie")
+    }
+
+    @Test func `a variable that names a file is not repaired`() throws {
+        let environment = ProgramEnvironment { ["EDITOR": "/e\u{FFFD}", "VISUAL": "v"][$0] }
+        #expect(try environment.path("VISUAL") == "v" && environment.path("TMPDIR") == nil)
+        let error = try #require(throws: CommandLineError.self) { try environment.path("EDITOR") }
+        #expect(error.message == "EDITOR is not UTF-8.")
     }
 }

@@ -3,7 +3,7 @@ import ChappieLineEditor
 import ChappieSDK
 
 struct Chat: ProgramCommand {
-    var needsNetwork: Bool { true }
+    var settingsUse: SettingsUse { .all }
     var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
         commandName: "chat",

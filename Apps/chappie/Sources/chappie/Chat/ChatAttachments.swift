@@ -13,7 +13,7 @@ struct ChatAttachments: Sendable {
     /// Reads the argument of `/file` and `/image`.
     func read(_ argument: String, as kind: Kind) async throws -> [ChappieInputMessage.Part] {
         let isAddress = ["https:", "http:", "data:"].contains(where: argument.lowercased().hasPrefix)
-        let paths = isAddress ? [argument] : PathArgument.paths(in: argument, home: program.environment["HOME"])
+        let paths = isAddress ? [argument] : PathArgument.paths(in: argument, home: program.environment.folders.home)
         var parts: [ChappieInputMessage.Part] = []
         for path in paths {
             switch kind {
@@ -28,7 +28,7 @@ struct ChatAttachments: Sendable {
     ///
     /// - Returns: `nil` for a text that is to be sent.
     func dropped(_ text: String) async throws -> [ChappieInputMessage.Part]? {
-        guard let paths = PathArgument.dropped(text, home: program.environment["HOME"]) else { return nil }
+        guard let paths = PathArgument.dropped(text, home: program.environment.folders.home) else { return nil }
         let names = paths.map { PlainText.cut($0.split(separator: "/").last.map(String.init) ?? "", to: 60) }.joined(
             separator: ", ")
         guard try await reader.confirms("Attach \(names)?") else { return nil }

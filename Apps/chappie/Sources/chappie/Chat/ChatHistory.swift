@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieRuntime
 import ChappieSDK
 import FoundationEssentials
@@ -79,7 +80,8 @@ struct ChatHistory: Sendable {
     ///
     /// - Returns: the lines, for this chat; none of a file that others can read or that makes no sense.
     static func takeOldLines(_ environment: ProgramEnvironment, _ console: Console) -> [String] {
-        guard let path = environment.folder("XDG_STATE_HOME", else: "/.local/state").map({ $0 + "/chat-history.jsonl" })
+        guard let path = environment.folders.state.map({ $0 + "/chat-history.jsonl" }), SmallFile.exists(path),
+            PathOwner.refusal(of: path) == nil
         else { return [] }
         let bytes = (try? SmallFile.read(path, isPrivate: true)) ?? []
         if unlink(path) != 0, errno != ENOENT {

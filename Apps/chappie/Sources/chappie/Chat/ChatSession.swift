@@ -198,7 +198,7 @@ struct ChatSession: Sendable {
             console.note("A new conversation begins.")
         case .save(let path):
             guard !conversation.transcript.isEmpty else { return console.note("There is nothing to save yet.") }
-            let file = try conversation.transcript.save(to: path, home: program.environment["HOME"] ?? "")
+            let file = try conversation.transcript.save(to: path, home: program.environment.folders.home ?? "")
             console.note("The conversation is in \(file).")
         case .tools: try await reports.tools()
         case .transport:

@@ -53,7 +53,7 @@ enum PathArgument {
     static func completions(of text: String) -> [String] {
         let folder = text.lastIndex(of: "/").map { String(text[...$0]) } ?? ""
         let beginning = text.dropFirst(folder.count)
-        let home = ProgramEnvironment.process["HOME"]
+        let home = ProgramEnvironment.process.folders.home
         let names =
             (try? FileManager.default.contentsOfDirectory(atPath: folder.isEmpty ? "." : resolved(folder, home)))
         return (names ?? []).filter { $0.hasPrefix(beginning) && (beginning.first == "." || $0.first != ".") }.sorted()

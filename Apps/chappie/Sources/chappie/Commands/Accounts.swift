@@ -24,7 +24,7 @@ struct Accounts: ParsableCommand {
         @OptionGroup var options: GlobalOptions
 
         func run(in program: Program) async throws {
-            let kept = try UserSettings(environment: program.environment)
+            let kept = ProgramNotes.read(program.environment).notes
             let settings = program.settings
             let current = settings.configuration.keychainAccount
             // A simulation has the device code alone.
@@ -68,7 +68,7 @@ struct Accounts: ParsableCommand {
         func run(in program: Program) async throws {
             try options.refuseSimulation("accounts")
             let settings = program.settings
-            try await UserSettings.change(program.environment) {
+            try await ProgramNotes.change(program.environment) {
                 try $0.use(name, of: settings.issuer)
                 $0.use(settings.route)
             }
@@ -106,14 +106,14 @@ struct Accounts: ParsableCommand {
         func run(in program: Program) async throws {
             try options.refuseSimulation("accounts")
             let issuer = program.settings.issuer
-            let isListed = try UserSettings(environment: program.environment).accounts(of: issuer).names.contains(name)
+            let isListed = ProgramNotes.read(program.environment).notes.accounts(of: issuer).names.contains(name)
             let session = try await program.session()
-            if !isListed, await session.isKnownToBeSignedOut { throw UserSettings.unknown(name) }
+            if !isListed, await session.isKnownToBeSignedOut { throw ProgramNotes.unknown(name) }
             let outcome = try await SignedOut(program, session, isLocal: local)
             if program.settings.route == .plan {
                 try await program.registrations.save(nil, for: program.settings.configuration.credentialSlot)
             }
-            try await UserSettings.change(program.environment) { $0.remove(name, of: issuer) }
+            try await ProgramNotes.change(program.environment) { $0.remove(name, of: issuer) }
             program.say(["removed": .string(name), "revoked": .bool(outcome.isRevoked)], "Removed \(name).")
             guard !options.json else { return }
             if outcome.revocationFailure != nil || outcome.isRevoked || outcome.isLocal {

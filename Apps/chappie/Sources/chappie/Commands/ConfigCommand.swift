@@ -14,8 +14,9 @@ struct Config: ParsableCommand {
 
             \(Setting.allCases.map { "  \($0.rawValue.padded(to: 15))\($0.meaning)" }.joined(separator: "\n"))
 
-            Paths in tools begin at the folder of the file, or at your home after ~/. A file with \
-            another member, or with a value that can't be used, is an error that names the line.
+            Paths in tools begin at the folder of the file, or at your home after ~/. A member that is no setting is \
+            named in a line, and stops only set and edit; unset removes any member. A value that can't be used also stops \
+            commands that ask or sign in.
 
               chappie config set model gpt-6-sol
               chappie config set tools tools.json ~/more-tools.json
@@ -24,17 +25,12 @@ struct Config: ParsableCommand {
             """,
         subcommands: [List.self, Set.self, Unset.self, Path.self, Edit.self], defaultSubcommand: List.self)
 
-    private static func path(_ environment: ProgramEnvironment) throws -> String {
-        if let path = UserSettings.path(environment) { return path }
-        throw UserSettings.homeless
-    }
-
     struct List: ConsoleCommand {
         static let configuration = CommandConfiguration(
             commandName: "list", abstract: "List every setting, its value, and the origin of the value.",
             discussion: """
-                With --json: {"settings":[{"name":…,"value":…,"source":"flag|environment|file|default"},…]}; the value \
-                of a default is null.
+                With --json: {"settings":[{"name":…,"value":…,"source":"flag|environment|file|login|default"},…]}; the \
+                value of a default is null. A sign-in may have set the store (login).
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -61,11 +57,14 @@ struct Config: ParsableCommand {
         }
 
         func run(on console: Console, _ environment: ProgramEnvironment) async throws {
-            let kept = try options.simulate ? nil : UserSettings(environment: environment)
+            let kept = options.simulate ? UserSettings() : UserSettings(environment: environment)
+            try kept.check(.unusable)
+            if let notice = kept.notice { console.note("chappie: \(notice)") }
+            let notes = options.simulate ? ProgramNotes() : ProgramNotes.read(environment).notes
             let given = given
             let all = try Setting.allCases.map { setting in
                 let flag = given[setting].map { (value: $0, source: Setting.Source.flag) }
-                return (setting: setting, chosen: try flag ?? setting.chosen(environment, kept))
+                return (setting: setting, chosen: try flag ?? setting.chosen(environment, kept, notes))
             }
             guard !options.json else {
                 return console.json([
@@ -111,7 +110,7 @@ struct Config: ParsableCommand {
             let setting = try Setting.named(name)
             var words = value
             // The manifest that is here now, wherever the settings are used.
-            if case .files = setting.kind { words = value.map(Self.absolute) }
+            if case .files = setting.kind { words = try value.map(Self.absolute) }
             let chosen = try setting.value(from: words, name: setting.rawValue)
             for path in chosen.array?.compactMap(\.string) ?? [] { _ = try SmallFile.read(path) }
             if setting == .template, let name = chosen.string { _ = try Template(named: name, environment) }
@@ -125,8 +124,15 @@ struct Config: ParsableCommand {
             }
         }
 
-        private static func absolute(_ path: String) -> String {
-            path.isEmpty || path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+        private static func absolute(_ path: String) throws -> String {
+            guard !path.isEmpty, !path.hasPrefix("/") else { return path }
+            let folder = FileManager.default.currentDirectoryPath
+            guard !folder.isRepaired else {
+                throw CommandLineError.usage(
+                    "The name of this folder is not UTF-8, so the settings can't hold it.",
+                    suggestion: "Move \(path) to another folder.")
+            }
+            return "\(folder)/\(path)"
         }
     }
 
@@ -138,16 +144,26 @@ struct Config: ParsableCommand {
         @OptionGroup var options: GlobalOptions
 
         @Argument(
-            help: "The setting (see chappie config --help).",
+            help: "The setting (see chappie config --help), or any other member of the file.",
             completion: .list(Setting.allCases.map(\.rawValue)))
         var name: String
 
         func run(on console: Console, _ environment: ProgramEnvironment) async throws {
             try options.refuseSimulation("settings")
-            let setting = try Setting.named(name)
-            try await UserSettings.change(environment) { $0[setting] = nil }
-            if options.json { return console.json(["name": .string(setting.rawValue), "value": .null]) }
-            console.line("\(setting.rawValue) is the default now: \(setting.usual).")
+            let setting = try? Setting.named(name)
+            let member = setting?.rawValue ?? name
+            let isFound = try await UserSettings.remove(member, environment)
+            guard setting != nil || isFound else {
+                _ = try Setting.named(name)
+                return
+            }
+            if setting == .store, ProgramNotes.read(environment).notes.store != nil {
+                try await ProgramNotes.change(environment) { $0.store = nil }
+            }
+            if options.json { return console.json(["name": .string(member), "value": .null]) }
+            console.line(
+                setting.map { "\(member) is the default now: \($0.usual)." }
+                    ?? "Removed \(UntrustedText.message(member, limit: 100) ?? "\"\"").")
         }
     }
 
@@ -159,7 +175,7 @@ struct Config: ParsableCommand {
         @OptionGroup var options: GlobalOptions
 
         func run(on console: Console, _ environment: ProgramEnvironment) async throws {
-            let path = try Config.path(environment)
+            let path = try UserSettings.path(environment)
             if options.json { console.json(["path": .string(path)]) } else { console.line(path) }
         }
     }
@@ -176,16 +192,17 @@ struct Config: ParsableCommand {
 
         func run(on console: Console, _ environment: ProgramEnvironment) async throws {
             try options.refuseSimulation("settings")
-            let path = try Config.path(environment)
-            let before = try UserSettings.contents(of: path) ?? []
-            let start = before.isEmpty ? Array("{\n}\n".utf8) : before
+            let path = try UserSettings.path(environment)
+            let before = try UserSettings.text(environment)
+            let start = UserFile.isBlank(before) ? Array("{\n}\n".utf8) : UserFile.unmarked(before)
             var text = start
             let isTerminal = console.terminals.input && console.terminals.error && !options.json
             let reader = TerminalLineReader(console: console)
             while true {
-                let edited = try await TextEditor(environment, console).edit(text, ending: ".json")
+                let edited = UserFile.unmarked(
+                    try await TextEditor(environment, console).edit(text, ending: ".json"))
                 do {
-                    _ = try UserSettings(parsing: edited, path: path)
+                    try UserSettings(parsing: edited, path: path).check(.blank)
                 } catch {
                     guard isTerminal else { throw error }
                     console.note("chappie: \(CommandLineError(error).message)")

@@ -4,7 +4,7 @@ import ChappieSDK
 import FoundationEssentials
 
 struct Models: ProgramCommand {
-    var needsNetwork: Bool { true }
+    var settingsUse: SettingsUse { .network }
     var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
         commandName: "models",
@@ -64,7 +64,7 @@ struct Models: ProgramCommand {
 }
 
 struct Usage: ProgramCommand {
-    var needsNetwork: Bool { true }
+    var settingsUse: SettingsUse { .network }
     var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
         commandName: "usage",

@@ -31,7 +31,7 @@ extension AnswerOptions {
 }
 
 struct Ask: ProgramCommand {
-    var needsNetwork: Bool { true }
+    var settingsUse: SettingsUse { .all }
     var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
         commandName: "ask",
@@ -141,7 +141,7 @@ struct Ask: ProgramCommand {
             throw error
         }
         let sources = target == nil || frame.schema != nil ? [] : SourceList.lines(response.sources)
-        try await deliver(response.outputText, sources, to: target, program)
+        try await deliver(response.outputText, sources, to: target, program, kept: await kept?.next?.keptThread)
         await client.finishRenewingList()
     }
 
@@ -176,9 +176,13 @@ struct Ask: ProgramCommand {
         }
     }
 
-    /// Gives the part of the answer that the user asked for to the place that the user named.
-    private func deliver(_ answer: String, _ sources: [String], to target: OutputFile?, _ program: Program) async throws
-    {
+    /// Gives the part of the answer that the user asked for to the place that the user named, or to standard output if
+    /// that place can't be written.
+    ///
+    /// - Parameter thread: The thread that keeps the answer.
+    private func deliver(
+        _ answer: String, _ sources: [String], to target: OutputFile?, _ program: Program, kept thread: String?
+    ) async throws {
         var text = answer
         if givesBlock {
             if let block = lastBlock ? CodeBlock.last(in: answer) : CodeBlock.first(in: answer) {
@@ -190,7 +194,16 @@ struct Ask: ProgramCommand {
         if !text.isEmpty, !text.hasSuffix("\n") { text += "\n" }
         if !givesBlock, !sources.isEmpty { text += "\n" + sources.joined(separator: "\n") + "\n" }
         if let target {
-            try await target.write(text)
+            do {
+                try await target.write(text)
+            } catch let error as CommandLineError {
+                // With --json the events have it.
+                if !options.json { program.console.write(text) }
+                let places = thread == nil ? "" : "; `chappie threads show` has it, too"
+                throw CommandLineError(
+                    error.status, code: error.code, error.message,
+                    suggestion: "The answer is on standard output\(places).")
+            }
             if program.console.terminals.error { program.console.note("The answer is in \(target.path).") }
         } else if givesBlock, !options.json {
             program.console.write(text)

@@ -7,7 +7,7 @@ import ChappieSignInUI
 import FoundationEssentials
 
 struct Login: ProgramCommand {
-    var needsNetwork: Bool { true }
+    var settingsUse: SettingsUse { .all }
     var accessTokenUse: AccessTokenUse { .refused }
     var isSignIn: Bool { true }
     static let configuration = CommandConfiguration(
@@ -123,9 +123,7 @@ struct Login: ProgramCommand {
             "\(sentence)\(sentence.last?.isLetter == true ? "." : "") \(ending.words.advice)",
             "Signed in as \(info.name)\(info.planInParentheses).", "The credential is stored \(program.place).")
         replaced.tell(program)
-        if !options.json, profile.openID != nil || !model.session.isRenewable {
-            Self.describe(model.session, info, program)
-        }
+        if !options.json { Self.describe(model.session, info, program) }
         // The notification, and a clipboard that may be late, have nothing more that the user needs to know.
         await model.finishPendingWork()
     }
@@ -393,9 +391,8 @@ struct Status: ProgramCommand {
 
     /// Names the accounts of the other route, whose credentials are others.
     private static func showOthers(_ program: Program) {
-        guard !program.options.simulate, let kept = try? UserSettings(environment: program.environment) else {
-            return
-        }
+        guard !program.options.simulate else { return }
+        let kept = ProgramNotes.read(program.environment).notes
         for route in Route.allCases where route != program.settings.route {
             let names = kept.accounts(of: program.settings.issuers[route]).names
             guard !names.isEmpty else { continue }

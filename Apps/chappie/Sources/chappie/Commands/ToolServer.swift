@@ -10,6 +10,7 @@ import Synchronization
 
 /// `chappie mcp`: this program as a server of tools, for other programs with a model.
 struct ToolServer: ProgramCommand {
+    var settingsUse: SettingsUse { .all }
     var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
         commandName: "mcp", abstract: "Be a server of tools for another program, over standard streams.",
@@ -42,7 +43,7 @@ struct ToolServer: ProgramCommand {
         try options.refuseJSON()
         var answerOptions = answerOptions
         answerOptions.fill(from: nil, program.settings, goesOn: false)
-        let store = try program.threads()
+        let store = program.threadsIfPossible()
         let keeps = ephemeral.map { !$0 } ?? (program.settings[.keepThreads]?.bool != false)
         let desk = ServedTools(program, answerOptions, threads ? store : nil, keepsIn: keeps ? store : nil)
         let calls = ServedCalls(

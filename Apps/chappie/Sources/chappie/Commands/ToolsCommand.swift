@@ -52,6 +52,7 @@ struct Tools: ParsableCommand {
     }
 
     struct List: ProgramCommand {
+        var settingsUse: SettingsUse { .all }
         static let configuration = CommandConfiguration(
             commandName: "list", abstract: "List the tools and tool servers of manifests.",
             discussion: """
@@ -98,6 +99,7 @@ struct Tools: ParsableCommand {
     }
 
     struct Login: ProgramCommand {
+        var settingsUse: SettingsUse { .all }
         static let configuration = CommandConfiguration(
             commandName: "login", abstract: "Sign in at a tool server, in a browser.",
             discussion: """

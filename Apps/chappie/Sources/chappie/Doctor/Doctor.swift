@@ -3,6 +3,7 @@ import ArgumentParser
 @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieCurl
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 import FoundationEssentials
 import HTTPTypes
@@ -52,6 +53,7 @@ private struct DoctorChecks {
         let profile = endpoints.profile
         let lockless = program.settings.store == .keyring ? nil : "the credential is not in a keyring"
         try await check("session lock", unless: lockless) { .sessionLock(try await program.sessionLock.state()) }
+        if let problem = folderProblem { show("folders", Finding(.warning, problem.reason, problem.remedy)) }
         let isSignedIn = try await checkStore()
         checkSettings()
         let noIssuer = try await checkConnection(to: profile.issuer, called: "sign-in service")
@@ -103,6 +105,15 @@ private struct DoctorChecks {
         let noWebSocket = profile.webSocket == nil ? "this service has no WebSocket" : noAccount
         try await check("WebSocket", unless: noWebSocket) { .webSocket(refusal: await webSocketRefusal()) }
         show("knowledge", .knowledge(at: Date()))
+    }
+
+    /// Why nothing can be kept.
+    private var folderProblem: FolderProblem? {
+        let folders = program.environment.folders
+        guard !program.options.simulate else { return nil }
+        return folders.problem
+            ?? [folders.state, folders.configuration].compactMap(\.self)
+            .compactMap(PathOwner.refusal(of:)).first
     }
 
     /// Reports one check: the reason for leaving it out, its result, or its error.

@@ -15,7 +15,7 @@ enum KnownNames {
 
     /// The models of the lists that are kept, of every account.
     static func models(_ environment: ProgramEnvironment) -> [String] {
-        guard let folder = environment.folder("XDG_CACHE_HOME", else: "/.cache"),
+        guard let folder = environment.folders.cache,
             let files = try? FileManager.default.contentsOfDirectory(atPath: folder)
         else { return [] }
         var slugs: [String] = []
@@ -31,7 +31,7 @@ enum KnownNames {
     /// The tool servers elsewhere in the manifests that the settings name.
     static func toolServers(_ environment: ProgramEnvironment) -> [String] {
         guard let options = try? GlobalOptions.parse([]),
-            let settings = try? Settings(options: options, environment: environment)
+            let settings = try? Settings(options: options, environment: environment, use: .credential)
         else { return [] }
         let manifests = settings.tools.compactMap { path in
             try? ChappieToolManifest(SmallFile.read(path), file: path) { environment[$0] }

@@ -47,19 +47,20 @@ struct Program: Sendable {
 
     /// - Parameters:
     ///   - accessTokenUse: How the command treats the access token of the environment.
+    ///   - use: How much of the settings the command uses.
     ///   - mayUnlockKeyring: Whether the program may ask the user to unlock the keyring.
     ///   - isSignIn: Whether the command signs in. Without a keyring the user may then choose another store.
-    ///   - needsNetwork: Whether a setting of the network that can't be used is an error at once.
     init(
         _ options: GlobalOptions, _ environment: ProgramEnvironment, _ console: Console,
-        accessTokenUse: AccessTokenUse = .ignored, mayUnlockKeyring: Bool = false, isSignIn: Bool = false,
-        needsNetwork: Bool = false
+        accessTokenUse: AccessTokenUse = .ignored, use: SettingsUse = .credential, mayUnlockKeyring: Bool = false,
+        isSignIn: Bool = false
     ) async throws {
         self.options = options
         self.environment = environment
         self.console = console
         var settings = try Settings(
-            options: options, environment: environment, accessTokenUse: accessTokenUse)
+            options: options, environment: environment, accessTokenUse: accessTokenUse, use: use)
+        for notice in settings.notices { console.note("chappie: \(notice)") }
         let simulator =
             options.simulate
             ? try InMemorySimulator(SimulatorConfiguration(autoApprove: true, pollInterval: 0)) : nil
@@ -81,9 +82,13 @@ struct Program: Sendable {
             case .keyring: return (keyring, keyring.lock(environment.lock))
             case .file:
                 let file: [any PassphraseSource] = passphraseFile.map { [PassphraseFile(path: $0)] } ?? []
-                let files = try EncryptedFileCredentialStore(
-                    passphrase: FirstPassphrase(file + [SystemdPassphrase(), TerminalPassphrase()]))
-                return (files, files.lock)
+                do throws(CredentialStoreError) {
+                    let files = try EncryptedFileCredentialStore(
+                        passphrase: FirstPassphrase(file + [SystemdPassphrase(), TerminalPassphrase()]))
+                    return (files, files.lock)
+                } catch {
+                    return (NoCredentialStore(reason: error), NoCredentialLock())
+                }
             case .memory: return (ChappieEphemeralCredentialStore(), NoCredentialLock())
             }
         }
@@ -91,7 +96,7 @@ struct Program: Sendable {
         (store, lock) = try opened(settings.store)
         network = CurlNetwork(policy: settings.configuration.network, extraCAFileName: Settings.caFileVariable)
         let curl = CurlHTTPTransport(network: network)
-        if needsNetwork, !options.simulate {
+        if use != .credential, !options.simulate {
             // The user can fix a wrong setting, and learns of it before anything is asked or sent.
             if let problem = settings.networkProblem { throw problem }
             for url in settings.givenURLs { try curl.check(url) }
@@ -132,7 +137,7 @@ struct Program: Sendable {
         }
         console.line("The credential can be stored in an encrypted file instead, under a passphrase of yours.")
         guard try await TerminalLineReader(console: console).confirms("Use an encrypted file?") else { return false }
-        try await UserSettings.change(environment) { $0[.store] = .string(StoreChoice.file.rawValue) }
+        try await ProgramNotes.change(environment) { $0.store = .file }
         console.line("Remembered. (CHAPPIE_CREDENTIAL_STORE overrides it.)\n")
         return true
     }
@@ -163,10 +168,7 @@ struct Program: Sendable {
     func threads() throws -> ChappieFileThreadStore? {
         guard settings.store != .memory else { return nil }
         let slot = settings.configuration.credentialSlot
-        guard let folder = environment.folder("XDG_STATE_HOME", else: "/.local/state") else {
-            throw CommandLineError.usage(
-                "There is no home directory for threads.", suggestion: "Set HOME or XDG_STATE_HOME.")
-        }
+        let folder = try environment.folder(\.state, for: "threads")
         // Versions before December 2026 kept them here, the default account's in the folder of all programs.
         let isDefault = slot.account == "default" && slot.issuer == nil
         let former = isDefault ? "threads" : "threads-\(FNV1a.hexadecimal([slot.account, slot.issuer ?? ""]))"
@@ -184,6 +186,22 @@ struct Program: Sendable {
         case .nothing, .stays: break
         }
         return threads
+    }
+
+    /// The same, for a command that works without them. If they can't be kept, a line says so.
+    func threadsIfPossible() -> ChappieFileThreadStore? {
+        do {
+            return try threads()
+        } catch {
+            note(AnswerKeeping.notice(error))
+            return nil
+        }
+    }
+
+    /// Shows a notice, and prints it for scripts.
+    func note(_ notice: ChappieNotice) {
+        console.note("chappie: \(notice.message)")
+        if options.json { console.json(ChappieStreamEvent.notice(notice).json) }
     }
 
     /// The threads in a folder of this program that is not used, an older version's or a copy; `nil` if `path` is none.
@@ -265,15 +283,28 @@ struct Program: Sendable {
     func rememberAccount() async {
         do {
             try await uncancelled {
-                try await UserSettings.change(environment) {
+                try await ProgramNotes.change(environment) {
                     $0.add(settings.configuration.keychainAccount, of: settings.issuer)
                     $0.use(settings.route)
                 }
             }
         } catch {
-            console.note("chappie: `chappie accounts` does not list this account: \(CommandLineError(error).message)")
+            let problem = CommandLineError(error)
+            console.note(
+                "chappie: `chappie accounts` does not list this account: \(problem.message) \(problem.suggestion ?? "")"
+            )
         }
     }
+}
+
+/// Replaces a store that can't be made, for example without a home directory.
+private struct NoCredentialStore: CredentialStore {
+    let reason: CredentialStoreError
+
+    func load(_ slot: CredentialSlot) throws(CredentialStoreError) -> Secret? { throw reason }
+    func prepareToSave(in slot: CredentialSlot) throws(CredentialStoreError) { throw reason }
+    func save(_ secret: Secret, in slot: CredentialSlot) throws(CredentialStoreError) { throw reason }
+    func delete(_ slot: CredentialSlot) throws(CredentialStoreError) { throw reason }
 }
 
 /// The runtimes that a command started.

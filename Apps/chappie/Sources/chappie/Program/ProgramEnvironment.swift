@@ -1,6 +1,6 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
-import ChappieFiles
+@_spi(ChappieInternals) import ChappieFiles
 import FoundationEssentials
 import Glibc
 
@@ -35,11 +35,27 @@ struct ProgramEnvironment: Sendable {
     /// Whether the terminal has no cursor to move, as far as is known.
     var isTerminalPlain: Bool { ["dumb", "unknown"].contains(self["TERM"] ?? "dumb") }
 
-    /// The program's folder in a folder of the XDG Base Directory Specification, which `variable` names; `nil` without
-    /// a home directory.
-    func folder(_ variable: String, else inHome: String) -> String? {
-        let parent = self[variable] ?? self["HOME"].map { $0 + inHome }
-        return parent.flatMap { $0.hasPrefix("/") ? $0 + "/chappie" : nil }
+    /// The folders of this user.
+    var folders: UserFolders { UserFolders(xdg: { self[$0] }) }
+
+    /// Returns one of the folders.
+    ///
+    /// - Parameter purpose: For the message.
+    /// - Throws: ``CommandLineError`` if there is none.
+    func folder(_ folder: KeyPath<UserFolders, String?>, for purpose: String) throws -> String {
+        let folders = folders
+        if let path = folders[keyPath: folder] { return path }
+        let problem = folders.problem ?? .homeless
+        throw CommandLineError.usage(
+            "There is no folder for \(purpose): \(problem.reason).", suggestion: problem.remedy)
+    }
+
+    /// Returns the path, or the command, in a variable.
+    ///
+    /// - Throws: ``CommandLineError`` if it is not UTF-8.
+    func path(_ name: String) throws -> String? {
+        guard let path = self[name], path.isRepaired else { return self[name] }
+        throw CommandLineError.usage("\(name) is not UTF-8.", suggestion: "Set \(name) to a path in UTF-8.")
     }
 }
 

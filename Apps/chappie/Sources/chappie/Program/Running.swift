@@ -17,11 +17,10 @@ protocol ConsoleCommand: ParsableCommand, Sendable {
 protocol ProgramCommand: ConsoleCommand {
     /// Default `.ignored`.
     var accessTokenUse: AccessTokenUse { get }
+    /// Default `.credential`.
+    var settingsUse: SettingsUse { get }
     /// Whether the command itself signs the user in; a simulation then does not do so before it. Default `false`.
     var isSignIn: Bool { get }
-    /// Whether the command is of no use without the network. A setting of the network that can't be used then ends it before
-    /// it asks the user for anything. Default `false`.
-    var needsNetwork: Bool { get }
     /// Does the work; errors become messages and exit codes in one place.
     func run(in program: Program) async throws
 }
@@ -40,6 +39,7 @@ extension ConsoleCommand {
         let work = Task { () -> CInt in
             var status = ExitStatus.success.rawValue
             do {
+                try Self.checkArguments()
                 try await run(on: console, .process)
             } catch  where console.outputFailure != EPIPE || interruption.exitStatus != nil {
                 status = interruption.exitStatus ?? report(error, console)
@@ -72,6 +72,20 @@ extension ConsoleCommand {
         _exit(status)
     }
 
+    /// Refuses arguments that are not UTF-8: a question would be sent with other characters, and a path would lead
+    /// somewhere else.
+    private static func checkArguments() throws {
+        for number in 1..<max(1, Int(CommandLine.argc)) {
+            guard let argument = CommandLine.unsafeArgv[number], String(validatingCString: argument) == nil else {
+                continue
+            }
+            throw CommandLineError.usage(
+                "Argument \(number) is not UTF-8: \(UntrustedText.forTerminal(String(cString: argument))).",
+                suggestion:
+                    "Write it in UTF-8. Text in another encoding can be piped in, by iconv -f ENCODING -t UTF-8.")
+        }
+    }
+
     private func report(_ error: any Error, _ console: Console) -> CInt {
         if let silent = error as? ExitCode { return silent.rawValue }
         let error = CommandLineError(error)
@@ -84,13 +98,13 @@ extension ConsoleCommand {
 
 extension ProgramCommand {
     var accessTokenUse: AccessTokenUse { .ignored }
+    var settingsUse: SettingsUse { .credential }
     var isSignIn: Bool { false }
-    var needsNetwork: Bool { false }
 
     func run(on console: Console, _ environment: ProgramEnvironment) async throws {
         let program = try await Program(
-            options, environment, console, accessTokenUse: accessTokenUse, mayUnlockKeyring: true, isSignIn: isSignIn,
-            needsNetwork: needsNetwork)
+            options, environment, console, accessTokenUse: accessTokenUse, use: settingsUse, mayUnlockKeyring: true,
+            isSignIn: isSignIn)
         let result: Result<Void, any Error>
         do {
             if options.simulate, !isSignIn { _ = try await program.session().signIn { _ in } }

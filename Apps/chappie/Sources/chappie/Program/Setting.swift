@@ -26,7 +26,7 @@ enum Setting: String, CaseIterable, Sendable {
     }
 
     /// The origin of a value.
-    enum Source: String { case flag, environment, file, `default` }
+    enum Source: String { case flag, environment, file, login, `default` }
 
     var kind: Kind {
         switch self {
@@ -139,6 +139,21 @@ enum Setting: String, CaseIterable, Sendable {
     }
 
     static func similar(to name: String) -> String? { Spelling.nearest(to: name, in: allCases.map(\.rawValue)) }
+}
+
+extension Setting {
+    /// Returns the value without the command line, and its source; `nil` if the default holds.
+    ///
+    /// - Throws: ``CommandLineError`` about the environment.
+    func chosen(
+        _ environment: ProgramEnvironment, _ kept: UserSettings, _ notes: ProgramNotes = ProgramNotes()
+    ) throws -> (value: ChappieJSON, source: Source)? {
+        if let variable, let text = environment[variable] {
+            return (try value(from: [text], name: variable), .environment)
+        }
+        if let value = kept[self] { return (value, .file) }
+        return self == .store ? notes.store.map { (.string($0.rawValue), .login) } : nil
+    }
 }
 
 /// How answers travel.

@@ -13,6 +13,16 @@ enum AccessTokenUse {
     case ignored
 }
 
+/// How much of the settings a command uses. It stops only at a setting that it uses and that can't be used.
+enum SettingsUse: Int {
+    /// The service's addresses, the account and the store.
+    case credential
+    /// The way to the service, too.
+    case network
+    /// All, to ask or to sign in.
+    case all
+}
+
 /// Arguments, environment and the user's settings, checked before anything is done.
 struct Settings {
     var configuration: ChappieConfiguration
@@ -28,6 +38,8 @@ struct Settings {
     let givenURLs: [URL]
     /// A setting of the network that can't be used: an error for commands that need the network, and no others.
     let networkProblem: CommandLineError?
+    /// Lines about settings that can't be used, and that the command does not need.
+    let notices: [String]
     /// The values of the environment and of the user's file.
     private let chosen: [Setting: ChappieJSON]
     /// How many bytes the threads may take.
@@ -55,9 +67,12 @@ struct Settings {
     /// The same for messages: `https://issuer for https://backend`.
     var issuerWords: String? { issuer?.split(separator: " ").prefix(2).joined(separator: " for ") }
 
-    /// - Parameter accessTokenUse: The command's.
+    /// - Parameters:
+    ///   - accessTokenUse: The command's.
+    ///   - use: The command's.
     init(
-        options: GlobalOptions, environment: ProgramEnvironment, accessTokenUse: AccessTokenUse = .ignored
+        options: GlobalOptions, environment: ProgramEnvironment, accessTokenUse: AccessTokenUse = .ignored,
+        use: SettingsUse = .all
     ) throws {
         let token = options.simulate ? nil : environment.accessToken
         if token != nil, accessTokenUse == .refused {
@@ -67,17 +82,25 @@ struct Settings {
         }
         accessToken = [.signsIn, .signsInItself].contains(accessTokenUse) ? token : nil
         passphraseFile = environment["CHAPPIE_PASSPHRASE_FILE"]
-        let kept = options.simulate ? nil : try UserSettings(environment: environment)
-        folder = environment.folder("XDG_CONFIG_HOME", else: "/.config")
-        home = environment["HOME"]
-        chosen = try Dictionary(
-            uniqueKeysWithValues: Setting.allCases.compactMap { setting in
-                // A simulation has a store of its own.
-                if options.simulate, setting == .store { return nil }
-                return try setting.chosen(environment, kept).map { (setting, $0.value) }
-            })
+        let kept = options.simulate ? UserSettings() : UserSettings(environment: environment)
+        if use == .all { try kept.check(.unusable) }
+        var notices = [kept.notice].compactMap(\.self)
+        let (notes, problem) = options.simulate ? (notes: ProgramNotes(), problem: nil) : ProgramNotes.read(environment)
+        if let problem { notices.append("\(problem.message) \(problem.suggestion ?? "")") }
+        let folders = environment.folders
+        (folder, home) = (folders.configuration, folders.home)
+        // A simulation has a store of its own.
+        var chosen: [Setting: ChappieJSON] = [:]
+        for setting in Setting.allCases where !options.simulate || setting != .store {
+            do {
+                chosen[setting] = try setting.chosen(environment, kept, notes)?.value
+            } catch let error as CommandLineError where use != .all && setting != .store {
+                notices.append("\(error.message) \(error.suggestion ?? "")")
+            }
+        }
+        self.chosen = chosen
         // An access token is of the service behind the device code.
-        let route = options.route ?? (accessToken == nil ? kept?.usualRoute : nil) ?? .device
+        let route = options.route ?? (accessToken == nil ? notes.usualRoute : nil) ?? .device
         guard accessToken == nil || route == .device else {
             throw CommandLineError.usage(
                 "--route \(route.rawValue) takes no access token.",
@@ -106,28 +129,30 @@ struct Settings {
         let isGiven = ["CHAPPIE_ISSUER", "CHAPPIE_BACKEND", Self.caFileVariable].contains { environment[$0] != nil }
         givenURLs = isGiven && !options.simulate ? [endpoints.profile.issuer, endpoints.profile.backend] : []
         // The transport judges the file's content.
-        let oldest: Result<ChappieNetworkPolicy.TLSVersion?, any Error> = Result {
-            try Self.choice(Self.minimumTLSVariable, environment[Self.minimumTLSVariable])
+        var caFile: String?
+        // Of a choice that can't be read, the safer one.
+        var minimumTLS = ChappieNetworkPolicy.TLSVersion.tls13
+        do {
+            caFile = try environment.path(Self.caFileVariable)
+            minimumTLS = try Self.choice(Self.minimumTLSVariable, environment[Self.minimumTLSVariable]) ?? .tls12
+            networkProblem = nil
+        } catch {
+            let problem = CommandLineError(error)
+            networkProblem = problem
+            if use == .credential { notices.append("\(problem.message) \(problem.suggestion ?? "")") }
         }
-        networkProblem =
-            switch oldest {
-            case .success: nil
-            case .failure(let error): CommandLineError(error)
-            }
+        self.notices = notices
         configuration = ChappieConfiguration(
             endpoints: endpoints,
             network: ChappieNetworkPolicy(
-                extraCAFile: environment[Self.caFileVariable],
-                // Of a choice that can't be read, the safer one.
-                minimumTLS: (try? oldest.get() ?? .tls12) ?? .tls13,
-                deadlines: try Self.deadlines(options.timeout)))
+                extraCAFile: caFile, minimumTLS: minimumTLS, deadlines: try Self.deadlines(options.timeout)))
         let word = chosen[.store]?.string
         isStoreChosen = options.simulate || word != nil
         keptStore = options.simulate ? .memory : word.flatMap(StoreChoice.init) ?? .keyring
         store = accessToken == nil ? keptStore : .memory
         let account =
             options.account ?? environment["CHAPPIE_ACCOUNT"]
-            ?? kept?.accounts(of: configuration.credentialSlot.issuer).current ?? "default"
+            ?? notes.accounts(of: configuration.credentialSlot.issuer).current ?? "default"
         guard !account.isEmpty else { throw CommandLineError.usage("The account name is empty.") }
         configuration.keychainAccount = account
     }

@@ -19,29 +19,33 @@ struct Template: Equatable {
     ///
     /// - Throws: ``CommandLineError``.
     init(named name: String, _ environment: ProgramEnvironment) throws {
-        let folder = Self.folder(environment)
-        let path = name.contains("/") ? name : "\(folder ?? ".")/\(name).md"
-        guard name.contains("/") || access(path, F_OK) == 0 else { throw Self.missing(name, folder) }
+        let path: String
+        if name.contains("/") {
+            path = name
+        } else {
+            let folder = try environment.folder(\.configuration, for: "templates") + Self.subfolder
+            path = "\(folder)/\(name).md"
+            guard access(path, F_OK) == 0 else { throw Self.missing(name, folder) }
+        }
         guard let text = String(validating: try SmallFile.read(path), as: UTF8.self) else {
             throw CommandLineError.usage("\(path) is not text in UTF-8.")
         }
         try self.init(parsing: text, name: name)
     }
 
-    private static func folder(_ environment: ProgramEnvironment) -> String? {
-        environment.folder("XDG_CONFIG_HOME", else: "/.config").map { $0 + "/templates" }
-    }
+    private static let subfolder = "/templates"
 
     /// The templates of the user.
-    static func names(_ environment: ProgramEnvironment) -> [String] { folder(environment).map(names) ?? [] }
+    static func names(_ environment: ProgramEnvironment) -> [String] {
+        environment.folders.configuration.map { names(in: $0 + subfolder) } ?? []
+    }
 
     private static func names(in folder: String) -> [String] {
         let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         return files.filter { $0.hasSuffix(".md") }.map { String($0.dropLast(3)) }.sorted()
     }
 
-    private static func missing(_ name: String, _ folder: String?) -> CommandLineError {
-        guard let folder else { return .usage("There is no home directory for templates.", suggestion: "Set HOME.") }
+    private static func missing(_ name: String, _ folder: String) -> CommandLineError {
         let names = names(in: folder)
         return .usage(
             "There is no template \"\(name)\".",

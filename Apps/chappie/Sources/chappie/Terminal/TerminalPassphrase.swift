@@ -48,7 +48,7 @@ struct TerminalPassphrase: PassphraseSource {
 
     /// The path, short enough for a line: the file's name is a digest of its purpose.
     private static func shown(_ path: String) -> String {
-        let home = ProcessInfo.processInfo.environment["HOME"].map { $0 + "/" } ?? ""
+        let home = ProgramEnvironment.process.folders.home.map { $0 + "/" } ?? ""
         let path = !home.isEmpty && path.hasPrefix(home) ? "~/" + path.dropFirst(home.count) : path
         guard let slash = path.lastIndex(of: "/"), let dot = path.lastIndex(of: "."), slash < dot else { return path }
         let name = path[path.index(after: slash)..<dot]

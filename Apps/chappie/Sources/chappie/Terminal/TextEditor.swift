@@ -7,16 +7,17 @@ import Synchronization
 /// The user's editor, as `$VISUAL` or `$EDITOR` names it.
 struct TextEditor: Sendable {
     private let command: String
-    private let folder: String
+    /// In the order in which they are tried.
+    private let folders: [String]
     private let console: Console
 
     /// - Throws: ``CommandLineError`` if none is named: another one than the user's would only surprise.
     init(_ environment: ProgramEnvironment, _ console: Console) throws {
-        guard let command = environment["VISUAL"] ?? environment["EDITOR"] else {
+        guard let command = try environment.path("VISUAL") ?? environment.path("EDITOR") else {
             throw CommandLineError.usage("There is no editor.", suggestion: "Set EDITOR, for example to nano or vim.")
         }
         self.command = command
-        folder = environment["XDG_RUNTIME_DIR"] ?? environment["TMPDIR"] ?? "/tmp"
+        folders = [environment["XDG_RUNTIME_DIR"], environment["TMPDIR"], "/tmp"].compactMap(\.self)
         self.console = console
     }
 
@@ -24,10 +25,7 @@ struct TextEditor: Sendable {
     ///
     /// - Throws: ``CommandLineError`` if the editor can't be started, or says that it failed; `CancellationError`.
     func edit(_ text: [UInt8], ending: String) async throws -> [UInt8] {
-        let path = "\(folder)/chappie-\(UUID().uuidString)\(ending)"
-        guard PrivateFile.create(path, with: text) else {
-            throw CommandLineError.usage("\(path) can't be written: \(String(cString: strerror(errno))).")
-        }
+        let path = try draft(of: text, named: "chappie-\(UUID().uuidString)\(ending)")
         defer { unlink(path) }
         console.clearStatus()
         try await console.drained()
@@ -44,6 +42,21 @@ struct TextEditor: Sendable {
                 suggestion: "Check EDITOR.")
         }
         return try SmallFile.read(path)
+    }
+
+    /// Makes the file in the first folder that takes it: the system removes the folder of a login when the login ends,
+    /// and the variable stays.
+    private func draft(of text: [UInt8], named name: String) throws -> String {
+        var reasons: [String] = []
+        for folder in folders {
+            let path = "\(folder)/\(name)"
+            // A relative path would lead somewhere else if the editor changes its folder.
+            if folder.hasPrefix("/"), PrivateFile.create(path, with: text) { return path }
+            reasons.append("\(folder) (\(String(cString: strerror(folder.hasPrefix("/") ? errno : EINVAL))))")
+        }
+        throw CommandLineError.usage(
+            "The text for the editor can't be written in \(reasons.joined(separator: ", ")).",
+            suggestion: "Set TMPDIR to a folder that you may write to.")
     }
 
     /// By a shell, as git and others do it: the variable may hold arguments.

@@ -88,12 +88,14 @@ struct AnswerKeeping: Sendable {
 
     /// Why it is not kept, if the user does not know.
     func news() -> ChappieNotice? {
-        store?.news(of: thread).map { error in
-            let problem = CommandLineError(error)
-            let reason = [problem.message, problem.suggestion].compactMap { $0 }.joined(separator: " ")
-            return ChappieNotice(
-                .notKept, "this conversation is not kept. \(reason) (Use --ephemeral if you want that.)")
-        }
+        store?.news(of: thread).map(Self.notice)
+    }
+
+    /// Returns the line that says why a conversation is not kept.
+    static func notice(_ error: any Error) -> ChappieNotice {
+        let problem = CommandLineError(error)
+        let reason = [problem.message, problem.suggestion].compactMap { $0 }.joined(separator: " ")
+        return ChappieNotice(.notKept, "this conversation is not kept. \(reason) (Use --ephemeral if you want that.)")
     }
 }
 

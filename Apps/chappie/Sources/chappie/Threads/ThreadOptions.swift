@@ -36,7 +36,9 @@ struct ThreadOptions: ParsableArguments {
     func kept(by client: ChappieClient, in program: Program, early: Bool = false) async throws -> KeptConversation? {
         let isAsked = isContinuing
         let isKept = ephemeral.map { !$0 } ?? (isAsked || program.settings[.keepThreads]?.bool != false)
-        guard isKept, let store = isAsked ? try Threads.store(program) : try? program.threads() else { return nil }
+        guard isKept, let store = isAsked ? try Threads.store(program) : program.threadsIfPossible() else {
+            return nil
+        }
         if isAsked || early { _ = try await client.accountInfo() }
         let lenient = LenientThreadStore(store)
         let kept = KeptConversation(runtime: program.runtime(client, lenient), store: lenient)
@@ -51,10 +53,7 @@ struct ThreadOptions: ParsableArguments {
         } catch {
             try Task.checkCancellation()
             lenient.giveUp(id, error)
-            if let notice = await kept.next?.news() {
-                program.console.note("chappie: \(notice.message)")
-                if program.options.json { program.console.json(ChappieStreamEvent.notice(notice).json) }
-            }
+            if let notice = await kept.next?.news() { program.note(notice) }
         }
         return kept
     }

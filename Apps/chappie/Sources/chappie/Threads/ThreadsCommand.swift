@@ -282,6 +282,7 @@ struct Threads: ParsableCommand {
     }
 
     struct Resume: ProgramCommand {
+        var settingsUse: SettingsUse { .network }
         static let configuration = CommandConfiguration(
             commandName: "resume", abstract: "Continue a turn that was interrupted or waits for an approval.",
             discussion: """

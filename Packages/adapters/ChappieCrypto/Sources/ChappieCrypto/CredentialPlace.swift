@@ -140,8 +140,17 @@ struct CredentialPlace: Sendable {
             guard let file = OpenFile(name, in: folder.number, at: directory, flags: flags, mode: 0o600) else {
                 throw .system("no file can be made in \(directory)")
             }
-            // The process's umask may have taken permissions from us; it can't have given any to other users.
-            if fchmod(file.number, 0o600) == 0, file.lockIfFree(), try file.status().st_nlink == 1 { return file }
+            // The process's umask may have taken permissions from us. It can't have given any to other users. Some file
+            // systems refuse to change permissions, which is no harm if other users have none.
+            let reason = fchmod(file.number, 0o600) == 0 ? 0 : errno
+            if reason != 0, try file.status().st_mode & 0o077 != 0 {
+                unlinkat(folder.number, name, 0)
+                throw .unusableFolder(
+                    "the permissions of a file in \(directory) can't be set: \(String(cString: strerror(reason)))",
+                    remedy: "Set XDG_DATA_HOME to a folder on a file system that has permissions.")
+            }
+            // Without locks, a file that a killed writer left stays, and nothing else is different.
+            if file.lockIfFree() ?? true, try file.status().st_nlink == 1 { return file }
             unlinkat(folder.number, name, 0)
         }
         throw .failed("no file in \(directory) can be locked")
@@ -152,7 +161,7 @@ struct CredentialPlace: Sendable {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         for name in names where Self.isDraftName(name) {
             guard let file = try? OpenFile.checked(name, in: folder.number, at: directory, for: .credential),
-                file.lockIfFree()
+                file.lockIfFree() == true
             else { continue }
             unlinkat(folder.number, name, 0)
         }

@@ -49,15 +49,17 @@ public final class EncryptedFileCredentialStore: CredentialStore {
     ///     parameters that it was written with.
     ///   - deadline: The limit for each of the two steps of a call that touch the disk. Must be positive. Default 30
     ///     seconds. The wait for the passphrase does not count, since the user may have to type it.
-    /// - Throws: ``CredentialStoreError/failed(_:)`` if `directory` is not an absolute path, or is not given and no
-    ///   home directory is known.
+    /// - Throws: ``CredentialStoreError/failed(_:)`` if `directory` is not an absolute path.
+    ///   ``CredentialStoreError/unusableFolder(_:remedy:)`` if it is not given and no home directory is known.
     public init(
         directory: String? = nil, passphrase: any PassphraseSource, parameters: ScryptParameters = .default,
         deadline: Duration = .seconds(30)
     ) throws(CredentialStoreError) {
         precondition(deadline > .zero, "An encrypted file store needs a deadline above zero.")
-        guard let directory = directory ?? Self.directory(in: ProcessInfo.processInfo.environment) else {
-            throw .failed("there is no home directory for the encrypted credential files")
+        let environment = ProcessInfo.processInfo.environment
+        let folders = try UserFolders.ofPlatform { environment[$0] }
+        guard let directory = directory ?? folders.data.map({ $0 + "/credentials" }) else {
+            throw CredentialStoreError(folders.problem ?? .homeless, for: "the encrypted credential files")
         }
         guard directory.hasPrefix("/"), !directory.utf8.contains(0) else {
             throw .failed("the folder of the encrypted credential files needs an absolute path")
@@ -67,18 +69,6 @@ public final class EncryptedFileCredentialStore: CredentialStore {
         source = passphrase
         sealer = CredentialSealer(parameters: parameters)
         self.deadline = deadline
-    }
-
-    /// Credentials are data in the terms of the XDG Base Directory Specification, since they must last: users publish
-    /// their configuration with their dot files, and clear state and cache. Relative paths are invalid and ignored.
-    static func directory(in environment: [String: String]) -> String? {
-        #if canImport(Security)
-            return try? UserFolders.ofPlatform { environment[$0] }.state.map { $0 + "/credentials" }
-        #else
-            if let data = environment["XDG_DATA_HOME"], data.hasPrefix("/") { return data + "/chappie/credentials" }
-            guard let home = environment["HOME"], home.hasPrefix("/") else { return nil }
-            return home + "/.local/share/chappie/credentials"
-        #endif
     }
 
     /// The secret in `slot`; `nil` if its file is missing; then no passphrase is needed.

@@ -1,4 +1,6 @@
 public import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 
 #if canImport(Glibc)
     import Glibc
@@ -12,7 +14,10 @@ public import ChappieAuth
 struct OpenFile: ~Copyable {
     /// The use of a file. Each file must belong to the user and be closed to others.
     enum Purpose {
-        case credential, credentialFolder, passphrase
+        case credential, credentialFolder
+        /// A pipe is accepted as well. If the file is root's, root decides who reads it: the secrets of containers belong
+        /// to root, and the user of the container can change neither their owner nor their permissions.
+        case passphrase
         /// systemd lets the service's user read a file that root owns by an access control list, whose mask shows as
         /// the group's permission to read.
         case systemdPassphrase
@@ -54,7 +59,7 @@ struct OpenFile: ~Copyable {
         let path = path.map { $0 + "/" + name } ?? name
         var status = stat()
         if fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 { try check(status, for: purpose, path: path) }
-        throw .system("\(path) can't be opened", reason)
+        throw .system("\(path) can't be opened", reason, at: path)
     }
 
     /// Opens the folder `directory`, an absolute path. If it is missing, makes it and the folders above it.
@@ -62,6 +67,7 @@ struct OpenFile: ~Copyable {
     /// - Throws: `unsafeFile`; `failed`.
     static func openOrMakeFolder(_ directory: String) throws(CredentialStoreError) -> OpenFile {
         if let folder = try checked(directory, for: .credentialFolder) { return folder }
+        if let refusal = PathOwner.refusal(of: directory) { throw .unsafeFile(refusal.reason, remedy: refusal.remedy) }
         var made = ""
         for part in directory.split(separator: "/") {
             let parent = made.isEmpty ? "/" : made
@@ -73,7 +79,9 @@ struct OpenFile: ~Copyable {
             } else if errno != EEXIST {
                 // On a file system that can't be written, mkdir may refuse an existing folder with another error.
                 let reason = errno
-                guard access(made, F_OK) == 0 else { throw .system("the folder \(made) can't be made", reason) }
+                guard access(made, F_OK) == 0 else {
+                    throw .system("the folder \(made) can't be made", reason, at: made)
+                }
             }
         }
         guard let folder = try checked(directory, for: .credentialFolder) else {
@@ -84,31 +92,56 @@ struct OpenFile: ~Copyable {
 
     /// Checks the conditions that a file or folder has to meet before its content is trusted.
     ///
-    /// - Parameter status: The status of the link itself if links are not followed.
+    /// - Parameters:
+    ///   - status: The status of the link itself if links are not followed.
+    ///   - user: Default: the user of this process.
     /// - Throws: `unsafeFile`, with a remedy.
-    static func check(_ status: stat, for purpose: Purpose, path: String) throws(CredentialStoreError) {
+    static func check(
+        _ status: stat, for purpose: Purpose, path: String, user: uid_t = geteuid()
+    ) throws(CredentialStoreError) {
         let kind = status.st_mode & S_IFMT
         guard kind != S_IFLNK else {
             throw .unsafeFile(
-                "\(path) is a symbolic link", remedy: "Remove the link, and give the path of its target instead.")
+                "\(path) is a symbolic link",
+                remedy: "Put what it leads to in its place. A folder above may be a link.")
         }
-        guard kind == (purpose == .credentialFolder ? S_IFDIR : S_IFREG) else {
+        let isSecret = purpose == .passphrase || purpose == .systemdPassphrase
+        guard kind == (purpose == .credentialFolder ? S_IFDIR : S_IFREG) || purpose == .passphrase && kind == S_IFIFO
+        else {
             throw .unsafeFile(
                 "\(path) is not a \(purpose == .credentialFolder ? "folder" : "regular file")",
-                remedy: "Move it out of the way: \(quoted(path)).")
+                remedy: isSecret
+                    ? "Name a file that holds the passphrase, or a pipe such as <(pass show chappie)."
+                    : "Move it out of the way: \(shellQuoted(path)).")
         }
-        guard status.st_uid == geteuid() || (purpose == .systemdPassphrase && status.st_uid == 0) else {
+        let isRoots = isSecret && status.st_uid == 0
+        guard status.st_uid == user || isRoots else {
+            let remedy =
+                isSecret
+                ? "Copy it into a file of your own: install -m 600 \(shellQuoted(path)) FILE"
+                : PathOwner.remedy(for: path) ?? PathOwner.refusal(of: path)?.remedy
+                    ?? "Run the program as the user whose files these are, or choose another folder."
             throw .unsafeFile(
-                "\(path) belongs to user \(status.st_uid), and this program runs as user \(geteuid())",
-                remedy: "Run the program as the user whose files these are, or choose another folder.")
+                "\(path) belongs to user \(status.st_uid), and this program runs as user \(user)",
+                remedy: remedy)
         }
-        guard status.st_mode & (purpose == .systemdPassphrase ? 0o037 : 0o077) == 0 else {
+        let forbidden: mode_t = purpose == .systemdPassphrase ? 0o037 : isRoots ? 0o022 : 0o077
+        guard status.st_mode & forbidden == 0 else {
             let mode = String(status.st_mode & 0o7777 | 0o10000, radix: 8).dropFirst()
+            // A home that was restored from a backup has several files with such permissions.
+            let folder = purpose == .credential ? Self.folder(of: path) : path
             let (file, remedy) =
                 switch purpose {
-                case .credential: ("", "If no other user could read or write it: chmod 600 \(quoted(path))")
-                case .credentialFolder: ("the folder ", "If no other user could change it: chmod 700 \(quoted(path))")
-                case .passphrase: ("the passphrase in ", "If no other user could read it: chmod 600 \(quoted(path))")
+                case .credential:
+                    ("", "If no other user could read or write it: chmod -R go-rwx \(shellQuoted(folder))")
+                case .credentialFolder:
+                    ("the folder ", "If no other user could change it: chmod -R go-rwx \(shellQuoted(folder))")
+                case .passphrase:
+                    (
+                        "the passphrase in ",
+                        "If no other user could \(isRoots ? "change" : "read") it: chmod \(isRoots ? "go-w" : "600") "
+                            + shellQuoted(path)
+                    )
                 case .systemdPassphrase:
                     ("the passphrase in ", "Let systemd hand it over with LoadCredential= or LoadCredentialEncrypted=.")
                 }
@@ -122,10 +155,8 @@ struct OpenFile: ~Copyable {
         }
     }
 
-    /// Quotes the path as one word for a shell.
-    private static func quoted(_ path: String) -> String {
-        let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@".utf8)
-        return path.utf8.allSatisfy(plain.contains) ? path : "'\(path.replacing("'", with: #"'\''"#))'"
+    private static func folder(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[..<$0]) } ?? path
     }
 
     func status() throws(CredentialStoreError) -> stat {
@@ -143,7 +174,15 @@ struct OpenFile: ~Copyable {
             var chunk = [UInt8](repeating: 0, count: min(limit + 1 - bytes.count, 16 << 10))
             let count = read(number, &chunk, chunk.count)
             if count == 0 { break }
-            if count > 0 { bytes += chunk[..<count] } else if errno != EINTR { throw .system("\(path) can't be read") }
+            if count > 0 {
+                bytes += chunk[..<count]
+            } else if errno == EAGAIN {
+                // The writer of a pipe may still be asking its user.
+                var poller = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
+                _ = poll(&poller, 1, -1)
+            } else if errno != EINTR {
+                throw .system("\(path) can't be read")
+            }
             CryptoLibrary.wipe(&chunk)
         }
         return bytes
@@ -152,6 +191,7 @@ struct OpenFile: ~Copyable {
     /// The passphrase in a file, whose limit is in bytes; `nil` if a systemd service has other credentials only.
     static func passphrase(at path: String, for purpose: Purpose, limit: Int) throws(CredentialStoreError) -> Secret? {
         guard !path.utf8.contains(0) else { throw .noPassphrase("the path of its file has a NUL character") }
+        guard !path.isRepaired else { throw .noPassphrase("the path of its file is not UTF-8") }
         guard let file = OpenFile(path, flags: O_RDONLY | O_NONBLOCK | O_NOCTTY) else {
             if purpose == .systemdPassphrase, errno == ENOENT { return nil }
             throw .noPassphrase("\(path) can't be opened: \(String(cString: strerror(errno)))")
@@ -179,8 +219,11 @@ struct OpenFile: ~Copyable {
         }
     }
 
-    /// Takes the file's advisory lock if it is free. The lock ends with the descriptor or the process.
-    func lockIfFree() -> Bool { flock(number, LOCK_EX | LOCK_NB) == 0 }
+    /// Takes the file's advisory lock if it is free, and returns whether it was. The lock ends with the descriptor or the
+    /// process. `nil` if the file system has no locks.
+    func lockIfFree() -> Bool? {
+        flock(number, LOCK_EX | LOCK_NB) == 0 ? true : errno == EWOULDBLOCK || errno == EINTR ? false : nil
+    }
 }
 
 /// Checks folders and files by the conditions for credentials: they belong to this user alone and are not links.
@@ -214,7 +257,12 @@ struct OpenFile: ~Copyable {
 
 extension CredentialStoreError {
     /// `/a/file can't be opened: Permission denied`.
-    static func system(_ words: String, _ code: CInt = errno) -> CredentialStoreError {
-        .failed("\(words): \(String(cString: strerror(code)))")
+    ///
+    /// - Parameter path: The file, if its owner may be the reason.
+    static func system(_ words: String, _ code: CInt = errno, at path: String? = nil) -> CredentialStoreError {
+        let reason = "\(words): \(String(cString: strerror(code)))"
+        guard [EACCES, EPERM, ENOENT, ENOTDIR, EROFS].contains(code), let path else { return .failed(reason) }
+        let home = "Set HOME or XDG_DATA_HOME to a folder that you may write to."
+        return .unusableFolder(reason, remedy: PathOwner.remedy(for: path) ?? home)
     }
 }

@@ -56,8 +56,10 @@ public struct FirstPassphrase: PassphraseSource {
     }
 }
 
-/// A passphrase from a file: regular, the user's own, closed to others, 4 KiB at most. One line break at the end does
-/// not count.
+/// A passphrase from a file, 4 KiB at most. One line break at the end does not count.
+///
+/// The file is the user's own and closed to others. Or it is root's, and only root can change it: secrets of containers
+/// are such files. Or it is a pipe of the user's or of root's, which a shell hands over as `/dev/fd/63`.
 public struct PassphraseFile: PassphraseSource {
     /// The variable that names the file.
     public static let variable = "CHAPPIE_PASSPHRASE_FILE"
@@ -78,7 +80,7 @@ public struct PassphraseFile: PassphraseSource {
         self.path = path == "" ? nil : path
     }
 
-    /// The passphrase in the file; `nil` if no file is named. The disk has 10 seconds to answer.
+    /// The passphrase in the file; `nil` if no file is named. The disk, or the writer of a pipe, has a minute to answer.
     public func passphrase(for purpose: PassphrasePurpose) async throws(CredentialStoreError) -> Secret? {
         guard let path else { return nil }
         return try await Self.read(path, as: .passphrase)
@@ -87,7 +89,7 @@ public struct PassphraseFile: PassphraseSource {
     fileprivate static func read(
         _ path: String, as purpose: OpenFile.Purpose
     ) async throws(CredentialStoreError) -> Secret? {
-        try await worker.perform(within: .seconds(10)) { _ throws(CredentialStoreError) in
+        try await worker.perform(within: .seconds(60)) { _ throws(CredentialStoreError) in
             try OpenFile.passphrase(at: path, for: purpose, limit: limit)
         }
     }

@@ -144,18 +144,62 @@ struct PassphraseTests {
         #expect(try await source.passphrase(for: .opening("/f"))?.text == passphrase)
     }
 
+    /// The facts of a passphrase file.
+    private func facts(_ mode: mode_t, of owner: uid_t) -> stat {
+        var facts = stat()
+        (facts.st_mode, facts.st_uid, facts.st_nlink) = (S_IFREG | mode, owner, 1)
+        return facts
+    }
+
     @Test func aPassphraseFileIsRefusedWhenOthersCouldHaveReadIt() async throws {
-        let folder = try TemporaryDirectory()
-        let path = try Files.write(Array("s3cret\n".utf8), to: folder.path("p"))
-        let source = PassphraseFile(path: path)
-        for mode in (0o1...0o77).map({ 0o600 | $0 }) {
-            try Files.set(mode, of: path)
-            let error = await refusal("unsafeFile") { _ = try await source.passphrase(for: .opening("/f")) }
-            #expect(error?.recoverySuggestion?.contains("chmod 600 \(path)") == true)
-            #expect(error?.errorDescription?.contains("s3cret") == false)
+        for mode in (0o1...0o77).map({ 0o600 | mode_t($0) }) {
+            let error = await refusal("unsafeFile") {
+                try OpenFile.check(facts(mode, of: 4242), for: .passphrase, path: "/p", user: 4242)
+            }
+            #expect(error?.recoverySuggestion?.contains("chmod 600 /p") == true)
         }
-        try Files.set(0o400, of: path)
-        #expect(try await source.passphrase(for: .opening("/f"))?.text == "s3cret")
+        try OpenFile.check(facts(0o400, of: 4242), for: .passphrase, path: "/p", user: 4242)
+        let error = await refusal("unsafeFile", saying: "/p belongs to user 4243") {
+            try OpenFile.check(facts(0o400, of: 4243), for: .passphrase, path: "/p", user: 4242)
+        }
+        #expect(error?.recoverySuggestion?.contains("install -m 600 /p") == true)
+    }
+
+    /// Kubernetes and Docker hand secrets over as files of root, which the container's user can't change.
+    @Test func `a passphrase file of root may be readable and not writable by others`() async throws {
+        for mode in [0o400, 0o440, 0o444, 0o600, 0o640, 0o644] as [mode_t] {
+            try OpenFile.check(facts(mode, of: 0), for: .passphrase, path: "/run/secrets/p", user: 4242)
+        }
+        for mode in [0o420, 0o602, 0o660, 0o666, 0o777] as [mode_t] {
+            let error = await refusal("unsafeFile") {
+                try OpenFile.check(facts(mode, of: 0), for: .passphrase, path: "/run/secrets/p", user: 4242)
+            }
+            #expect(error?.recoverySuggestion?.contains("chmod go-w /run/secrets/p") == true)
+        }
+        await refusal("unsafeFile") {
+            try OpenFile.check(facts(0o400, of: 0), for: .credential, path: "/c", user: 4242)
+        }
+    }
+
+    /// As with CHAPPIE_PASSPHRASE_FILE=<(pass show chappie): the writer may be slower than the reader.
+    @Test func `a pipe that is handed over by its descriptor is read to its end`() async throws {
+        var ends: [CInt] = [-1, -1]
+        #expect(pipe(&ends) == 0)
+        defer { close(ends[0]) }
+        let reading = Task { [path = "/dev/fd/\(ends[0])"] in
+            try await PassphraseFile(path: path).passphrase(for: .opening("/f"))?.text
+        }
+        for part in ["from ", "a pipe\n"] { #expect(write(ends[1], part, part.utf8.count) == part.utf8.count) }
+        close(ends[1])
+        #expect(try await reading.value == "from a pipe")
+    }
+
+    @Test func `a path that is not UTF-8 is refused and not repaired`() async throws {
+        let folder = try TemporaryDirectory()
+        let path = try Files.write(Array("another\n".utf8), to: folder.path("p\u{FFFD}"), mode: 0o600)
+        await refusal("noPassphrase", saying: "not UTF-8") {
+            _ = try await PassphraseFile(path: path).passphrase(for: .opening("/f"))
+        }
     }
 
     @Test func aPassphraseFileIsBoundedAndRegularAndNotEmpty() async throws {
@@ -168,7 +212,7 @@ struct PassphraseTests {
             try Files.write(content, to: folder.path(name), mode: 0o600)
         }
         for (name, kind) in [
-            ("more", "noPassphrase"), ("empty", "noPassphrase"), ("line", "noPassphrase"), ("pipe", "unsafeFile"),
+            ("more", "noPassphrase"), ("empty", "noPassphrase"), ("line", "noPassphrase"), ("pipe", "noPassphrase"),
             (".", "unsafeFile"), ("missing", "noPassphrase"), ("nul\u{0}", "noPassphrase"),
         ] {
             await refusal(kind, name) {

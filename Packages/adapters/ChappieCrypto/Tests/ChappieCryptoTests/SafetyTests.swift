@@ -31,7 +31,7 @@ struct SafetyTests {
         for (path, fine) in [(try it.path, 0o600), (it.credentials, 0o700)] {
             for mode in (0o1...0o77).map({ fine | $0 }) {
                 try Files.set(mode, of: path)
-                await it.expectRefusals("unsafeFile", saying: path, remedy: "chmod \(String(fine, radix: 8)) ")
+                await it.expectRefusals("unsafeFile", saying: path, remedy: "chmod -R go-rwx \(it.credentials)")
                 #expect(try Files.mode(of: path) == mode)
             }
             try Files.set(fine, of: path)
@@ -118,11 +118,11 @@ struct SafetyTests {
 
     @Test func aRemedyIsOneWordToAShell() async {
         var status = stat()
-        status.st_mode = S_IFREG | 0o644
+        status.st_mode = S_IFDIR | 0o755
         status.st_uid = geteuid()
         let error = await refusal("unsafeFile") {
-            try OpenFile.check(status, for: .credential, path: "/a b/o'neil; rm -rf")
+            try OpenFile.check(status, for: .credentialFolder, path: "/a b/o'neil; rm -rf")
         }
-        #expect(error?.recoverySuggestion?.hasSuffix(#"chmod 600 '/a b/o'\''neil; rm -rf'"#) == true)
+        #expect(error?.recoverySuggestion?.hasSuffix(#"chmod -R go-rwx '/a b/o'\''neil; rm -rf'"#) == true)
     }
 }

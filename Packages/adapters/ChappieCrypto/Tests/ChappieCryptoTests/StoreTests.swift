@@ -94,16 +94,6 @@ struct StoreTests {
         #expect(try await other.load(.mine) == nil)
     }
 
-    @Test(
-        arguments: [
-            (["XDG_DATA_HOME": "/d", "HOME": "/h"], "/d/chappie/credentials"),
-            (["XDG_DATA_HOME": "d", "HOME": "/h"], "/h/.local/share/chappie/credentials"),
-            (["HOME": "/h"], "/h/.local/share/chappie/credentials"), (["HOME": ""], nil), ([:], nil),
-        ] as [([String: String], String?)])
-    func theFolderIsThatOfTheData(environment: [String: String], directory: String?) {
-        #expect(EncryptedFileCredentialStore.directory(in: environment) == directory)
-    }
-
     @Test(arguments: ["relative", "", "/with\u{0}nul"])
     func theFolderIsNeverARelativeOne(path: String) async {
         await refusal("failed") { _ = try PrivateStore.store(in: path) }

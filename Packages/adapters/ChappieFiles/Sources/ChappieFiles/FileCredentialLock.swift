@@ -59,7 +59,10 @@ public struct FileCredentialLock: CredentialLock {
                 if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
                 let reason = errno
                 if reason == EWOULDBLOCK || reason == EINTR { return false }
-                throw .failed("the lock can't be taken: \(String(cString: strerror(reason)))")
+                // Without a lock, two programs would use up one refresh token, which ends the sign-in.
+                throw .unusableFolder(
+                    "the file system of \(directory ?? "") has no locks: \(String(cString: strerror(reason)))",
+                    remedy: "Set XDG_DATA_HOME and XDG_STATE_HOME to folders on a file system that has locks.")
             }
         }
     }
@@ -98,17 +101,20 @@ public struct FileCredentialLock: CredentialLock {
 
     private func path(of slot: CredentialSlot, _ suffix: String) throws(CredentialStoreError) -> String {
         guard let directory, directory.hasPrefix("/") else {
-            throw .failed("there is no home directory for its lock file")
+            throw CredentialStoreError(.homeless, for: "its lock file")
         }
         return "\(directory)/\(slot.digest).\(suffix)"
     }
 
     private func lockFile(of slot: CredentialSlot) throws(CredentialStoreError) -> CInt {
         let path = try path(of: slot, "lock")
+        if let refusal = PathOwner.refusal(of: path) { throw .unsafeFile(refusal.reason, remedy: refusal.remedy) }
         PrivateFile.makeFolder(of: path)
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
-            throw .failed("its lock file \(path) can't be opened: \(String(cString: strerror(errno)))")
+            let words = "its lock file \(path) can't be opened: \(String(cString: strerror(errno)))"
+            if let remedy = PathOwner.remedy(for: path) { throw .unusableFolder(words, remedy: remedy) }
+            throw .failed(words)
         }
         return descriptor
     }

@@ -67,7 +67,7 @@ public struct FileRegistrationStore: RegistrationStore {
 
     private func path() throws(CredentialStoreError) -> String {
         guard let directory, directory.hasPrefix("/") else {
-            throw .failed("there is no home directory for the registrations of this app")
+            throw CredentialStoreError(.homeless, for: "the registrations of this app")
         }
         return directory + "/registrations.json"
     }
@@ -155,7 +155,10 @@ private struct RegistrationDocument {
                     remedy: "Make it so (chmod 600), or move it away and sign in again.")
             case .tooLarge, .directory, .special:
                 throw .unsafeFile("\(path) holds no registrations of apps: \(error.words)", remedy: advice)
-            case .system(let words): throw .failed("\(path) can't be read: \(words)")
+            case .system(let words):
+                let reason = "\(path) can't be read: \(words)"
+                guard let remedy = PathOwner.remedy(for: path) else { throw .failed(reason) }
+                throw .unusableFolder(reason, remedy: remedy)
             }
         }
         do throws(Damage) {
@@ -200,7 +203,7 @@ private struct RegistrationDocument {
             throw .failed("\(path) has no room for another registration")
         }
         guard PrivateFile.replace(path, with: bytes) else {
-            throw .failed("\(path) can't be written: \(String(cString: strerror(errno)))")
+            throw CredentialStoreError(PathOwner.problem(writing: path))
         }
     }
 

@@ -12,9 +12,15 @@ import ChappieCore
 @_spi(ChappieInternals) public enum PrivateFile {
     /// Replaces the file at `path` in one step, and makes the folders above it.
     ///
+    /// Root makes no file among those of another user, see ``PathOwner``.
+    ///
     /// - Parameter isDurable: Whether the file is on the disk when this returns. Default `true`.
     /// - Returns: Whether that worked. If not, `errno` has the reason, and the earlier file is unchanged.
     public static func replace(_ path: String, with bytes: [UInt8], isDurable: Bool = true) -> Bool {
+        guard PathOwner.refusal(of: path) == nil else {
+            errno = EPERM
+            return false
+        }
         makeFolder(of: path)
         removeStaleDrafts(of: path)
         guard let draft = FileDraft(of: path), draft.write(bytes, isDurable: isDurable) else { return false }
@@ -94,6 +100,7 @@ import ChappieCore
     fileprivate static let ending = ".draft"
     private let path: String
     private let draft: String
+    private var content: [UInt8] = []
     private var isInPlace = false
     private var isDurable = false
 
@@ -127,13 +134,23 @@ import ChappieCore
     public func write(_ bytes: [UInt8], isDurable: Bool) -> Bool {
         let descriptor = open(draft, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
         self.isDurable = isDurable
+        content = bytes
         return descriptor >= 0 && PrivateFile.write(bytes, to: descriptor, isDurable: isDurable)
     }
 
-    /// Takes the file's place. If this returns `false`, `errno` has the reason, and the earlier file is unchanged.
+    /// Takes the file's place. A file that is a mount point can't be replaced, so it is written in place. If this returns
+    /// `false`, `errno` has the reason, and the earlier file is unchanged unless it is a mount point.
     public func replace() -> Bool {
         isInPlace = rename(draft, path) == 0
-        if isInPlace, isDurable { PrivateFile.makeNameDurable(path) }
-        return isInPlace
+        guard isInPlace else { return (errno == EBUSY || errno == EXDEV) && writeInPlace() }
+        if isDurable { PrivateFile.makeNameDurable(path) }
+        return true
+    }
+
+    /// Writes over the earlier content and then cuts the rest off: the file needs no more room than before.
+    private func writeInPlace() -> Bool {
+        let descriptor = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else { return false }
+        return PrivateFile.write(content, to: descriptor, isDurable: isDurable) && truncate(path, content.count) == 0
     }
 }

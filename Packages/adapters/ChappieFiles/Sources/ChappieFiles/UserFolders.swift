@@ -1,16 +1,33 @@
 @_spi(ChappieInternals) public import ChappieAuth
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
 #if canImport(Security)
     import Security
 #endif
 
-/// The folders in which programs of this user keep files.
+/// The folders in which programs of this user keep files. Each answer follows the same rule, for every adapter and
+/// every command. A folder is `nil` if there is none, and ``problem`` then has the reason.
 @_spi(ChappieInternals) public struct UserFolders: Sendable, Hashable {
-    /// The folder of locks, notes of sign-outs and threads, which last. `nil` without a home directory.
+    /// The user's home directory. `nil` on Apple's platforms, where nothing is kept next to the user's files.
+    public let home: String?
+    /// The folder of the user's settings and templates.
+    public let configuration: String?
+    /// The folder of credentials in files. They must last: users publish their configuration with their dot files, and
+    /// clear state and cache.
+    public let data: String?
+    /// The folder of locks, notes of sign-outs and threads, which last.
     public let state: String?
-    /// The folder of files that can be fetched again; the system may empty it. `nil` without a home directory.
+    /// The folder of files that can be fetched again. The system may empty it.
     public let cache: String?
+    /// Why a folder is missing.
+    public let problem: FolderProblem?
 
     /// The locks of credentials, and the notes beside them.
     public var locks: String? { state.map { $0 + "/locks" } }
@@ -35,16 +52,46 @@ import ChappieCore
 
     // MARK: Linux
 
-    /// `$XDG_STATE_HOME/chappie` and `$XDG_CACHE_HOME/chappie`, or `~/.local/state/chappie` and `~/.cache/chappie`.
-    /// Relative paths are ignored, as the XDG Base Directory Specification says.
-    init(xdg variable: (String) -> String?) {
-        func absolute(_ name: String) -> String? { variable(name).flatMap { $0.hasPrefix("/") ? $0 : nil } }
-        func folder(_ name: String, else ofHome: String) -> String? {
-            (absolute(name) ?? absolute("HOME").map { $0 + ofHome }).map { $0 + "/chappie" }
+    /// `$XDG_STATE_HOME/chappie` or `~/.local/state/chappie`, and so on. Relative paths are ignored, as the XDG Base
+    /// Directory Specification says. A home directory that is not set is the one of the user database. One that is set
+    /// and can't be used is not replaced by another: the user's files would be somewhere else.
+    ///
+    /// - Parameters:
+    ///   - variable: Looks up a variable.
+    ///   - userHome: Asks the user database.
+    public init(xdg variable: (String) -> String?, userHome: () -> String? = Self.userHome) {
+        var problem: FolderProblem?
+        func absolute(_ name: String) -> Result<String, FolderProblem>? {
+            guard let path = variable(name), path.hasPrefix("/") else { return nil }
+            return path.isRepaired ? .failure(.notUTF8(name)) : .success(path)
         }
+        let home: Result<String, FolderProblem> =
+            if let set = variable("HOME"), !set.isEmpty {
+                absolute("HOME")
+                    ?? .failure(FolderProblem("HOME is not an absolute path", remedy: "Set HOME to an absolute path."))
+            } else if let found = userHome(), found.hasPrefix("/"), !found.isRepaired {
+                .success(found)
+            } else {
+                .failure(.homeless)
+            }
+        func folder(_ name: String, else ofHome: String) -> String? {
+            switch absolute(name) ?? home.map({ $0 + ofHome }) {
+            case .success(let parent): return parent + "/chappie"
+            case .failure(let reason):
+                problem = problem ?? reason
+                return nil
+            }
+        }
+        self.home = try? home.get()
+        configuration = folder("XDG_CONFIG_HOME", else: "/.config")
+        data = folder("XDG_DATA_HOME", else: "/.local/share")
         state = folder("XDG_STATE_HOME", else: "/.local/state")
         cache = folder("XDG_CACHE_HOME", else: "/.cache")
+        self.problem = problem
     }
+
+    /// Returns the home directory of this user in the user database.
+    public static func userHome() -> String? { UserEntry(of: geteuid())?.home }
 
     // MARK: Apple's platforms
 
@@ -69,15 +116,61 @@ import ChappieCore
             if let accessGroup {
                 throw .noSharedFolder("the access group \(accessGroup) is shared, and no app group is named")
             }
-            state = system.state
-            cache = system.cache
+            self.init(state: system.state, cache: system.cache)
             return
         }
         guard let container = system.container(group) else {
             throw .noSharedFolder("this program can't use the folder of the app group \(group)")
         }
-        state = container + "/Library/Application Support/Chappie"
-        cache = container + "/Library/Caches/Chappie"
+        self.init(
+            state: container + "/Library/Application Support/Chappie", cache: container + "/Library/Caches/Chappie")
+    }
+
+    /// Everything that lasts is in one folder.
+    private init(state: String?, cache: String?) {
+        home = nil
+        (configuration, data, self.state, self.cache) = (state, state, state, cache)
+        problem = state == nil || cache == nil ? .homeless : nil
+    }
+}
+
+/// A user's entry in the user database (getpwuid_r).
+struct UserEntry {
+    let name: String
+    let home: String
+
+    /// `nil` without an entry: a container may run as any user.
+    init?(of user: uid_t) {
+        var entry = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        var buffer = [CChar](repeating: 0, count: 16 << 10)
+        let texts: (String, String)? = buffer.withUnsafeMutableBufferPointer { buffer in
+            guard getpwuid_r(user, &entry, buffer.baseAddress, buffer.count, &found) == 0, found != nil,
+                let name = entry.pw_name, let home = entry.pw_dir
+            else { return nil }
+            return (String(cString: name), String(cString: home))
+        }
+        guard let (name, home) = texts else { return nil }
+        (self.name, self.home) = (name, home)
+    }
+}
+
+/// Why a folder or a file can't be used, and what the user can do.
+@_spi(ChappieInternals) public struct FolderProblem: Error, Sendable, Hashable {
+    /// The reason, without a full stop.
+    public let reason: String
+    /// The user's next step, in a sentence.
+    public let remedy: String
+
+    /// Creates a problem with these texts.
+    public init(_ reason: String, remedy: String) { (self.reason, self.remedy) = (reason, remedy) }
+
+    /// No home directory is known.
+    public static let homeless = FolderProblem("no home directory is known", remedy: "Set HOME.")
+
+    /// A variable holds bytes that are not UTF-8.
+    public static func notUTF8(_ variable: String) -> FolderProblem {
+        FolderProblem("\(variable) is not UTF-8", remedy: "Set \(variable) to a path in UTF-8.")
     }
 }
 

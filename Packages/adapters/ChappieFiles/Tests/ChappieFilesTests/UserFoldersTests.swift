@@ -1,4 +1,5 @@
 import ChappieAuth
+import Glibc
 import Testing
 
 @_spi(ChappieInternals) @testable import ChappieFiles
@@ -18,18 +19,44 @@ struct UserFoldersTests {
                 ["HOME": "/home/a", "XDG_STATE_HOME": "s", "XDG_CACHE_HOME": ""], "/home/a/.local/state/chappie",
                 "/home/a/.cache/chappie"
             ),
-            (["HOME": ""], nil, nil), (["HOME": "home"], nil, nil),
+            (["HOME": ""], nil, nil), (["HOME": "home"], nil, nil), (["HOME": "/h\u{FFFD}"], nil, nil),
+            (["HOME": "/home/a", "XDG_STATE_HOME": "/s\u{FFFD}"], nil, "/home/a/.cache/chappie"),
         ] as [([String: String], String?, String?)])
     func theEnvironmentSaysWhereLinuxKeepsThem(_ environment: [String: String], _ state: String?, _ cache: String?) {
-        let folders = UserFolders { environment[$0] }
+        let folders = UserFolders(xdg: { environment[$0] }, userHome: { nil })
+        #expect((folders.problem == nil) == (state != nil && cache != nil))
         #expect(folders.state == state && folders.cache == cache && folders.locks == state.map { $0 + "/locks" })
+    }
+
+    @Test func `a home directory that is not set is the one of the user database`() {
+        for environment in [[:], ["HOME": ""], ["XDG_CONFIG_HOME": "relative"]] {
+            let folders = UserFolders(xdg: { environment[$0] }, userHome: { "/home/db" })
+            #expect(folders.home == "/home/db" && folders.configuration == "/home/db/.config/chappie")
+            #expect(folders.data == "/home/db/.local/share/chappie" && folders.problem == nil)
+        }
+        for (home, reason) in [("relative", "HOME is not an absolute path"), ("/a\u{FFFD}", "HOME is not UTF-8")] {
+            let folders = UserFolders(xdg: { ["HOME": home][$0] }, userHome: { "/home/db" })
+            #expect(folders.home == nil && folders.state == nil && folders.problem?.reason == reason)
+        }
+    }
+
+    @Test func `the user database is asked for this user`() {
+        let entry = getpwuid(geteuid())?.pointee.pw_dir.map { String(cString: $0) }
+        #expect(UserFolders.userHome() == entry)
+    }
+
+    @Test func `every folder follows the same rule`() {
+        let variables = ["HOME": "/h", "XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "~/d", "XDG_STATE_HOME": "s"]
+        let folders = UserFolders(xdg: { variables[$0] })
+        #expect(folders.configuration == "/c/chappie" && folders.data == "/h/.local/share/chappie")
+        #expect(folders.state == "/h/.local/state/chappie" && folders.cache == "/h/.cache/chappie")
     }
 
     /// One folder serves all of the user's programs, so none has to be named.
     @Test func onLinuxASharedCredentialNeedsNoAppGroup() throws {
         let environment = ["HOME": "/home/a"]
         let folders = try UserFolders.ofPlatform(accessGroup: "TEAM.shared") { environment[$0] }
-        #expect(folders == UserFolders { environment[$0] })
+        #expect(folders == UserFolders(xdg: { environment[$0] }))
         _ = try FileCredentialLock.sharing(accessGroup: "TEAM.shared", appGroup: nil) { environment[$0] }
     }
 

@@ -127,7 +127,9 @@ public struct ChappieToolManifest: Sendable, Hashable {
 
         func absolute(_ path: String) -> String {
             if path.hasPrefix("/") { return path }
-            return (folder.hasPrefix("/") ? folder : FileManager.default.currentDirectoryPath + "/" + folder) + path
+            let current = FileManager.default.currentDirectoryPath
+            // A name that is not UTF-8 can't be part of a path here, and the relative path leads to the same file.
+            return (folder.hasPrefix("/") || current.isRepaired ? folder : current + "/" + folder) + path
         }
     }
 

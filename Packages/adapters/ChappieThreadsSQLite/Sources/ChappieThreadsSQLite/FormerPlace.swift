@@ -1,4 +1,5 @@
 import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
 
@@ -28,7 +29,9 @@ import ChappieRuntime
     }
 
     static func move(_ former: String, to folder: ThreadFolder) -> Outcome {
-        guard let source = try? ThreadFolder(former), access(source.database, F_OK) == 0 else { return .nothing }
+        guard let source = try? ThreadFolder(former), access(source.database, F_OK) == 0,
+            PathOwner.refusal(of: source.database) == nil
+        else { return .nothing }
         let lock = open(source.path + "/moving.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
         guard lock >= 0 else { return .stays }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {

@@ -119,7 +119,9 @@ struct ThreadFolder: Sendable {
     func changingKeys<Output>(_ body: () async throws(StoreError) -> Output) async throws(StoreError) -> Output {
         let descriptor = try lockFile(path + "/keys.lock")
         defer { close(descriptor) }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { throw .busy(.zero) }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            throw errno == EWOULDBLOCK ? .busy(.zero) : .system("\(path)/keys.lock can't be locked")
+        }
         return try await body()
     }
 
@@ -222,6 +224,7 @@ struct ThreadFolder: Sendable {
         } catch {
             switch error {
             case .unsafeFile(let reason, let remedy): throw .unsafeFile(reason, remedy: remedy)
+            case .unusableFolder(let reason, let remedy): throw .unavailable("\(reason) (\(remedy))")
             case .failed(let words): throw .unavailable(words)
             default: throw .unavailable("\(error)")
             }

@@ -27,7 +27,7 @@ struct ThreadsOwner: Sendable, Hashable {
     /// the program's own Application Support, also if programs share the credential.
     func directory(in environment: [String: String]) throws(StoreError) -> String {
         guard let state = (try? UserFolders.ofPlatform { environment[$0] })?.state else {
-            throw .unavailable("there is no home directory for them")
+            throw .unavailable("there is no home directory for them (\(FolderProblem.homeless.remedy))")
         }
         return "\(state)/threads/\(folderOfService)/\(digest)"
     }

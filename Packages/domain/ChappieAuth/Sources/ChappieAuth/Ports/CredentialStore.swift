@@ -131,6 +131,9 @@ public enum CredentialStoreError: Error, Sendable, Hashable {
     case noPassphrase(String)
     /// Other users could read, change or replace this file or folder. `remedy` is the advice for the user.
     case unsafeFile(String, remedy: String)
+    /// There is no folder in which this user can store anything: no home directory is known, the files there belong to
+    /// root, or the file system lacks something. `remedy` is the advice for the user.
+    case unusableFolder(String, remedy: String)
     /// The stored credential is from another issuer, or for another backend, than this program is set up for. The
     /// string names them. The credential is unchanged.
     case foreign(String)
@@ -172,6 +175,7 @@ extension CredentialStoreError: ChappieError {
         case .wrongPassphrase(let path): "The passphrase does not open \(path)."
         case .noPassphrase(let detail): "There is no passphrase for the encrypted credential file: \(detail)."
         case .unsafeFile(let reason, _): "This is not safe to use: \(reason)."
+        case .unusableFolder(let reason, _): "The credential store can't be used: \(reason)."
         case .foreign(let detail): "The stored credential belongs to another service: \(detail)."
         case .noSharedFolder(let detail): "The programs that share this credential have no folder in common: \(detail)."
         case .failed(let detail): "The credential store failed: \(detail)."
@@ -203,7 +207,7 @@ extension CredentialStoreError: ChappieError {
             Put it into a file that only you can read and name that file to the program, pass it as the systemd \
             credential chappie-passphrase, or run the program in a terminal.
             """
-        case .unsafeFile(_, let remedy): remedy
+        case .unsafeFile(_, let remedy), .unusableFolder(_, let remedy): remedy
         case .foreign:
             "It was left alone. Check the configured addresses, or use another account name for this service."
         case .noSharedFolder:

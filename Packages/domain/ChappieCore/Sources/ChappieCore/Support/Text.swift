@@ -6,6 +6,10 @@ extension StringProtocol {
     @_spi(ChappieInternals) public var trimmedEnd: String {
         String(reversed().drop(while: \.isWhitespace).reversed())
     }
+
+    /// Whether bytes that were not UTF-8 became replacement characters in this text. A path with such a character leads
+    /// somewhere else than the bytes did.
+    @_spi(ChappieInternals) public var isRepaired: Bool { unicodeScalars.contains("\u{FFFD}") }
 }
 
 extension UInt8 {

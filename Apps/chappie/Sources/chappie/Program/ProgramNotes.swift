@@ -1,0 +1,136 @@
+@_spi(ChappieInternals) import ChappieCore
+import ChappieSDK
+
+/// What the program notes for itself, in `$XDG_STATE_HOME/chappie/notes.json`: the accounts that have signed in, the route
+/// of the last login, and the store that the user chose when asked. Nothing in it is secret.
+///
+/// Members of a later version stay as they are. Notes that can't be used stop no command.
+struct ProgramNotes: Equatable {
+    /// The accounts that have signed in to one issuer and backend.
+    struct Accounts: Equatable {
+        /// In the order of their sign-ins.
+        var names: [String] = []
+        /// The account that commands use without `--account`.
+        var current: String?
+    }
+
+    private var root = ChappieJSONObject()
+
+    /// No notes.
+    init() {}
+
+    private init(_ file: UserFile) throws {
+        guard let bytes = try file.contents() else { return }
+        guard let object = (try? UserFile.object(in: bytes)) ?? nil else {
+            throw CommandLineError.usage(
+                "\(file.path), which lists your accounts, is damaged.", suggestion: "Move it away, and sign in again.")
+        }
+        root = object
+    }
+
+    /// Reads the notes.
+    ///
+    /// - Returns: Empty notes, and the reason, if they can't be used.
+    static func read(_ environment: ProgramEnvironment) -> (notes: ProgramNotes, problem: CommandLineError?) {
+        guard let file = file(environment) else { return (ProgramNotes(), nil) }
+        do {
+            return (try ProgramNotes(file), nil)
+        } catch {
+            return (ProgramNotes(), CommandLineError(error))
+        }
+    }
+
+    /// Changes the file, and keeps what other processes change at the same time.
+    ///
+    /// - Parameter limit: How long it waits for other processes.
+    /// - Throws: ``CommandLineError``; errors of `change`, and then the file is unchanged; `CancellationError`.
+    static func change(
+        _ environment: ProgramEnvironment, within limit: Duration = .seconds(5),
+        _ change: (inout ProgramNotes) throws -> Void
+    ) async throws {
+        let file = UserFile(path: try environment.folder(\.state, for: "the list of accounts") + name)
+        try await file.locked(environment, within: limit) {
+            let kept = try ProgramNotes(file)
+            var notes = kept
+            try change(&notes)
+            if notes != kept { try file.write(notes.root) }
+        }
+    }
+
+    private static let name = "/notes.json"
+
+    private static func file(_ environment: ProgramEnvironment) -> UserFile? {
+        environment.folders.state.map { UserFile(path: $0 + name) }
+    }
+
+    // MARK: Accounts
+
+    /// - Parameter issuer: As a credential slot names it. `nil` for the default one.
+    func accounts(of issuer: String?) -> Accounts {
+        let object = object(of: issuer)
+        return Accounts(
+            names: object["accounts"]?.array?.compactMap(\.string) ?? [], current: object["account"]?.string)
+    }
+
+    /// Notes that `account` has signed in.
+    mutating func add(_ account: String, of issuer: String?) {
+        var accounts = accounts(of: issuer)
+        guard !accounts.names.contains(account) else { return }
+        accounts.names.append(account)
+        set(accounts, of: issuer)
+    }
+
+    /// Makes `account` the current one.
+    ///
+    /// - Throws: ``CommandLineError`` when the account has not signed in.
+    mutating func use(_ account: String, of issuer: String?) throws {
+        var accounts = accounts(of: issuer)
+        guard accounts.names.contains(account) else { throw Self.unknown(account) }
+        accounts.current = account
+        set(accounts, of: issuer)
+    }
+
+    /// Forgets the name of `account`.
+    mutating func remove(_ account: String, of issuer: String?) {
+        var accounts = accounts(of: issuer)
+        accounts.names.removeAll { $0 == account }
+        if accounts.current == account { accounts.current = nil }
+        set(accounts, of: issuer)
+    }
+
+    /// The error about a name that is not in the list.
+    static func unknown(_ account: String) -> CommandLineError {
+        .usage(
+            "No account \"\(account)\" has signed in here.",
+            suggestion: "Run `chappie login --account \(account)`, or see `chappie accounts list`.")
+    }
+
+    private func object(of issuer: String?) -> ChappieJSONObject {
+        guard let issuer else { return root }
+        return root["issuers"]?[issuer]?.object ?? ChappieJSONObject()
+    }
+
+    private mutating func set(_ accounts: Accounts, of issuer: String?) {
+        var object = object(of: issuer)
+        object["account"] = accounts.current.map { .string($0) }
+        object["accounts"] = accounts.names.isEmpty ? nil : .array(accounts.names.map { .string($0) })
+        guard let issuer else { return root = object }
+        var issuers = root["issuers"]?.object ?? ChappieJSONObject()
+        issuers[issuer] = object.isEmpty ? nil : .object(object)
+        root["issuers"] = issuers.isEmpty ? nil : .object(issuers)
+    }
+
+    // MARK: Route and store
+
+    /// The route that commands use without `--route`. A word of a later version counts as the default.
+    var usualRoute: Route { root["route"]?.string.flatMap(Route.init) ?? .device }
+
+    /// Commands use `route` from now on.
+    mutating func use(_ route: Route) { root["route"] = route == .device ? nil : .string(route.rawValue) }
+
+    /// The store that the user chose at a sign-in.
+    var store: StoreChoice? {
+        get { root["store"]?.string.flatMap(StoreChoice.init) }
+        set { root["store"] = newValue.map { .string($0.rawValue) } }
+    }
+}
