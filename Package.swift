@@ -218,6 +218,9 @@ let package = Package(
             name: "FileStoreWriter", dependencies: ["ChappieAuth", "ChappieCrypto"],
             path: "Packages/adapters/ChappieCrypto/Tests/FileStoreWriter"),
         .executableTarget(
+            name: "SharedStoreUser", dependencies: ["ChappieSDK", "ChappieAuth", "ChappieCore"],
+            path: "Packages/facade/ChappieSDK/Tests/SharedStoreUser"),
+        .executableTarget(
             name: "ThreadStoreWriter",
             dependencies: ["ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieThreadsSQLite"],
             path: "Packages/adapters/ChappieThreadsSQLite/Tests/ThreadStoreWriter"),
@@ -313,8 +316,8 @@ let package = Package(
             of: "facade/ChappieSDK",
             [
                 "ChappieSDKRuntime",
-                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", "ChappieSimulatorServer",
-                "TestFixtures",
+                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieHTTP", "ChappieTesting",
+                "ChappieSimulatorServer", "TestFixtures", "SharedStoreUser",
                 httpTypes, logging, inMemoryLogging,
             ]),
         tests(

@@ -15,7 +15,7 @@ import Testing
         case expiredDeviceCode, cancelledSignIn, networkFailure, pollingTimeout, callbackTimeout, authorizationDenied
         case tokenExchangeFailed, reauthenticationRequired, missingRefreshToken, secureRandomFailed, invalidResponse
         case credentialStoreUnavailable, unknown, blockedByGateway, missingCredential, missingAccountID
-        case wrongCallbackAddress, planUseNotGranted
+        case wrongCallbackAddress, planUseNotGranted, renewableLater
 
         init(_ error: ChappieAuthError) {
             self =
@@ -38,6 +38,7 @@ import Testing
                 case .missingAccountID: .missingAccountID
                 case .wrongCallbackAddress: .wrongCallbackAddress
                 case .planUseNotGranted: .planUseNotGranted
+                case .renewableLater: .renewableLater
                 }
         }
     }
@@ -211,6 +212,13 @@ import Testing
                         try await loopback.tenants[0].session.refreshAuth()
                     }),
             ]
+        case .renewableLater:
+            [
+                Row(
+                    name: name, scenario: .scenario(.rule(token, #""members":{"earliest_refresh_at":4102444800}"#)),
+                    isSignedIn: true, work: refresh,
+                    matches: { $0 == .renewableLater(Date(timeIntervalSince1970: 4_102_444_800)) })
+            ]
         case .secureRandomFailed:
             // Random bytes are this machine's, and the port's adapter has always some; the device grant needs none.
             [
@@ -268,8 +276,9 @@ import Testing
                     work: { loopback in
                         let tenant = loopback.tenants[0]
                         let manager = CredentialManager(
-                            slot: tenant.configuration.credentialSlot, store: tenant.store, transport: OddTransport(),
-                            endpoints: tenant.configuration.endpoints, lock: loopback.locks)
+                            slot: tenant.configuration.credentialSlot,
+                            store: LocalCredentialStore(tenant.store, lock: loopback.locks), transport: OddTransport(),
+                            endpoints: tenant.configuration.endpoints)
                         _ = try await ChappieAuthSession(credentials: manager).signIn { _ in }
                     })
             ]
@@ -370,6 +379,8 @@ import Testing
             return .wrongCallbackAddress
         } catch ChappieAuthError.planUseNotGranted {
             return .planUseNotGranted
+        } catch ChappieAuthError.renewableLater(let date) where date > Date() {
+            return .renewableLater
         } catch {}
         return nil
     }

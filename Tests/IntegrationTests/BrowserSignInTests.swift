@@ -51,12 +51,11 @@ import Testing
     /// A manager as programs make it, of a slot in memory.
     static func manager(
         at simulator: Simulator, over http: CurlHTTPTransport, _ registrations: any RegistrationStore,
-        _ lock: any CredentialLock
+        _ lock: any CredentialLock & CredentialNotes
     ) -> CredentialManager {
         CredentialManager(
-            slot: CredentialSlot(), store: InMemoryCredentialStore(), transport: http,
+            slot: CredentialSlot(), store: InMemoryCredentialStore(lock: lock), transport: http,
             endpoints: .simulator(port: simulator.issuer.port ?? 0, grant: .continueWithChatGPT(appName: "Notes")),
-            lock: lock,
             browserSignIn: BrowserSignInPorts(
                 listener: LoopbackCallbackListener(), registrations: registrations,
                 cryptography: SystemSignInCryptography()))

@@ -51,7 +51,7 @@ import Testing
             endpoints: ChappieEndpoints(issuer: simulator.issuer, backend: simulator.backend))
         let credentials = CredentialManager(
             slot: configuration.credentialSlot, store: InMemoryCredentialStore(), transport: simulator.transport,
-            endpoints: configuration.endpoints, lock: NoCredentialLock())
+            endpoints: configuration.endpoints)
         _ = try await ChappieAuthSession(credentials: credentials).signIn { _ in }
         return ChappieClient(
             configuration: configuration, transport: simulator.transport, webSocket: simulator.webSocket,

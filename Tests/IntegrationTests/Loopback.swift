@@ -67,10 +67,10 @@ struct Loopback: Sendable {
             let configuration = ChappieConfiguration(
                 keychainAccount: account.id, rateLimitBackoff: ChappieRateLimitBackoffPolicy(initialDelay: 0.01),
                 endpoints: endpoints, network: ChappieNetworkPolicy(deadlines: deadlines))
-            let newManager = { @Sendable (lock: any CredentialLock) in
+            let newManager = { @Sendable (lock: any CredentialLock & CredentialNotes) in
                 CredentialManager(
-                    slot: configuration.credentialSlot, store: store, transport: http,
-                    endpoints: configuration.endpoints, lock: lock, clock: signInClock)
+                    slot: configuration.credentialSlot, store: LocalCredentialStore(store, lock: lock),
+                    transport: http, endpoints: configuration.endpoints, clock: signInClock)
             }
             let manager = newManager(locks)
             tenants.append(
@@ -140,7 +140,7 @@ struct Tenant: Sendable {
     let clock: any ChappieClock
     let simulator: Simulator
     /// Another manager of the same slot, as another process has one.
-    let newManager: @Sendable (any CredentialLock) -> CredentialManager
+    let newManager: @Sendable (any CredentialLock & CredentialNotes) -> CredentialManager
     let manager: CredentialManager
     let session: ChappieAuthSession
 

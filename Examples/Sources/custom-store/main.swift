@@ -1,4 +1,5 @@
-// A credential store of one's own. This one stands for a table of your database; a real one encrypts what it writes.
+// A custom credential store for one machine. This one stands for a table of your database, and a real one encrypts what it
+// writes. If several machines can reach the table, conform to SharedCredentialStore: it brings a lock that all of them use.
 import ChappieAuth
 import ChappieSDK
 import Playground

@@ -13,7 +13,7 @@ import Playground
 
     private func session(of user: String) async -> ChappieAuthSession {
         if let session = sessions[user] { return session }
-        // On a server without a keyring: .encryptedFile(passphrase: …), or a store over your database.
+        // On a server without a keyring: .encryptedFile(passphrase: …), or a SharedCredentialStore over your database.
         let session = await Chappie.loadedAuthSession(configuration: configuration(of: user), store: store)
         sessions[user] = sessions[user] ?? session
         return sessions[user] ?? session

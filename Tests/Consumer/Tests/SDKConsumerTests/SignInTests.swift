@@ -158,7 +158,7 @@ import Testing
             .blockedByGateway("auth.example.com"),
             .credentialStoreUnavailable(.absent("there is no session bus")),
             .reauthenticationRequired("Sign in again."), .missingCredential, .missingAccountID,
-            .wrongCallbackAddress("This is another address."), .planUseNotGranted,
+            .wrongCallbackAddress("This is another address."), .planUseNotGranted, .renewableLater(Date()),
         ]
         for error in errors {
             #expect(error.localizedDescription == error.errorDescription)
@@ -169,7 +169,7 @@ import Testing
                 case .tokenExchangeFailed(statusCode: let status, body: let body):
                     status == 400 && body.contains("invalid_grant")
                 case .expiredDeviceCode, .cancelledSignIn, .pollingTimeout, .callbackTimeout, .invalidResponse,
-                    .planUseNotGranted:
+                    .planUseNotGranted, .renewableLater:
                     false
                 case .networkFailure(let words), .authorizationDenied(let words), .unknown(let words),
                     .blockedByGateway(let words), .wrongCallbackAddress(let words):

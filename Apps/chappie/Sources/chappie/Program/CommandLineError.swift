@@ -45,6 +45,13 @@ struct CommandLineError: Error {
             self = error
             return
         }
+        if let date = Self.renewalTime(in: error) {
+            self = CommandLineError(
+                .signInNeeded, code: "renewable_later",
+                "The service did not accept the sign-in. Renewable at \(date.localTime).",
+                suggestion: "Run `chappie login` to continue now.")
+            return
+        }
         (status, code) = Self.classify(error)
         let localized = error as? any LocalizedError
         requestID = (error as? ChappieClientError)?.requestID
@@ -72,6 +79,14 @@ struct CommandLineError: Error {
                 "Delete threads that are not needed, or raise the limit (CHAPPIE_THREADS_LIMIT). Nothing was lost."
             default: localized?.recoverySuggestion
             }
+    }
+
+    /// Returns the time from which the service renews the sign-in; `nil` if the error is another one.
+    private static func renewalTime(in error: any Error) -> Date? {
+        switch error {
+        case ChappieAuthError.renewableLater(let date), ChappieClientError.renewalFailed(.renewableLater(let date)): date
+        default: nil
+        }
     }
 
     /// The option that names a model which answers.
@@ -150,7 +165,7 @@ struct CommandLineError: Error {
         case CredentialStoreError.noPassphrase: (.unavailable, "no_passphrase")
         case CredentialStoreError.locked: (.unavailable, "keyring_locked")
         case CredentialStoreError.absent: (.unavailable, "keyring_absent")
-        case CredentialStoreError.busy: (.unavailable, "credential_busy")
+        case CredentialStoreError.busy, CredentialStoreError.overtaken: (.unavailable, "credential_busy")
         case CredentialStoreError.foreign: (.signInNeeded, "credential_of_another_service")
         case is CredentialStoreError: (.unavailable, "credential_store")
 

@@ -26,7 +26,7 @@ struct Program: Sendable {
     /// Reaches what the user names beside the service, tool servers and attachments; in a simulation, too.
     let outside: any HTTPTransport
     let webSocket: any WebSocketTransport
-    let store: any CredentialStore
+    let store: any SharedCredentialStore
     let credentials: CredentialManager
     /// The client ids that the sign-in service has issued; they stay when the user signs out.
     let registrations: any RegistrationStore
@@ -70,30 +70,29 @@ struct Program: Sendable {
         // Unlocking a keyring takes a user, and a screen to ask on.
         let hasScreen = environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil
         let unlocks = mayUnlockKeyring && hasScreen && console.terminals.error
-        let keyring = SecretServiceCredentialStore(unlocking: unlocks ? .promptAllowed(deadline: .seconds(60)) : .never)
+        let keyring = SecretServiceCredentialStore(
+            files: environment.lock, unlocking: unlocks ? .promptAllowed(deadline: .seconds(60)) : .never)
         if isSignIn, !settings.isStoreChosen, !options.json, console.terminals.input, console.terminals.output,
             try await Self.choosesFile(insteadOf: keyring, settings.configuration.credentialSlot, environment, console)
         {
             settings.store = .file
         }
         let passphraseFile = settings.passphraseFile
-        func opened(_ kind: StoreChoice) throws -> (store: any CredentialStore, lock: any CredentialLock) {
+        func opened(_ kind: StoreChoice) throws -> any SharedCredentialStore {
             switch kind {
-            case .keyring: return (keyring, keyring.lock(environment.lock))
+            case .keyring: return keyring
             case .file:
                 let file: [any PassphraseSource] = passphraseFile.map { [PassphraseFile(path: $0)] } ?? []
                 do throws(CredentialStoreError) {
-                    let files = try EncryptedFileCredentialStore(
+                    return try EncryptedFileCredentialStore(
                         passphrase: FirstPassphrase(file + [SystemdPassphrase(), TerminalPassphrase()]))
-                    return (files, files.lock)
                 } catch {
-                    return (NoCredentialStore(reason: error), NoCredentialLock())
+                    return LocalCredentialStore(NoCredentialStore(reason: error), lock: NoCredentialLock())
                 }
-            case .memory: return (ChappieEphemeralCredentialStore(), NoCredentialLock())
+            case .memory: return LocalCredentialStore(ChappieEphemeralCredentialStore(), lock: NoCredentialLock())
             }
         }
-        let lock: any CredentialLock
-        (store, lock) = try opened(settings.store)
+        store = try opened(settings.store)
         network = CurlNetwork(policy: settings.configuration.network, extraCAFileName: Settings.caFileVariable)
         let curl = CurlHTTPTransport(network: network)
         if use != .credential, !options.simulate {
@@ -111,14 +110,19 @@ struct Program: Sendable {
         registrations = try FileRegistrationStore.sharing(accessGroup: nil, appGroup: nil) { environment[$0] }
         credentials = CredentialManager(
             slot: settings.configuration.credentialSlot, store: store, transport: transport,
-            endpoints: settings.configuration.endpoints, lock: lock,
+            endpoints: settings.configuration.endpoints,
             browserSignIn: BrowserSignInPorts(
                 listener: LoopbackCallbackListener(), registrations: registrations,
                 cryptography: SystemSignInCryptography()))
+        let login = settings.route.login
+        credentials.onRenewalRefused { reason, end in
+            let rest = end.map { "You can continue until \($0.localTime); then run" } ?? "Run"
+            console.note("chappie: \(reason) \(rest) \(login).")
+        }
         // An access token stands in for the user's own sign-in alone.
-        let kept = settings.accessToken == nil ? (store, lock) : try opened(settings.keptStore)
+        let kept = settings.accessToken == nil ? store : try opened(settings.keptStore)
         toolSignIns = ToolSignIns(
-            account: settings.configuration.keychainAccount, store: kept.0, lock: kept.1, transport: outside,
+            account: settings.configuration.keychainAccount, store: kept, transport: outside,
             usualManifests: settings.tools, namedAccount: options.account)
         self.settings = settings
     }

@@ -61,5 +61,5 @@ struct ProgramEnvironment: Sendable {
 
 extension ProgramEnvironment {
     /// Lets one process of this user at a time change what is kept.
-    var lock: any CredentialLock { FileCredentialLock.userDefault { self[$0] } }
+    var lock: any CredentialLock & CredentialNotes { FileCredentialLock.userDefault { self[$0] } }
 }

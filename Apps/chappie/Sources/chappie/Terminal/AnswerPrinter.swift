@@ -301,6 +301,12 @@ extension Date {
     /// `2026-11-21 14:05` in the machine's time zone.
     var localMinute: String { local("%Y-%m-%d %H:%M") }
 
+    /// `14:05`, with the day after it if that is not today.
+    var localTime: String {
+        let day = local("%Y-%m-%d")
+        return local("%H:%M") + (day == Date().local("%Y-%m-%d") ? "" : " on \(day)")
+    }
+
     /// As strftime(3) writes it, in the machine's time zone.
     func local(_ format: String) -> String {
         guard var seconds = time_t(exactly: timeIntervalSince1970.rounded(.down)) else { return "an unknown time" }

@@ -7,8 +7,7 @@ import ChappieSDK
 /// The user's sign-ins at tool servers that are elsewhere. Each server has a place of its own in the store.
 struct ToolSignIns: Sendable {
     let account: String
-    let store: any CredentialStore
-    let lock: any CredentialLock
+    let store: any SharedCredentialStore
     let transport: any HTTPTransport
     /// The manifests that the settings name: a command need not.
     let usualManifests: [String]
@@ -22,7 +21,7 @@ struct ToolSignIns: Sendable {
         }
         return ChappieMCPAuthorization(
             server: url, name: server.name, account: account, clientID: server.clientID, scopes: server.scopes,
-            store: store, lock: lock, transport: transport)
+            store: store, transport: transport)
     }
 
     /// The command that signs in at the server of that name in `manifest`.

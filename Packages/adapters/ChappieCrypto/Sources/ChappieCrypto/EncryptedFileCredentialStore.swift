@@ -24,7 +24,7 @@ import Synchronization
 ///
 /// All blocking work runs on the store's own thread. A call whose task is cancelled throws
 /// ``CredentialStoreError/failed(_:)`` at once. The form of a file is described, byte by byte, at `CredentialFile`.
-public final class EncryptedFileCredentialStore: CredentialStore {
+public final class EncryptedFileCredentialStore: SharedCredentialStore {
     /// The folder that holds the files; without a slash at its end.
     public let directory: String
 
@@ -138,6 +138,9 @@ public final class EncryptedFileCredentialStore: CredentialStore {
     /// The lock for this store's credentials. Its files are beside them, so that every process that shares a credential
     /// shares the lock, whatever else its environment is.
     public var lock: any CredentialLock { FileCredentialLock(directory: directory) }
+
+    /// The notes of this store's credentials, in files beside them.
+    public var notes: any CredentialNotes { FileCredentialLock(directory: directory) }
 
     /// The path of the file for `slot`, which need not exist. The file's name does not reveal the account.
     ///

@@ -9,11 +9,11 @@
     import Darwin
 #endif
 
-/// ``CredentialLock`` by flock(2) on a file, one for each slot: the system releases the lock when its holder dies. The
-/// file holds the mark of the last change.
+/// ``CredentialLock`` by flock(2) on a file, one for each slot: the system releases the lock when its holder dies. It is
+/// ``CredentialNotes`` too: the file holds the mark of the last change, and a file beside it the note.
 ///
 /// The files are never removed: otherwise two processes could each lock a file of their own. Their names are digests.
-public struct FileCredentialLock: CredentialLock {
+public struct FileCredentialLock: CredentialLock, CredentialNotes {
     private let directory: String?
     private static let maximumNote = 64 << 10
     private static let markLength = 16

@@ -4,7 +4,7 @@ import FoundationEssentials
 /// The login session's keyring (gnome-keyring, KWallet, KeePassXC…) through the Secret Service and libsecret.
 ///
 /// ```swift
-/// let store = SecretServiceCredentialStore()
+/// let store = SecretServiceCredentialStore(files: FileCredentialLock.userDefault { ProcessInfo.processInfo.environment[$0] })
 /// try await store.save(Secret(json), in: CredentialSlot(account: "work"))
 /// ```
 ///
@@ -28,7 +28,7 @@ import FoundationEssentials
 /// leave tokens that still count.
 ///
 /// Secret Service API: <https://specifications.freedesktop.org/secret-service/>
-public struct SecretServiceCredentialStore: CredentialStore {
+public struct SecretServiceCredentialStore: SharedCredentialStore {
     /// Whether the keyring service may ask the user to unlock a keyring.
     public enum Unlocking: Sendable, Hashable {
         /// The service does not ask the user: a keyring that can't be unlocked without a question is
@@ -47,8 +47,14 @@ public struct SecretServiceCredentialStore: CredentialStore {
     private let sessionLock: any SessionLock
     private let busAddress: String?
     private let environment: @Sendable () -> [String: String]
+    /// A lock on the session bus, which is the same wherever the keyring is the same, and in files.
+    public let lock: any CredentialLock
+    /// The notes, in files.
+    public let notes: any CredentialNotes
 
     /// - Parameters:
+    ///   - files: Excludes the processes with the same state folder, and keeps the notes and the marks:
+    ///     `FileCredentialLock` of ChappieFiles.
     ///   - readDeadline: The limit for all steps of a load together, without a prompt. Must be positive. Default
     ///     5 seconds.
     ///   - writeDeadline: The limit for all steps of a save (which reads back) or a deletion, without a prompt. Must be
@@ -63,18 +69,19 @@ public struct SecretServiceCredentialStore: CredentialStore {
     ///   - busAddress: The D-Bus address of the bus. Default `nil`: the value of `DBUS_SESSION_BUS_ADDRESS` at the time
     ///     of each call, otherwise the socket `$XDG_RUNTIME_DIR/bus`.
     public init(
-        readDeadline: Duration = .seconds(5), writeDeadline: Duration = .seconds(10), unlocking: Unlocking = .never,
+        files: any CredentialLock & CredentialNotes, readDeadline: Duration = .seconds(5),
+        writeDeadline: Duration = .seconds(10), unlocking: Unlocking = .never,
         accessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly,
         sessionLock: any SessionLock = LogindSessionLock(), busAddress: String? = nil
     ) {
         self.init(
-            readDeadline: readDeadline, writeDeadline: writeDeadline, unlocking: unlocking,
+            files: files, readDeadline: readDeadline, writeDeadline: writeDeadline, unlocking: unlocking,
             accessibility: accessibility, sessionLock: sessionLock, busAddress: busAddress
         ) { ProcessInfo.processInfo.environment }
     }
 
     init(
-        readDeadline: Duration, writeDeadline: Duration, unlocking: Unlocking,
+        files: any CredentialLock & CredentialNotes, readDeadline: Duration, writeDeadline: Duration, unlocking: Unlocking,
         accessibility: ChappieKeychainAccessibility, sessionLock: any SessionLock, busAddress: String?,
         environment: @escaping @Sendable () -> [String: String]
     ) {
@@ -88,6 +95,8 @@ public struct SecretServiceCredentialStore: CredentialStore {
         self.sessionLock = sessionLock
         self.busAddress = busAddress
         self.environment = environment
+        lock = SessionBusCredentialLock(files: files, busAddress: busAddress)
+        notes = files
     }
 
     /// The secret in `slot`; `nil` if the keyring is readable and the slot is empty.
@@ -130,13 +139,6 @@ public struct SecretServiceCredentialStore: CredentialStore {
     /// - Throws: `absent`, `locked`, `denied`, `timedOut` or `failed`.
     public func delete(_ slot: CredentialSlot) async throws(CredentialStoreError) {
         try await inSession(for: slot, within: writeDeadline) { try $0.delete(slot) }
-    }
-
-    /// The lock for this store's credentials, which lies on the same bus.
-    ///
-    /// - Parameter files: Excludes the processes with the same state folder, and keeps the notes and the marks.
-    public func lock(_ files: any CredentialLock) -> any CredentialLock {
-        SessionBusCredentialLock(files: files, busAddress: busAddress)
     }
 
     private func inSession<Output: Sendable>(

@@ -23,7 +23,7 @@ public struct SessionBusCredentialLock: CredentialLock {
     private let clock: any ChappieClock
 
     /// - Parameters:
-    ///   - files: Excludes the processes with the same state folder, and keeps the notes and the marks.
+    ///   - files: Excludes the processes with the same state folder.
     ///   - busAddress: The D-Bus address of the bus. Default `nil`: the session's, as for
     ///     ``SecretServiceCredentialStore``.
     ///   - clock: For pauses between attempts.
@@ -66,18 +66,6 @@ public struct SessionBusCredentialLock: CredentialLock {
             return claim
         }
     }
-
-    /// Kept in files.
-    public func setNote(_ note: [UInt8]?, for slot: CredentialSlot) { files.setNote(note, for: slot) }
-
-    /// Kept in files.
-    public func note(for slot: CredentialSlot) -> [UInt8]? { files.note(for: slot) }
-
-    /// Kept in files.
-    public func announceChange(of slot: CredentialSlot) -> [UInt8]? { files.announceChange(of: slot) }
-
-    /// Kept in files.
-    public func changeMark(for slot: CredentialSlot) -> [UInt8]? { files.changeMark(for: slot) }
 }
 
 /// A place in the queue for a name of the bus, until this object goes.

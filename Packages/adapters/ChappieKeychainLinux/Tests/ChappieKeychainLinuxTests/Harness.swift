@@ -28,7 +28,7 @@ extension SecretServiceCredentialStore {
         sessionLock: any SessionLock = ManualSessionLock(), environment: [String: String] = [:]
     ) -> SecretServiceCredentialStore {
         SecretServiceCredentialStore(
-            readDeadline: readDeadline, writeDeadline: writeDeadline, unlocking: unlocking,
+            files: NoCredentialLock(), readDeadline: readDeadline, writeDeadline: writeDeadline, unlocking: unlocking,
             accessibility: accessibility, sessionLock: sessionLock, busAddress: address
         ) { environment }
     }

@@ -78,7 +78,7 @@ private struct NoDigest: SignInCryptography {
 }
 
 /// One process at a time, in memory.
-private final class OneAtATime: CredentialLock {
+private final class OneAtATime: CredentialLock, CredentialNotes {
     private let line = AsyncLock()
     private let marks = Mutex<UInt8>(0)
 
@@ -102,8 +102,7 @@ private final class OneAtATime: CredentialLock {
 
 struct AuthorizationTests {
     private let world = OAuthWorld()
-    private let store = InMemoryCredentialStore()
-    private let lock = OneAtATime()
+    private let store = InMemoryCredentialStore(lock: OneAtATime())
     private let listener = InMemoryCallbackListener()
     private let url: URL
 
@@ -112,7 +111,7 @@ struct AuthorizationTests {
     /// The sign-in as one process has it.
     private func authorization(clientID: String? = nil) -> ChappieMCPAuthorization {
         ChappieMCPAuthorization(
-            server: url, name: "docs", clientID: clientID, store: store, lock: lock, transport: world)
+            server: url, name: "docs", clientID: clientID, store: store, transport: world)
     }
 
     /// Signs in: the test is the browser, which ends at `query`, with the state in the place of `STATE`.
@@ -390,7 +389,7 @@ struct AuthorizationTests {
     @Test func aKeyInTheAddressIsInNoName() throws {
         let keyed = try #require(URL(string: "https://a.example/mcp?key=secret"))
         func slot(_ url: URL) -> CredentialSlot {
-            ChappieMCPAuthorization(server: url, name: "d", store: store, lock: lock, transport: world).slot
+            ChappieMCPAuthorization(server: url, name: "d", store: store, transport: world).slot
         }
         #expect(slot(keyed) != slot(url) && slot(keyed).issuer?.hasPrefix("https://a.example/mcp?") == true)
         #expect(slot(keyed).issuer?.contains("secret") == false && slot(url).issuer == OAuthFlowTests.server)

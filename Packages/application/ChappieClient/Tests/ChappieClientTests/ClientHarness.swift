@@ -202,8 +202,7 @@ struct ClientHarness: Sendable {
             signedIn
             ? seed.manager(transport: http, endpoints: endpoints, clock: still)
             : CredentialManager(
-                slot: slot, store: InMemoryCredentialStore(), transport: http, endpoints: endpoints,
-                lock: NoCredentialLock(), clock: still)
+                slot: slot, store: InMemoryCredentialStore(), transport: http, endpoints: endpoints, clock: still)
         var configuration = ChappieConfiguration(
             harness: harness, rateLimitBackoff: backoff, streamingTransportPolicy: policy ?? wire.policy,
             endpoints: endpoints)

@@ -49,7 +49,7 @@ import Testing
             slot: CredentialSlot(issuer: endpoints.credentialIssuer), store: store,
             transport: ScriptedHTTPTransport(clock: clock) { [weak self] request in
                 self?.answers.withLock { $0[request.url.path()] } ?? .response(status: .notFound)
-            }, endpoints: endpoints, lock: NoCredentialLock(), clock: clock)
+            }, endpoints: endpoints, clock: clock)
 
         func model(
             _ session: ChappieAuthSession? = nil, sheet: Bool = true, notifier: (any Notifier)? = nil,
@@ -170,8 +170,7 @@ import Testing
         for approves in [false, true] {
             let manager = CredentialManager(
                 slot: CredentialSlot(), store: InMemoryCredentialStore(), transport: transport,
-                endpoints: ChappieEndpoints(issuer: simulator.issuer, backend: simulator.backend),
-                lock: NoCredentialLock())
+                endpoints: ChappieEndpoints(issuer: simulator.issuer, backend: simulator.backend))
             let model = ChappieSignInModel(session: ChappieAuthSession(credentials: manager)) { code in
                 #expect(throws: Never.self) {
                     if approves {

@@ -37,6 +37,9 @@ public enum ChappieAuthError: Error, Sendable, Hashable {
     case reauthenticationRequired(String)
     /// The refresh token is missing; only a new sign-in helps.
     case missingRefreshToken
+    /// The sign-in can't be renewed before this time, by this machine's clock, because the service said so
+    /// (`earliest_refresh_at`). The credential is unchanged.
+    case renewableLater(Date)
     /// The user is signed in, and has not allowed this program to use the plan. Nothing was sent.
     case planUseNotGranted
     /// The system returned no random bytes.
@@ -54,10 +57,11 @@ extension ChappieAuthError {
     /// Whether the user has to sign in: no user is signed in, the credential names no account, or the refresh token is
     /// missing, or the service does not accept it.
     ///
-    /// A renewal that fails in this way ends in ``ChappieAuthState/reauthenticationRequired``. It deletes the credential
-    /// only if the token endpoint's own JSON has a code about the token, such as `invalid_grant`. After a 4xx with an
-    /// unknown code the credential stays, and is tried again after ``ChappieAuthSession/reload()`` and at the next start
-    /// of the program. A status alone, 401 included, says nothing, because it may come from a proxy on the way.
+    /// A renewal that the program asked for and that fails in this way ends in
+    /// ``ChappieAuthState/reauthenticationRequired``, and so does every renewal if the access token has ended or was refused.
+    /// If the token endpoint's own JSON has a code about the token, such as `invalid_grant`, the stored credential loses its
+    /// refresh token. After a 4xx with an unknown code it is unchanged, and the renewal is tried again after
+    /// ``ChappieAuthSession/reload()`` and at the next start of the program. A status alone, 401 included, says nothing, because it may come from a proxy on the way.
     public var requiresReauthentication: Bool {
         switch self {
         case .missingCredential, .missingAccountID, .missingRefreshToken, .reauthenticationRequired: true
@@ -117,6 +121,7 @@ extension ChappieAuthError: ChappieError {
             "The sign-in service refused with \(IssuerError(status: statusCode, body: body).summary)."
         case .tooManyRequests: "The sign-in service has had too many requests."
         case .missingRefreshToken: "There is no refresh token, so the sign-in can't be renewed."
+        case .renewableLater(let date): "The sign-in can't be renewed before \(date.ISO8601Format())."
         case .planUseNotGranted: "You are signed in, but this app may not use your ChatGPT plan."
         case .secureRandomFailed(let statusCode): "The system gave no random bytes (status \(statusCode))."
         case .invalidResponse: "The sign-in service sent an answer that could not be understood."
@@ -147,6 +152,7 @@ extension ChappieAuthError: ChappieError {
         case .tokenExchangeFailed(429, _): "Wait a minute, then try again."
         case .tokenExchangeFailed where !requiresReauthentication: "Try again; sign in again if it happens again."
         case .tokenExchangeFailed, .missingRefreshToken, .reauthenticationRequired: "Sign in again."
+        case .renewableLater: "Wait until then, or sign in again to continue now."
         case .credentialStoreUnavailable(let error): error.recoverySuggestion
         case .secureRandomFailed, .unknown: "Try again; report it if it happens again."
         case .invalidResponse: "Check that the configured issuer is the right service, then try again."

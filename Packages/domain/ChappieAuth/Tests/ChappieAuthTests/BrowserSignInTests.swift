@@ -42,7 +42,7 @@ struct PlanHarness {
         store = InMemoryCredentialStore(seed.map { [slot: $0.credential] } ?? [:])
         self.listener = listener
         manager = CredentialManager(
-            slot: slot, store: store, transport: service.transport, endpoints: endpoints, lock: NoCredentialLock(),
+            slot: slot, store: store, transport: service.transport, endpoints: endpoints,
             clock: clock,
             browserSignIn: BrowserSignInPorts(
                 listener: listener, registrations: registrations, cryptography: ToyCryptography()))
@@ -352,7 +352,7 @@ struct PlanHarness {
         let service = Service()
         let manager = CredentialManager(
             slot: CredentialSlot(), store: InMemoryCredentialStore(), transport: service.transport,
-            endpoints: endpoints, lock: NoCredentialLock(), clock: ManualClock())
+            endpoints: endpoints, clock: ManualClock())
         await #expect {
             try await ChappieAuthSession(credentials: manager).startDeviceCodeSignIn()
         } throws: {

@@ -190,19 +190,43 @@ import Testing
             trace.on(.asked(.export, 3), "lock 3")
             trace.on(.lockAnswered(3, nil), "read")
             trace.on(.storeRead(stored(2, endingIn: 200, earliest: 1000)), "answer 3 rt_2", "unlock 3")
-            // The backend does not take the token, or it has ended: it is of no more use.
+            // The backend does not take the token, and the server would take an early renewal for a misuse.
             trace.on(.asked(.replacement(of: 2), 4), "lock 4")
             trace.on(.lockAnswered(4, nil), "read")
-            trace.on(.storeRead(stored(2, endingIn: 200, earliest: 1000)), "prepare")
-            trace.on(.storePrepared(nil), "refresh 4 rt_2")
+            trace.on(.storeRead(stored(2, endingIn: 200, earliest: 1000)), "answer 4 later", "unlock 4")
+            #expect("\(trace.lifecycle.snapshot.status)".hasPrefix("reauthenticationRequired"))
+            trace.on(.asked(.refresh, 5), "lock 5")
+            trace.on(.lockAnswered(5, nil), "read")
+            trace.on(.storeRead(stored(2, endingIn: 200, earliest: 1000)), "answer 5 later", "unlock 5")
         } else {
             trace.on(.asked(.token, 2), "patience 2", "lock 3")
         }
-        trace = .signedIn(endingIn: 200)
-        trace.on(.asked(.refresh, 1), "lock 2")
-        trace.on(.lockAnswered(2, nil), "read")
-        trace.on(.storeRead(stored(1, endingIn: 200, earliest: 1000)), "prepare")
-        trace.on(.storePrepared(nil), "refresh 2 rt_1")
+    }
+
+    /// This machine's clock is 90 s ahead of the server's, which wants no renewal before 360 s of its own are left.
+    @Test func theServersTimesAreReadByItsOwnClock() {
+        var trace = Trace.asking()
+        let answer = Result { () throws(ChappieAuthError) in
+            try TokenResponse(
+                IssuerResponse(
+                    status: 200, headerFields: [.date: "Fri, 20 Nov 2026 11:58:30 GMT"],
+                    body: Array(
+                        (seed(2, 310).tokenAnswer.dropLast() + #","earliest_refresh_at":"2026-11-20T11:59:10Z"}"#).utf8)))
+        }
+        trace.on(.tokensRefreshed(2, answer), "save rt_2")
+        trace.on(.storeChanged(nil), "answer 1 rt_2 new", "unlock 2")
+        trace.elapsed = .seconds(31)
+        trace.on(.asked(.token, 2), "answer 2 rt_2")
+        trace.on(.asked(.replacement(of: 2), 3), "lock 3")
+        let document = trace.lifecycle.retained?.serialized()
+        let kept = document.flatMap { try? Credential(serialized: $0, for: CredentialOrigin(Service.endpoints)) }
+        trace.on(.lockAnswered(3, nil), "read")
+        trace.on(.storeRead(.success(.init(credential: kept))), "answer 3 later", "unlock 3")
+        // 40 s after the answer the server's time has come.
+        trace.elapsed = .seconds(41)
+        trace.on(.asked(.replacement(of: 2), 4), "lock 4")
+        trace.on(.lockAnswered(4, nil), "read")
+        trace.on(.storeRead(.success(.init(credential: kept))), "prepare")
     }
 
     @Test func anEndedTokenIsRenewedWhateverMomentTheServerHasNamed() {
@@ -228,7 +252,7 @@ import Testing
         trace.on(.storeRead(stored(2)), "answer 1 rt_2", "unlock 2")
         trace = .asking()
         trace.on(dead, "read")
-        trace.on(.storeRead(stored(1, endingIn: -1)), "delete")
+        trace.on(.storeRead(stored(1, endingIn: -1)), "save none")
         trace.on(.storeChanged(locked), "answer 1 rejected", "unlock 2")
         #expect(trace.lifecycle.snapshot.status == .reauthenticationRequired(deadToken))
         trace.on(.asked(.token, 5), "read")
@@ -237,6 +261,131 @@ import Testing
         trace.on(nothing, "answer 6 rejected")
         trace.on(.asked(.token, 7), "read")
         trace.on(.storeRead(stored(3)), "answer 7 rt_3")
+    }
+
+    // MARK: A dead refresh token beside an access token that is still good
+
+    @Test func aRefusedRenewalThatNobodyAskedForLeavesTheAccessTokenInUseToItsEnd() {
+        var trace = Trace.signedIn(endingIn: 200)
+        trace.on(.asked(.token, 1), "patience 1", "lock 2")
+        trace.on(.lockAnswered(2, nil), "read")
+        trace.on(.storeRead(stored(1, endingIn: 200)), "prepare")
+        trace.on(.storePrepared(nil), "refresh 2 rt_1")
+        trace.on(dead, "read")
+        trace.on(.storeRead(stored(1, endingIn: 200)), "renewal was refused", "save none")
+        trace.on(.storeChanged(nil), "answer 1 none", "unlock 2")
+        #expect("\(trace.lifecycle.snapshot.status)".hasPrefix("signedIn"))
+        #expect(trace.lifecycle.snapshot.renewalRefusal?.contains("invalid_grant") == true)
+        trace.on(.asked(.token, 2), "answer 2 none")
+        // Another process reads it: it does not tell the user again, and asks no server.
+        guard let rest = trace.lifecycle.retained else { return #expect(Bool(false), "nothing is kept") }
+        var other = Trace()
+        other.on(.asked(.token, 1), "read")
+        other.on(.storeRead(.success(.init(credential: rest))), "answer 1 none")
+        other.elapsed = .seconds(201)
+        other.on(.asked(.token, 2), "lock 2")
+        other.on(.lockAnswered(2, nil), "read")
+        other.on(.storeRead(.success(.init(credential: rest))), "answer 2 rejected", "unlock 2")
+        guard case .reauthenticationRequired(.reauthenticationRequired(let reason)) = other.lifecycle.snapshot.status
+        else { return #expect(Bool(false)) }
+        #expect(reason.contains("invalid_grant"))
+    }
+
+    @Test func aRefusedRenewalThatTheProgramAskedForIsShownAndTheAccessTokenStays() {
+        var trace = Trace.reading(.refresh, endingIn: 7200)
+        trace.on(.storeRead(stored(1)), "prepare")
+        trace.on(.storePrepared(nil), "refresh 2 rt_1")
+        trace.on(dead, "read")
+        trace.on(.storeRead(stored(1)), "renewal was refused", "save none")
+        trace.on(.storeChanged(nil), "answer 1 rejected", "unlock 2")
+        #expect(trace.lifecycle.snapshot.status == .reauthenticationRequired(deadToken))
+        trace.on(.asked(.token, 2), "answer 2 none")
+    }
+
+    @Test func aTokenThatTheBackendRefusedAndThatCanNotBeRenewedIsOverInEveryProcess() {
+        var trace = Trace.reading(.replacement(of: 1), endingIn: 7200)
+        trace.on(.storeRead(stored(1)), "prepare")
+        trace.on(.storePrepared(nil), "refresh 2 rt_1")
+        trace.on(dead, "read")
+        trace.on(.storeRead(stored(1)), "save none")
+        trace.on(.storeChanged(nil), "answer 1 rejected", "unlock 2")
+        #expect(trace.lifecycle.snapshot.status == .reauthenticationRequired(deadToken))
+        guard let rest = trace.lifecycle.retained.flatMap({ try? Credential(serialized: $0.serialized(), for: CredentialOrigin(Service.endpoints)) }) else {
+            return #expect(Bool(false), "nothing is kept")
+        }
+        var other = Trace()
+        other.on(.asked(.account, 1), "read")
+        other.on(.storeRead(.success(.init(credential: rest))), "answer 1 none")
+        #expect("\(other.lifecycle.snapshot.status)".hasPrefix("reauthenticationRequired"))
+    }
+
+    /// Another process has learned of the refusal a moment before.
+    @Test func aCredentialThatAnotherProcessMarkedIsTaken() {
+        let marked = CredentialLifecycle.Stored(
+            credential: credential(1, endingIn: 200).unrenewable(because: "It was revoked.", refused: false))
+        var trace = Trace.signedIn(endingIn: 200)
+        trace.on(.asked(.token, 1), "patience 1", "lock 2")
+        trace.on(.lockAnswered(2, nil), "read")
+        trace.on(.storeRead(.success(marked)), "answer 1 none", "unlock 2")
+        trace = .asking()
+        trace.on(dead, "read")
+        trace.on(.storeRead(.success(.init(credential: credential(1, endingIn: -1).unrenewable(because: "It was revoked.", refused: false)))), "answer 1 rejected", "unlock 2")
+    }
+
+    @Test func anotherAccountsTokensAreKeptAsideAndNotUsed() throws {
+        let foreign = try #require(try? tokens(2, account: "account-9", user: "user-9").get())
+        var trace = Trace.signedIn(endingIn: 200)
+        trace.on(.asked(.token, 1), "patience 1", "lock 2")
+        trace.on(.lockAnswered(2, nil), "read")
+        trace.on(.storeRead(stored(1, endingIn: 200)), "prepare")
+        trace.on(.storePrepared(nil), "refresh 2 rt_1")
+        trace.on(.tokensRefreshed(2, .success(foreign)), "renewal was refused", "save none")
+        trace.on(.storeChanged(nil), "answer 1 none", "unlock 2")
+        let document = try #require(trace.lifecycle.retained?.serialized().text)
+        #expect(document.contains("rt_2") && document.contains("set_aside"))
+        #expect(trace.lifecycle.snapshot.renewalRefusal?.contains("another account") == true)
+    }
+
+    // MARK: A hold of the lock that has ended
+
+    @Test func aRenewalWhoseHoldHasEndedTakesTheLockAgainAndReadsTheStore() {
+        var trace = Trace.preparing()
+        trace.on(.storePrepared(.overtaken), "unlock 2", "lock 3")
+        trace.on(.lockAnswered(3, nil), "read")
+        trace.on(.storeRead(stored(2)), "answer 1 rt_2", "unlock 3")
+        // The tokens came, and another process has renewed meanwhile: its tokens count, of the same account.
+        trace = .asking()
+        trace.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+        trace.on(.storeChanged(.overtaken), "unlock 2", "lock 3")
+        trace.on(.lockAnswered(3, nil), "read")
+        trace.on(.storeRead(stored(3)), "answer 1 rt_3", "unlock 3")
+        // Nobody has changed it: the tokens are saved.
+        trace = .asking()
+        trace.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
+        trace.on(.storeChanged(.overtaken), "unlock 2", "lock 3")
+        trace.on(.lockAnswered(3, nil), "read")
+        trace.on(.storeRead(stored(1, endingIn: -1)), "save rt_2")
+        trace.on(.storeChanged(nil), "answer 1 rt_2 new", "unlock 3")
+    }
+
+    @Test func aStoreThatRefusesEveryHoldIsNotAskedForEver() {
+        var trace = Trace.preparing()
+        for job in 3...4 {
+            trace.on(.storePrepared(.overtaken), "unlock \(job - 1)", "lock \(job)")
+            trace.on(.lockAnswered(job, nil), "read")
+            trace.on(.storeRead(stored(1, endingIn: -1)), "prepare")
+        }
+        trace.on(.storePrepared(.overtaken), "answer 1 store", "unlock 4")
+    }
+
+    @Test func aSignOutWhoseHoldHasEndedDeletesNoOtherAccountsSignIn() {
+        var trace = Trace.signedIn()
+        trace.on(.signedOut(revoking: true, 9), "lock 2")
+        trace.on(.lockAnswered(2, nil), "read")
+        trace.on(.storeRead(stored(1)), "delete")
+        trace.on(.storeChanged(.overtaken), "unlock 2", "lock 3")
+        trace.on(.lockAnswered(3, nil), "read")
+        trace.on(.storeRead(stored(9, account: "account-9")), "forget tombstone", "signed out 9 [rt_1]", "unlock 3")
     }
 
     // MARK: Refusals that do not end a sign-in
@@ -345,8 +494,8 @@ import Testing
         let bare = CredentialLifecycle.Stored(credential: credential(nil, endingIn: -1))
         trace.on(.asked(.token, 1), "lock 2")
         trace.on(.lockAnswered(2, nil), "read")
-        trace.on(.storeRead(.success(bare)), "delete")
-        trace.on(.storeChanged(nil), "answer 1 rejected", "unlock 2")
+        trace.on(.storeRead(.success(bare)), "answer 1 rejected", "unlock 2")
+        #expect(trace.lifecycle.snapshot.status == .reauthenticationRequired(.missingRefreshToken))
     }
 
     /// A caller wants tokens that the store did not take; the rows say what the store holds by then.
@@ -922,7 +1071,7 @@ private struct World {
             report(process, .tokensRefreshed(job, tokens(serial)))
         case .revoke: report(process, .revocationEnded)
         case .answer: answered.append("\(process) \(action.words)")
-        case .startPatience, .keepTombstone: break
+        case .startPatience, .keepTombstone, .renewalWasRefused: break
         }
     }
 }
@@ -960,9 +1109,10 @@ private func stored(
 
 /// - Parameter rest: the end of the answer after its tokens.
 private func tokens(
-    _ serial: Int, endingIn seconds: TimeInterval = 7200, _ rest: String = "}"
+    _ serial: Int, endingIn seconds: TimeInterval = 7200, _ rest: String = "}", account: String? = nil,
+    user: String? = nil
 ) -> Result<TokenResponse, ChappieAuthError> {
-    let body = Array((seed(serial, seconds).tokenAnswer.dropLast() + rest).utf8)
+    let body = Array((seed(serial, seconds, account: account, user: user).tokenAnswer.dropLast() + rest).utf8)
     return Result { () throws(ChappieAuthError) in try TokenResponse(IssuerResponse(status: 200, body: body)) }
 }
 
@@ -984,6 +1134,7 @@ extension CredentialLifecycle.Action {
         case .answer(let waiter, .success(.settled)): "answer \(waiter) settled"
         case .answer(let waiter, .failure(let failure)): "answer \(waiter) \(failure.word)"
         case .startPatience(let waiter, _): "patience \(waiter)"
+        case .renewalWasRefused: "renewal was refused"
         case .keepTombstone(let tombstone): tombstone == nil ? "forget tombstone" : "tombstone"
         }
     }
@@ -997,6 +1148,7 @@ extension ChappieAuthError {
         case .missingCredential: "missing"
         case .credentialStoreUnavailable: "store"
         case .cancelledSignIn: "cancelled"
+        case .renewableLater: "later"
         default: requiresReauthentication ? "rejected" : "soft"
         }
     }

@@ -253,7 +253,7 @@ import Testing
     }
 
     /// Notes and marks in memory.
-    private final class NotesInMemory: CredentialLock {
+    private final class NotesInMemory: CredentialLock, CredentialNotes {
         private let state = Mutex((note: [UInt8]?.none, marks: UInt8(0)))
 
         func acquire(_ slot: CredentialSlot, within limit: Duration) -> CredentialLockHold { CredentialLockHold {} }
@@ -380,7 +380,7 @@ import Testing
     }
 
     /// Notes that take 200 ms to write, or until they are removed.
-    private final class SlowNotes: CredentialLock {
+    private final class SlowNotes: CredentialLock, CredentialNotes {
         private let gate: ScriptedGate
         private let removed = DispatchSemaphore(value: 0)
         private let kept = Mutex<[UInt8]?>(nil)
@@ -404,7 +404,7 @@ import Testing
     }
 
     /// Notes on a disk that does not answer, until the gate opens.
-    private final class StalledNotes: CredentialLock {
+    private final class StalledNotes: CredentialLock, CredentialNotes {
         let gate = DispatchSemaphore(value: 0)
         let isReleased = Promise<Void>()
 
@@ -531,7 +531,7 @@ import Testing
             let slot = CredentialSlot(issuer: issuer)
             let manager = CredentialManager(
                 slot: CredentialSlot(), store: InMemoryCredentialStore([slot: old]), transport: transport,
-                endpoints: endpoints, lock: NoCredentialLock())
+                endpoints: endpoints)
             #expect(manager.slot == slot)
             #expect((try? await manager.accountInfo()?.accountID) == (isRead ? "acc" : nil))
         }

@@ -196,7 +196,7 @@ import Testing
 @Suite struct CredentialStoreErrorTests {
     private static let errors: [CredentialStoreError] = [
         .absent("a"), .locked("a"), .denied("a"), .timedOut(.seconds(1)), .corrupt("a"), .notVerified,
-        .busy(.seconds(1)), .wrongPassphrase("a"), .noPassphrase("a"), .unsafeFile("a", remedy: "b"),
+        .busy(.seconds(1)), .overtaken, .wrongPassphrase("a"), .noPassphrase("a"), .unsafeFile("a", remedy: "b"),
         .unusableFolder("a", remedy: "b"), .foreign("a"), .noSharedFolder("a"), .sessionUnknown("a"), .failed("a"),
     ]
 

@@ -20,17 +20,16 @@ struct Harness: Sendable {
         let slot = CredentialSlot(issuer: Service.endpoints.credentialIssuer)
         store = InMemoryCredentialStore(seed.map { [slot: $0.credential] } ?? [:])
         manager = CredentialManager(
-            slot: slot, store: store, transport: service.transport, endpoints: Service.endpoints,
-            lock: NoCredentialLock(), clock: clock)
+            slot: slot, store: store, transport: service.transport, endpoints: Service.endpoints, clock: clock)
     }
 
     /// Another process: same store, nothing else in common but the service.
     func otherManager(
-        _ lock: any CredentialLock = NoCredentialLock(), store: (any CredentialStore)? = nil
+        _ lock: any CredentialLock & CredentialNotes = NoCredentialLock(), store: (any CredentialStore)? = nil
     ) -> CredentialManager {
         CredentialManager(
-            slot: slot, store: store ?? self.store, transport: service.transport, endpoints: Service.endpoints,
-            lock: lock, clock: clock)
+            slot: slot, store: LocalCredentialStore(store ?? self.store, lock: lock), transport: service.transport,
+            endpoints: Service.endpoints, clock: clock)
     }
 
     /// Sends a request to the backend under the slot's sign-in.

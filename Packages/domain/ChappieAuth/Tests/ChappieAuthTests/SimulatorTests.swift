@@ -22,8 +22,7 @@ import Testing
         func manager() -> CredentialManager {
             CredentialManager(
                 slot: CredentialSlot(), store: store, transport: transport,
-                endpoints: ChappieEndpoints(issuer: simulator.issuer, backend: simulator.backend),
-                lock: NoCredentialLock())
+                endpoints: ChappieEndpoints(issuer: simulator.issuer, backend: simulator.backend))
         }
 
         func usage(_ manager: CredentialManager) async throws -> Int {

@@ -1,7 +1,7 @@
 #if canImport(Security)
     import ChappieAuth
     import ChappieCore
-    import ChappieCrypto
+    import ChappieFiles
     import ChappieKeychainApple
     import ChappieURLSession
 
@@ -17,12 +17,10 @@
 
         /// The system unlocks its keychain with the device and does not ask the user.
         static func keyring(
-            _ unlocking: ChappieKeyringUnlocking, _ accessibility: ChappieKeychainAccessibility
-        ) -> any CredentialStore { KeychainCredentialStore(accessibility: accessibility) }
-
-        /// The lock of this store's credentials. `files` is for a store without one.
-        static func lock(of store: any CredentialStore, _ files: any CredentialLock) -> any CredentialLock {
-            (store as? EncryptedFileCredentialStore)?.lock ?? files
+            _ unlocking: ChappieKeyringUnlocking, _ accessibility: ChappieKeychainAccessibility,
+            _ files: FileCredentialLock
+        ) -> any SharedCredentialStore {
+            LocalCredentialStore(KeychainCredentialStore(accessibility: accessibility), lock: files)
         }
     }
 #endif

@@ -2,7 +2,7 @@ public import ChappieAuth
 import ChappieClient
 import ChappieCore
 import ChappieCrypto
-import ChappieFiles
+@_spi(ChappieInternals) public import ChappieFiles
 import Synchronization
 
 /// The place in which ``Chappie`` stores credentials: ``keyring`` unless the program chooses another place.
@@ -74,6 +74,10 @@ public struct ChappieCredentialStorage: Sendable {
 
     /// Any other store. ``Chappie``'s functions also take the store itself.
     ///
+    /// A plain `CredentialStore` is for one machine: its lock is in this machine's state folder. A place that several
+    /// machines can reach, such as a row of a database, needs a `SharedCredentialStore`, which brings a lock of that place.
+    /// Without it two machines send the same single-use refresh token, and the user's sign-in ends.
+    ///
     /// Each call with a store that is neither an object nor `Hashable` is another place, because such stores can't be
     /// compared: give the same storage to the session and to its clients. Otherwise each of them has the credential for
     /// itself, as if it were another process.
@@ -90,47 +94,29 @@ public struct ChappieCredentialStorage: Sendable {
         return ChappieCredentialStorage(place: .custom(store, identity))
     }
 
-    /// The store at this place. If it can't be made, every call throws the reason.
-    @_spi(ChappieInternals) public func store(_ accessibility: ChappieKeychainAccessibility) -> any CredentialStore {
-        switch place {
-        case .keyring(let unlocking):
-            PlatformAdapters.keyring(unlocking, accessibility)
-        case .memory: Self.sharedMemory
-        case .encryptedFile(.success(let store), _): store
-        case .encryptedFile(.failure(let error), _): NoStore(reason: error)
-        case .custom(let store, _): store
-        }
-    }
-
-    /// The store, and the lock that keeps other processes out of the place. The lock is beside the credential:
-    /// processes that share a credential may have state folders of their own. If programs share the keychain's credential
-    /// and have no folder in common, every call of the store throws that.
+    /// Returns the store at this place, with the lock that keeps other processes out of the place. If the store can't be
+    /// made, or if `files` throws for the keyring, every call of the store throws the reason.
     ///
-    /// - Parameter files: Makes the lock in files of a credential that programs share.
-    func storeAndLock(
-        for configuration: ChappieConfiguration,
-        files: (ChappieConfiguration) throws(CredentialStoreError) -> FileCredentialLock = sharedLock
-    ) -> (store: any CredentialStore, lock: any CredentialLock) {
-        let store = store(configuration.keychainAccessibility)
+    /// - Parameter files: Makes the lock in files of a credential in the keyring. Default: in this user's state folder.
+    @_spi(ChappieInternals) public func store(
+        _ accessibility: ChappieKeychainAccessibility,
+        files: () throws(CredentialStoreError) -> FileCredentialLock = Self.userLock
+    ) -> any SharedCredentialStore {
         do throws(CredentialStoreError) {
-            switch place {
-            case .memory: return (store, NoCredentialLock())
-            case .keyring: return (store, PlatformAdapters.lock(of: store, try files(configuration)))
-            case .encryptedFile, .custom:
-                let own = FileCredentialLock.userDefault { ProcessInfo.processInfo.environment[$0] }
-                return (store, PlatformAdapters.lock(of: store, own))
+            return switch place {
+            case .keyring(let unlocking): PlatformAdapters.keyring(unlocking, accessibility, try files())
+            case .memory: LocalCredentialStore(Self.sharedMemory, lock: NoCredentialLock())
+            case .encryptedFile(let store, _): try store.get()
+            case .custom(let store as any SharedCredentialStore, _): store
+            case .custom(let store, _): LocalCredentialStore(store, lock: Self.userLock())
             }
         } catch {
-            return (NoStore(reason: error), NoCredentialLock())
+            return LocalCredentialStore(NoStore(reason: error), lock: NoCredentialLock())
         }
     }
 
-    private static func sharedLock(
-        _ configuration: ChappieConfiguration
-    ) throws(CredentialStoreError) -> FileCredentialLock {
-        try .sharing(accessGroup: configuration.keychainAccessGroup, appGroup: configuration.appGroup) {
-            ProcessInfo.processInfo.environment[$0]
-        }
+    @_spi(ChappieInternals) public static func userLock() -> FileCredentialLock {
+        .userDefault { ProcessInfo.processInfo.environment[$0] }
     }
 
     /// Stores with equal identities share a manager: stores at the same place, the same object, or equal values.

@@ -1,9 +1,9 @@
 #if !canImport(Security)
     import ChappieAuth
     import ChappieCore
-    import ChappieCrypto
     import ChappieCurl
     import ChappieDesktopLinux
+    import ChappieFiles
     import ChappieHTTP
     import ChappieKeychainLinux
     import ChappieWebSocket
@@ -20,20 +20,12 @@
         }
 
         static func keyring(
-            _ unlocking: ChappieKeyringUnlocking, _ accessibility: ChappieKeychainAccessibility
-        ) -> any CredentialStore {
+            _ unlocking: ChappieKeyringUnlocking, _ accessibility: ChappieKeychainAccessibility,
+            _ files: FileCredentialLock
+        ) -> any SharedCredentialStore {
             let ofService: SecretServiceCredentialStore.Unlocking =
                 if let limit = unlocking.limit { .promptAllowed(deadline: limit) } else { .never }
-            return SecretServiceCredentialStore(unlocking: ofService, accessibility: accessibility)
-        }
-
-        /// The lock of this store's credentials, beside them. `files` is for a store without a lock.
-        static func lock(of store: any CredentialStore, _ files: any CredentialLock) -> any CredentialLock {
-            switch store {
-            case let store as SecretServiceCredentialStore: store.lock(files)
-            case let store as EncryptedFileCredentialStore: store.lock
-            default: files
-            }
+            return SecretServiceCredentialStore(files: files, unlocking: ofService, accessibility: accessibility)
         }
     }
 #endif

@@ -61,10 +61,15 @@ final class PlatformComposition: Sendable {
         let key = ManagerKey(slot: slot, store: storage.identity)
         let manager = managers.withLock { managers in
             if let manager = managers[key]?.manager { return manager }
-            let (store, lock) = storage.storeAndLock(for: configuration)
             let manager = CredentialManager(
-                slot: slot, store: store, transport: transports(for: configuration.network).http,
-                endpoints: configuration.endpoints, lock: lock, browserSignIn: .ofPlatform(for: configuration))
+                slot: slot,
+                store: storage.store(configuration.keychainAccessibility) { () throws(CredentialStoreError) in
+                    try .sharing(accessGroup: configuration.keychainAccessGroup, appGroup: configuration.appGroup) {
+                        ProcessInfo.processInfo.environment[$0]
+                    }
+                },
+                transport: transports(for: configuration.network).http, endpoints: configuration.endpoints,
+                browserSignIn: .ofPlatform(for: configuration))
             managers = managers.filter { $0.value.manager != nil }
             managers[key] = WeakManager(manager: manager)
             return manager

@@ -18,8 +18,7 @@ import Testing
         let manager =
             seed?.manager(transport: transport)
             ?? CredentialManager(
-                slot: configuration.credentialSlot, store: InMemoryCredentialStore(), transport: transport,
-                lock: NoCredentialLock())
+                slot: configuration.credentialSlot, store: InMemoryCredentialStore(), transport: transport)
         return ChappieAuthSession(credentials: manager)
     }
 

@@ -60,7 +60,7 @@ import Testing
         let (configuration, slot) = (configuration, configuration.credentialSlot)
         let reason = CredentialStoreError.noSharedFolder("no app group is named")
         func store(_ storage: ChappieCredentialStorage) -> any CredentialStore {
-            storage.storeAndLock(for: configuration) { _ throws(CredentialStoreError) in throw reason }.store
+            storage.store(.whenUnlockedThisDeviceOnly) { () throws(CredentialStoreError) in throw reason }
         }
         let keychain = store(.keyring)
         await #expect(throws: reason) { _ = try await keychain.load(slot) }

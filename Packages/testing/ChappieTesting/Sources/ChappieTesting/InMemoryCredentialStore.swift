@@ -1,13 +1,13 @@
 public import ChappieAuth
 import Synchronization
 
-/// ``CredentialStore`` in memory, with failures and waits on demand.
+/// ``SharedCredentialStore`` in memory, with failures and waits on demand.
 ///
 /// ```swift
 /// let store = InMemoryCredentialStore()
 /// store.fail(.save, with: .locked("the login keyring is locked"), times: 1)
 /// ```
-public final class InMemoryCredentialStore: CredentialStore {
+public final class InMemoryCredentialStore: SharedCredentialStore {
     /// The calls of a store.
     public enum Operation: String, Sendable, Hashable { case load, prepareToSave, save, delete }
 
@@ -18,10 +18,22 @@ public final class InMemoryCredentialStore: CredentialStore {
         var calls: [Operation] = []
     }
 
+    /// The lock from the initializer.
+    public let lock: any CredentialLock
+    /// The notes from the initializer.
+    public let notes: any CredentialNotes
     private let state: Mutex<State>
 
-    /// A store that holds these secrets.
-    public init(_ secrets: [CredentialSlot: Secret] = [:]) { state = Mutex(State(secrets: secrets)) }
+    /// Creates a store that holds these secrets.
+    ///
+    /// - Parameter lock: Default: locks nothing and keeps no notes.
+    public init(
+        _ secrets: [CredentialSlot: Secret] = [:], lock: any CredentialLock & CredentialNotes = NoCredentialLock()
+    ) {
+        self.lock = lock
+        notes = lock
+        state = Mutex(State(secrets: secrets))
+    }
 
     /// The secret stored in `slot`, past every failure and wait. Setting it is what another process would do.
     public subscript(slot: CredentialSlot) -> Secret? {

@@ -98,7 +98,7 @@ public struct SeededAuth: Sendable {
         let slot = CredentialSlot(issuer: endpoints.credentialIssuer)
         return CredentialManager(
             slot: slot, store: InMemoryCredentialStore([slot: seed.credential]), transport: transport,
-            endpoints: endpoints, lock: NoCredentialLock(), clock: clock)
+            endpoints: endpoints, clock: clock)
     }
 
     /// A session in which this user is signed in, over a store of its own. Without a `transport` every request fails.

@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// ```swift
 /// let authorization = ChappieMCPAuthorization(
-///     server: url, name: "docs", store: store, lock: lock, transport: transport)
+///     server: url, name: "docs", store: store, transport: transport)
 /// let server = ChappieMCPServer(url: url, transport: transport, authorization: authorization, name: "docs")
 /// ```
 ///
@@ -45,8 +45,7 @@ public final class ChappieMCPAuthorization: Sendable {
     private let name: String
     let clientID: String?
     let scopes: [String]
-    private let store: any CredentialStore
-    private let lock: any CredentialLock
+    private let store: any SharedCredentialStore
     private let transport: any HTTPTransport
     let clock: any ChappieClock
     private let state = Mutex(State())
@@ -64,13 +63,12 @@ public final class ChappieMCPAuthorization: Sendable {
     ///   - clientID: of a program that its owner has registered at the authorization server, without a secret and with
     ///     `http://127.0.0.1/callback` as its redirect address, at any port. Default `nil`: this program registers itself.
     ///   - scopes: permissions to ask for beside the server's own. Default: none.
-    ///   - store: keeps the tokens.
-    ///   - lock: the store's; keeps other processes from renewing at the same time.
+    ///   - store: keeps the tokens, and its lock keeps other processes from renewing at the same time.
     ///   - transport: reaches the authorization server.
     ///   - clock: decides when a token is due. Default: the machine's.
     public init(
         server url: URL, name: String, account: String = "default", clientID: String? = nil, scopes: [String] = [],
-        store: any CredentialStore, lock: any CredentialLock, transport: any HTTPTransport,
+        store: any SharedCredentialStore, transport: any HTTPTransport,
         clock: any ChappieClock = SystemClock()
     ) {
         self.url = url
@@ -78,7 +76,6 @@ public final class ChappieMCPAuthorization: Sendable {
         self.clientID = clientID
         self.scopes = scopes
         self.store = store
-        self.lock = lock
         self.transport = transport
         self.clock = clock
         let address = url.absoluteString.split(separator: "?", maxSplits: 1).map(String.init)
@@ -187,7 +184,7 @@ public final class ChappieMCPAuthorization: Sendable {
                     throw OAuthFlow.refusal(of: answer, "its sign-in can't be renewed now", without: grant.secrets)
                 }
                 try await self.store.delete(self.slot)
-                self.keep(nil, self.lock.announceChange(of: self.slot))
+                self.keep(nil, self.store.notes.announceChange(of: self.slot))
                 throw Self.hasEnded
             }
             let taken = Result { () throws(OAuthRefusal) in try grant.take(json, at: self.clock.now) }
@@ -214,7 +211,7 @@ public final class ChappieMCPAuthorization: Sendable {
 
     /// Returns the mark of the last change. If the disk does not answer, the known mark counts.
     private func changeMark() async -> [UInt8]? {
-        let mark = try? await worker.perform(within: .seconds(1)) { [lock, slot] _ in lock.changeMark(for: slot) }
+        let mark = try? await worker.perform(within: .seconds(1)) { [notes = store.notes, slot] _ in notes.changeMark(for: slot) }
         return mark ?? state.withLock(\.mark)
     }
 
@@ -227,7 +224,7 @@ public final class ChappieMCPAuthorization: Sendable {
             try await store.save(grant.document, in: slot)
         }
         state.withLock { $0.unsaved = nil }
-        keep(grant, lock.announceChange(of: slot))
+        keep(grant, store.notes.announceChange(of: slot))
     }
 
     private func keep(_ grant: OAuthGrant?, _ mark: [UInt8]?, because error: CredentialStoreError? = nil) {
@@ -241,7 +238,7 @@ public final class ChappieMCPAuthorization: Sendable {
 
     /// Runs `work` while no other process changes the sign-in.
     private func locked<Value>(_ work: () async throws -> Value) async throws -> Value {
-        let hold = try await lock.acquire(slot, within: Self.lockPatience)
+        let hold = try await store.lock.acquire(slot, within: Self.lockPatience)
         defer { withExtendedLifetime(hold) {} }
         return try await work()
     }
@@ -283,7 +280,7 @@ public final class ChappieMCPAuthorization: Sendable {
             let document = try? await self.store.loadForDeletion(self.slot)
             try await self.store.delete(self.slot)
             self.state.withLock { $0.unsaved = nil }
-            self.keep(nil, self.lock.announceChange(of: self.slot))
+            self.keep(nil, self.store.notes.announceChange(of: self.slot))
             return document.flatMap { OAuthGrant($0, for: self.url) }
         }
     }

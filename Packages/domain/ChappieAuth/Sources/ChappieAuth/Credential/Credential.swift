@@ -56,6 +56,13 @@ struct Credential: Sendable {
     private var signedIn: Date?
     /// The server wants no renewal before this time, by the wall clock, while the access token is still valid.
     private(set) var earliestRefresh: Date?
+    /// The time by which the server's clock is ahead of this machine's, in seconds, as measured when the tokens came. Zero
+    /// if they agree.
+    private(set) var clockOffset: TimeInterval = 0
+    /// The reason why there is no refresh token any more; `nil` if the server has not refused one.
+    private(set) var refusal: Refusal?
+    /// Tokens of another account that the server sent as this one's, as a JSON object. They are never used.
+    private var setAside: Secret?
     /// The way in which the sign-in was obtained: ``ChappieGrant/rawValue``, or a word of a later version.
     let grant: String?
     /// The client id that the server has issued to this program for this user; `nil` if the origin's client has the
@@ -76,6 +83,14 @@ struct Credential: Sendable {
     private(set) var expiresAt: Date?
     /// Whether it is known whose sign-in it is: a token has claims, or the service has named the owner.
     private(set) var hasClaims = false
+
+    /// The end of the renewals.
+    struct Refusal: Sendable, Hashable {
+        /// A sentence for the user.
+        let reason: String
+        /// Whether the backend has refused the access token as well.
+        let isOfAccessToken: Bool
+    }
 
     /// The credential from a completed grant.
     ///
@@ -99,6 +114,7 @@ struct Credential: Sendable {
         lastRefresh = now
         signedIn = now
         earliestRefresh = answer.earliestRefresh
+        clockOffset = answer.clockOffset(at: now) ?? 0
         self.grant = grant.rawValue
         self.origin = origin
         owner = nil
@@ -135,11 +151,17 @@ struct Credential: Sendable {
     /// This credential with the tokens from a refresh. A token that the answer lacks stays.
     func refreshed(with answer: TokenResponse, at now: Date) -> Credential {
         var new = self
-        if let idToken = answer.idToken, isOwn(idToken) { new.idToken = idToken }
+        new.idToken = answer.idToken ?? idToken
         if issuedClientID != nil { new.scopes = answer.scopes ?? scopes }
         if answer.accessToken != nil { new.announcedEnd = Self.announcedEnd(of: answer, issuedClientID, at: now) }
         new.accessToken = answer.accessToken ?? accessToken
         new.refreshToken = answer.refreshToken ?? refreshToken
+        if answer.hasUnusableRefreshToken {
+            new = new.unrenewable(
+                because: "The service sent a refresh token that can't be used, so the sign-in can't be renewed.",
+                refused: false)
+        }
+        new.clockOffset = answer.clockOffset(at: now) ?? clockOffset
         new.signedIn = beganAt
         new.lastRefresh = now
         new.earliestRefresh = answer.earliestRefresh
@@ -147,21 +169,43 @@ struct Credential: Sendable {
         return new
     }
 
-    /// Whether an identity token from a refresh is of the same user. It came over TLS from the issuer, so its signature
-    /// is not checked (OpenID Connect Core, 3.1.3.7, 6, and 12.2). Another user's is left out; the other tokens are good.
-    private func isOwn(_ new: Secret) -> Bool {
-        guard let issuedClientID else { return true }
-        guard let claims = JWTClaims(new), claims.audiences.contains(issuedClientID) else { return false }
-        guard let old = idToken.flatMap(JWTClaims.init) else { return true }
-        return claims.issuer == old.issuer && claims.subject == old.subject
+    /// Returns whether the tokens from a refresh are the same user's, in the same account, as far as they name them. They
+    /// came over TLS from the issuer, so no signature is checked (OpenID Connect Core, 3.1.3.7, 6, and 12.2).
+    func isOwn(_ answer: TokenResponse) -> Bool {
+        if let issuedClientID, let new = answer.idToken {
+            guard let claims = JWTClaims(new), claims.audiences.contains(issuedClientID) else { return false }
+            if let old = idToken.flatMap(JWTClaims.init), claims.issuer != old.issuer { return false }
+        }
+        return Self.isOneUser(idToken, answer.idToken) && Self.isOneUser(accessToken, answer.accessToken)
     }
 
-    /// The same credential after the server has refused its refresh token; `nil` if nothing of it is worth keeping. The
-    /// access token may be used to its end, and the identity token makes the next sign-in a single click.
-    var withoutRefreshToken: Credential? {
-        guard issuedClientID != nil || refreshToken == nil else { return nil }
+    private static func isOneUser(_ old: Secret?, _ new: Secret?) -> Bool {
+        guard let old = old.flatMap(JWTClaims.init), let new = new.flatMap(JWTClaims.init) else { return true }
+        func agree(_ value: (JWTClaims) -> String?) -> Bool {
+            guard let old = value(old), let new = value(new) else { return true }
+            return old == new
+        }
+        return agree(\.subject) && agree(\.account.accountID) && agree(\.account.userID)
+    }
+
+    /// Returns the same credential without its refresh token, which is dead. The access token may be used to its end, and
+    /// the identity token makes the next sign-in by browser a single click.
+    ///
+    /// - Parameters:
+    ///   - reason: A sentence for the user.
+    ///   - refused: Whether the backend has refused the access token as well.
+    ///   - foreign: Another account's tokens, which came instead of new ones. They are stored and never used.
+    func unrenewable(because reason: String, refused: Bool, aside foreign: TokenResponse? = nil) -> Credential {
         var new = self
         new.refreshToken = nil
+        new.refusal = Refusal(reason: reason, isOfAccessToken: refused)
+        if let foreign {
+            var tokens = ChappieJSONObject()
+            tokens["id_token"] = foreign.idToken.map { .string($0.text) }
+            tokens["access_token"] = foreign.accessToken.map { .string($0.text) }
+            tokens["refresh_token"] = foreign.refreshToken.map { .string($0.text) }
+            new.setAside = Secret(ChappieJSON.object(tokens).serializedBytes())
+        }
         return new
     }
 
@@ -249,19 +293,31 @@ extension Credential {
     /// Whether the sign-in lasts as long as its access token.
     private var isUnrenewable: Bool { refreshToken == nil && !isAccessToken }
 
-    /// Whether the sign-in has ended by itself, and only a new one helps.
-    func isOver(at now: Date) -> Bool { isUnrenewable && freshness(at: now) == .expired }
+    /// Returns whether only a new sign-in helps: the access token has ended or was refused, and can't be renewed.
+    func isOver(at now: Date) -> Bool {
+        isUnrenewable && (refusal?.isOfAccessToken == true || freshness(at: now) == .expired)
+    }
 
     /// The reason why it can't be renewed without a refresh token.
     var ending: ChappieAuthError {
-        issuedClientID == nil
+        if let refusal { return .reauthenticationRequired(refusal.reason) }
+        return issuedClientID == nil
             ? .missingRefreshToken
             : .reauthenticationRequired(
                 "Your sign-in has ended, and this service did not let it be renewed. Sign in once more.")
     }
 
-    /// The freshness of the access token at `now`, by the wall clock. It is not due before the server's earliest time.
+    /// Returns the time before which the server wants no renewal, by this machine's clock; `nil` if it has passed.
+    func earliestRenewal(after now: Date) -> Date? {
+        guard let date = earliestRefresh?.addingTimeInterval(-clockOffset), date > now else { return nil }
+        return date
+    }
+
+    /// Returns the freshness of the access token at `now`, by this machine's clock. It is not due before the server's
+    /// earliest time.
     func freshness(at now: Date) -> Freshness {
+        // The token's times are from the server's clock.
+        let now = now.addingTimeInterval(clockOffset)
         if let expiresAt, expiresAt <= now { return .expired }
         if isAccessToken || isUnrenewable { return .fresh }
         if let earliestRefresh, now < earliestRefresh { return .fresh }
@@ -279,7 +335,7 @@ extension Credential {
     private static let maximumDocumentSize = 1 << 20
     private static let knownMembers: Set = [
         "version", "grant", "issuer", "backend", "client_id", "tokens", "signed_in", "last_refresh",
-        "earliest_refresh", "owner", "issued_client_id", "scopes", "expires_at",
+        "earliest_refresh", "owner", "issued_client_id", "scopes", "expires_at", "refusal", "clock_offset", "set_aside",
     ]
     private static let knownTokenMembers: Set = ["id_token", "access_token", "refresh_token", "account_id"]
 
@@ -303,6 +359,11 @@ extension Credential {
         document["issued_client_id"] = issuedClientID.map { .string($0) }
         document["scopes"] = scopes.map { .array($0.map { .string($0) }) }
         document["expires_at"] = announcedEnd.map { .string($0.ISO8601Format()) }
+        document["refusal"] = refusal.map {
+            ["reason": .string($0.reason), "of_access_token": .bool($0.isOfAccessToken)]
+        }
+        document["clock_offset"] = clockOffset == 0 ? nil : .integer(Int(clockOffset))
+        document["set_aside"] = setAside.flatMap { try? ChappieJSON(parsing: $0.withBytes(Array.init)) }
         let whole = ChappieJSONObject(members: document.members + unknownMembers.members)
         return Secret(ChappieJSON.object(whole).serializedBytes())
     }
@@ -344,6 +405,13 @@ extension Credential {
         issuedClientID = UntrustedText.token(document["issued_client_id"]?.string, limit: 200)
         scopes = document["scopes"]?.array?.compactMap(\.string)
         announcedEnd = document["expires_at"]?.string.flatMap(HTTPDate.rfc3339)
+        if let stored = document["refusal"] {
+            refusal = Refusal(
+                reason: UntrustedText.message(stored["reason"]?.string) ?? "The sign-in can't be renewed.",
+                isOfAccessToken: stored["of_access_token"]?.bool ?? false)
+        }
+        clockOffset = document["clock_offset"]?.double ?? 0
+        setAside = document["set_aside"].map { Secret($0.serializedBytes()) }
         unknownMembers = document.leaving(out: Self.knownMembers)
         unknownTokenMembers = tokens.leaving(out: Self.knownTokenMembers)
         readClaims()

@@ -54,8 +54,11 @@ extension CredentialLifecycle {
         var earlyRefreshPause: Duration?
         /// The backend's reason for refusing the token although it was fresh, as a sentence.
         var refusal: String?
-        /// The token endpoint's refusal to renew these tokens. It is not asked again for a request.
+        /// The token endpoint's refusal to renew these tokens, in words that say nothing about the refresh token. It is
+        /// not asked again for a request.
         var renewalRefusal: ChappieAuthError?
+        /// The failure of a renewal that the program asked for.
+        var failedRefresh: ChappieAuthError?
     }
 
     /// The content of the store, and the tombstone beside it.
@@ -124,6 +127,8 @@ extension CredentialLifecycle {
         case answer(Waiter, Result<Answer, ChappieAuthError>)
         /// Reports ``Input/patienceEnded(_:)`` after this time, unless the waiter gets its answer before.
         case startPatience(Waiter, Duration)
+        /// The token endpoint has refused the refresh token, and the access token is still good.
+        case renewalWasRefused(Credential)
         /// Keeps the tombstone for other processes and later ones; `nil` removes it.
         case keepTombstone(Tombstone?)
     }

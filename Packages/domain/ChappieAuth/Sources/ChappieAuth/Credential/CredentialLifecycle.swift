@@ -9,6 +9,8 @@
 /// - A refresh token works once. Before the server is asked, the store is read and must be able to save. Before a
 ///   refresh token counts as dead, the store is read once more. New tokens are used after they have been saved, and are
 ///   never discarded because a store fails.
+/// - A refused renewal deletes nothing. The stored credential loses its refresh token and keeps the reason. Its access
+///   token is used until it ends or until the backend refuses it.
 /// - A sign-out counts from the moment it is reported. It ends a renewal that waits for another process or for the
 ///   server; tokens that arrive after that are revoked. It is repeated until the store has carried it out, but never at
 ///   the cost of a later sign-in.
@@ -60,6 +62,8 @@ struct CredentialLifecycle: Sendable {
         let id: JobID
         let kind: Kind
         var step: Step
+        /// The number of times that the store refused this job's hold of the lock.
+        var overtakes = 0
 
         enum Kind: Sendable {
             case load
@@ -83,7 +87,9 @@ struct CredentialLifecycle: Sendable {
             case saving
             /// A renewal reads the store once more, because the server no longer accepts the refresh token.
             case doubting(ChappieAuthError)
-            case deleting(ChappieAuthError?)
+            /// A renewal saves the credential without its refresh token.
+            case marking(ChappieAuthError)
+            case deleting
             /// A sign-in that failed or was cancelled reads the store's present content.
             case reviewing(ChappieAuthError?)
             case puttingBack(ChappieAuthError?)
@@ -96,7 +102,7 @@ struct CredentialLifecycle: Sendable {
         /// The need of the first waiter decides which tokens are enough.
         let need: Need
         /// `isEarly`: the request goes out with the present token if the renewal fails or takes long.
-        var waiters: [(waiter: Waiter, isEarly: Bool)] = []
+        var waiters: [(waiter: Waiter, need: Need, isEarly: Bool)] = []
     }
 
     /// A sign-out that the store has not carried out yet.
@@ -253,23 +259,28 @@ struct CredentialLifecycle: Sendable {
             case .unavailable(let error): .unavailable(error)
             case .absent(isMissed: false): .signedOut
             case .absent(isMissed: true): .reauthenticationRequired(.missingRefreshToken)
-            case .held(let held):
-                if let refusal = held.renewalRefusal {
-                    .reauthenticationRequired(refusal)
-                } else if let reason = held.refusal {
-                    .reauthenticationRequired(.reauthenticationRequired(reason))
-                } else if held.credential.isOver(at: moment.now), !isNew(held) {
-                    .reauthenticationRequired(held.credential.ending)
-                } else {
-                    .signedIn(held.credential.info, expiresAt: held.credential.expiresAt)
-                }
+            case .held(let held): status(of: held)
             case .rejected(_, let failure), .mismatched(let failure, _): .reauthenticationRequired(failure)
             }
-        guard snapshot.status != status else { return }
+        let renewalRefusal = held?.credential.refusal?.reason
+        guard snapshot.status != status || snapshot.renewalRefusal != renewalRefusal else { return }
         snapshot.status = status
+        snapshot.renewalRefusal = renewalRefusal
         snapshot.grant = held?.credential.grant.flatMap(ChappieGrant.init(rawValue:))
         snapshot.isRenewable = held?.credential.refreshToken != nil
         snapshot.sequence += 1
+    }
+
+    private func status(of held: Held) -> CredentialSnapshot.Status {
+        if let failure = held.failedRefresh { return .reauthenticationRequired(failure) }
+        if let reason = held.refusal { return .reauthenticationRequired(.reauthenticationRequired(reason)) }
+        if !isNew(held) {
+            if held.credential.isOver(at: moment.now) { return .reauthenticationRequired(held.credential.ending) }
+            if let failure = held.renewalRefusal, held.credential.freshness(at: moment.now) == .expired {
+                return .reauthenticationRequired(failure)
+            }
+        }
+        return .signedIn(held.credential.info, expiresAt: held.credential.expiresAt)
     }
 
     // MARK: Callers
@@ -321,7 +332,7 @@ struct CredentialLifecycle: Sendable {
             return refuse(waiter, .credentialStoreUnavailable(.cancelled))
         }
         if renewal == nil { renewal = Renewal(generation: held.generation, need: need) }
-        renewal?.waiters.append((waiter, isEarly))
+        renewal?.waiters.append((waiter, need, isEarly))
     }
 
     private mutating func patienceEnded(_ waiter: Waiter) {
@@ -373,6 +384,19 @@ struct CredentialLifecycle: Sendable {
         if lock == nil { actions.append(.acquireLock(lastJob, within: patience)) } else { firstStep() }
     }
 
+    /// Begins the job again with a new hold of the lock, because the store has refused the old one. Twice at most.
+    ///
+    /// - Returns: Whether `error` was such a refusal, and the job goes on.
+    private mutating func beginsAgain(after error: CredentialStoreError?) -> Bool {
+        guard error == .overtaken, let job, job.overtakes < 2 else { return false }
+        if let lock { actions.append(.releaseLock(lock.job)) }
+        lock = nil
+        let patience = if case .renewal = job.kind { Self.renewalLockPatience } else { Self.changeLockPatience }
+        begin(job.kind, waitingForLock: patience)
+        self.job?.overtakes = job.overtakes + 1
+        return true
+    }
+
     private mutating func lockAnswered(_ id: JobID, _ error: CredentialStoreError?) {
         guard let job, job.id == id else {
             if error == nil { actions.append(.releaseLock(id)) }
@@ -387,7 +411,7 @@ struct CredentialLifecycle: Sendable {
         // A user who has just refused access is not asked for it again, since deleting needs no access. But if this
         // process has known the credential, another one may have signed in since.
         if case .signOut = job?.kind, isAccessDenied, lastGeneration == 0, signOut?.isRepeated == false {
-            delete(nil)
+            delete()
         } else {
             read(.reading)
         }
@@ -404,8 +428,8 @@ struct CredentialLifecycle: Sendable {
         actions.append(.save(credential, verified: verified))
     }
 
-    private mutating func delete(_ failure: ChappieAuthError?) {
-        job?.step = .deleting(failure)
+    private mutating func delete() {
+        job?.step = .deleting
         actions.append(.delete)
     }
 
@@ -443,10 +467,10 @@ struct CredentialLifecycle: Sendable {
     }
 
     private mutating func storeChanged(_ error: CredentialStoreError?) {
+        if beginsAgain(after: error) { return }
         switch (job?.kind, job?.step) {
-        // Best effort: if the credential stays stored, this process knows that it is rejected, and others will find
-        // out.
-        case (.renewal, .deleting(let failure?)): endRenewal(.failure(failure))
+        // Best effort: this process knows that the refresh token is dead, and others will find out.
+        case (.renewal, .marking(let failure)): endRenewal(.failure(failure))
         case (.renewal, _):
             if let error { return endRenewal(.failure(.credentialStoreUnavailable(error))) }
             changeHeld { $0.replaces = nil }
@@ -492,11 +516,17 @@ struct CredentialLifecycle: Sendable {
         }
         let isReload = callers.contains { $0.need == .reload }
         switch (stored.credential, phase) {
+        // The store may not have taken the note that the refresh token is dead.
         case (let credential, .rejected(let rejected, let failure))
-        where credential?.hasSameTokens(as: rejected) ?? true:
+        where credential.map { $0.accessToken == rejected.accessToken } ?? true:
             end(.failure(failure))
         case (let credential?, .held(let held)) where credential.hasSameTokens(as: held.credential):
-            if isReload { changeHeld { $0.renewalRefusal = nil } }
+            if isReload {
+                changeHeld { held in
+                    held.renewalRefusal = nil
+                    held.failedRefresh = nil
+                }
+            }
             end(.success(()))
         case (let credential?, .held(let held))
         where !isReload && !credential.info.isSameAccount(as: held.credential.info):
@@ -570,7 +600,15 @@ struct CredentialLifecycle: Sendable {
     /// ends.
     private mutating func take(_ stored: Credential, insteadOf held: Held) -> Bool {
         if stored.info.isSameAccount(as: held.credential.info) {
-            hold(stored)
+            // A late 401 counts against an access token, which may be the same.
+            if stored.accessToken != held.credential.accessToken {
+                hold(stored)
+            } else {
+                changeHeld { held in
+                    held.credential = stored
+                    held.replaces = nil
+                }
+            }
             return true
         }
         endRenewal(.failure(mismatch(held)))
@@ -601,8 +639,17 @@ struct CredentialLifecycle: Sendable {
             }
         if isEnough { return endRenewal(.success(())) }
         guard held.credential.refreshToken != nil else {
-            guard held.credential.isAccessToken else { return doubted(held.credential.ending, held.credential) }
-            return accessTokenIsRefused(renewal.need)
+            return held.credential.isAccessToken ? accessTokenIsRefused(renewal.need) : cannotRenew(held, renewal.need)
+        }
+        if let date = held.credential.earliestRenewal(after: moment.now) {
+            switch renewal.need {
+            // The server would take an early renewal for a misuse, and end the sign-in.
+            case .replacement:
+                changeHeld { $0.refusal = ChappieAuthError.renewableLater(date).errorDescription }
+                return endRenewal(.failure(.renewableLater(date)))
+            case .refresh: return endRenewal(.failure(.renewableLater(date)))
+            case .account, .token, .export, .reload: break
+            }
         }
         job?.step = .preparing
         actions.append(.prepareToSave)
@@ -624,6 +671,7 @@ struct CredentialLifecycle: Sendable {
         guard let held, let refreshToken = held.credential.refreshToken, let renewal, let id = job?.id else {
             return endRenewal(.failure(.missingCredential))
         }
+        if beginsAgain(after: error) { return }
         // Without a store, the answer and the refresh token would be lost with this process.
         if let error { return endRenewal(.failure(.credentialStoreUnavailable(error))) }
         let reason: RenewalReason =
@@ -646,6 +694,10 @@ struct CredentialLifecycle: Sendable {
             return
         }
         switch result {
+        case .success(let answer) where !held.credential.isOwn(answer):
+            let reason = "The service answered the renewal of your sign-in with another account's tokens. They are not used."
+            let failure = ChappieAuthError.reauthenticationRequired(reason)
+            lose(held.credential.unrenewable(because: reason, refused: isForRefusal, aside: answer), failure, isStored: true)
         case .success(let answer):
             let new = held.credential.refreshed(with: answer, at: moment.now)
             hold(new, replacing: held.credential, isNew: true)
@@ -659,48 +711,55 @@ struct CredentialLifecycle: Sendable {
             guard issuerError.isRefusal else { return endRenewal(.failure(failure)) }
             // The refusal is in words that are not known here: the refresh token may be good again later.
             let refusal = ChappieAuthError.reauthenticationRequired(issuerError.reason)
-            changeHeld { $0.renewalRefusal = refusal }
+            let isForRefusal = isForRefusal
+            changeHeld { held in
+                held.renewalRefusal = refusal
+                if isForRefusal { held.refusal = issuerError.reason }
+            }
             endRenewal(.failure(refusal))
         }
     }
 
-    /// Discards a credential that the server no longer accepts, unless the store has a newer one: then another process
-    /// was faster, and its credential is used.
-    private mutating func doubted(_ failure: ChappieAuthError, _ stored: Credential?) {
-        guard let held else { return endRenewal(.failure(.missingCredential)) }
-        if let stored, stored.refreshToken != held.credential.refreshToken {
-            if take(stored, insteadOf: held) { endRenewal(.success(())) }
-            return
+    /// Whether the renewal is for a request whose access token the backend has refused.
+    private var isForRefusal: Bool { if case .replacement = renewal?.need { true } else { false } }
+
+    /// Ends a renewal of a credential that has no refresh token.
+    private mutating func cannotRenew(_ held: Held, _ need: Need) {
+        let failure = held.credential.ending
+        switch need {
+        case .replacement:
+            let reason = failure.errorDescription ?? ""
+            lose(held.credential.unrenewable(because: reason, refused: true), failure, isStored: true)
+        case .refresh: endRenewal(.failure(failure))
+        case .account, .token, .export, .reload: lose(held.credential, failure, isStored: false)
         }
-        if let rest = held.credential.withoutRefreshToken { return spent(rest, failure, isStored: stored != nil) }
-        phase = .rejected(held.credential, failure)
-        if stored != nil { delete(failure) } else { endRenewal(.failure(failure)) }
     }
 
-    /// Keeps what is left of a credential whose refresh token is dead or missing: an access token that is still valid,
-    /// for requests that don't insist on a new one, and the identity token for the next sign-in.
-    private mutating func spent(_ rest: Credential, _ failure: ChappieAuthError, isStored: Bool) {
-        guard let held else { return endRenewal(.failure(failure)) }
-        let insistsOnAnother =
-            switch renewal?.need {
-            case .replacement: true
-            case .token: false
-            default: held.credential.refreshToken != nil
-            }
-        if !insistsOnAnother, rest.freshness(at: moment.now) != .expired {
-            let isAsked = renewal?.need == .refresh
-            changeHeld { held in
-                held.credential = rest
-                if isAsked { held.renewalRefusal = failure }
-            }
-        } else {
+    /// Gives up the refresh token, unless the store has a newer one: then another process was faster, and its credential
+    /// is used.
+    private mutating func doubted(_ failure: ChappieAuthError, _ stored: Credential?) {
+        guard let held else { return endRenewal(.failure(.missingCredential)) }
+        guard let stored, stored.refreshToken != held.credential.refreshToken else {
+            let reason = failure.issuerError?.reason ?? failure.errorDescription ?? ""
+            return lose(
+                held.credential.unrenewable(because: reason, refused: isForRefusal), failure, isStored: stored != nil)
+        }
+        guard take(stored, insteadOf: held) else { return }
+        // Without a refresh token, another process has learned of the refusal, too.
+        if stored.refreshToken != nil { endRenewal(.success(())) } else { askIfNeeded() }
+    }
+
+    /// Ends a renewal in vain, and continues with what is left of the credential. An access token that is still good is
+    /// used to its end.
+    private mutating func lose(_ rest: Credential, _ failure: ChappieAuthError, isStored: Bool) {
+        let wasRenewable = held?.credential.refreshToken != nil
+        if rest.isOver(at: moment.now) {
             phase = .rejected(rest, failure)
-        }
-        if isStored, held.credential.refreshToken != nil {
-            save(rest, .deleting(failure))
         } else {
-            endRenewal(.failure(failure))
+            changeHeld { $0.credential = rest }
+            if wasRenewable { actions.append(.renewalWasRefused(rest)) }
         }
+        if isStored { save(rest, .marking(failure)) } else { endRenewal(.failure(failure)) }
     }
 
     private mutating func endRenewal(_ result: Result<Void, ChappieAuthError>) {
@@ -708,8 +767,14 @@ struct CredentialLifecycle: Sendable {
         self.renewal = nil
         // After a failure that has ended the sign-in, no credential is held.
         let pause = moment.elapsed + Self.earlyRefreshRetry
-        if case .failure = result { changeHeld { $0.earlyRefreshPause = pause } }
-        for (waiter, isEarly) in renewal.waiters {
+        if case .failure(let failure) = result {
+            let wasAskedFor = failure.requiresReauthentication && renewal.waiters.contains { $0.need == .refresh }
+            changeHeld { held in
+                held.earlyRefreshPause = pause
+                if wasAskedFor { held.failedRefresh = failure }
+            }
+        }
+        for (waiter, _, isEarly) in renewal.waiters {
             switch result {
             case .success: serve(waiter, .account)
             // Only while the token is still the same: a new token must not be used before it has been saved.
@@ -779,7 +844,7 @@ struct CredentialLifecycle: Sendable {
             // Unread, it may be a later sign-in.
             if isAccessDenied, lastGeneration > 0 { return deletedForSignOut(error) }
         }
-        delete(nil)
+        delete()
     }
 
     private mutating func deletedForSignOut(_ error: CredentialStoreError?) {

@@ -6,7 +6,7 @@ import Synchronization
 /// Manages the credential of one slot: loads it, renews it, and authorizes requests with it.
 ///
 /// Use one manager per slot and store in a process, shared by the session and every client of that slot. Two managers
-/// would each try to use up the same single-use refresh token. A ``CredentialLock`` keeps other processes out.
+/// would each try to use up the same single-use refresh token. The store's lock keeps other processes out.
 /// `CredentialLifecycle` makes all decisions; the manager carries them out.
 public final class CredentialManager: Sendable {
     /// The slot in which the credential is stored, for this issuer and backend alone.
@@ -19,11 +19,11 @@ public final class CredentialManager: Sendable {
     /// The answer about the workspace of the account that has asked.
     let workspace = KnownWorkspace()
     private let origin: CredentialOrigin
-    private let store: any CredentialStore
-    private let lock: any CredentialLock
+    private let store: any SharedCredentialStore
     private let logger: Mutex<Logger?>
     private let state = Mutex(State())
-    private let notes: CredentialNotes
+    private let notes: NoteKeeper
+    private let onRenewalRefused = Mutex<(@Sendable (String, Date?) -> Void)?>(nil)
 
     private struct State {
         var lifecycle = CredentialLifecycle()
@@ -40,17 +40,17 @@ public final class CredentialManager: Sendable {
 
     /// - Parameters:
     ///   - slot: The manager sets its ``CredentialSlot/issuer`` from `endpoints`.
-    ///   - store: The keyring, or another ``CredentialStore``. Read at the first use, not here.
+    ///   - store: The keyring, an encrypted file or another ``SharedCredentialStore``; ``LocalCredentialStore`` makes one
+    ///     of a plain store. Read at the first use, not here.
     ///   - transport: Carries the requests to the issuer.
     ///   - endpoints: The issuer and the backend of the credential. Default `.chatGPT`.
-    ///   - lock: A `FileCredentialLock` of ChappieFiles, or ``NoCredentialLock`` for a store that no other process can see.
     ///   - clock: Decides when a token is due.
     ///   - logger: Gets the reason for each renewal at level `debug`, and the reason for a failure at `warning`; never
     ///     a token. Default none.
     ///   - browserSignIn: Needed by ``ChappieGrant/browser`` and ``ChappieGrant/continueWithChatGPT(appName:)``.
     public init(
-        slot: CredentialSlot, store: any CredentialStore, transport: any HTTPTransport,
-        endpoints: ChappieEndpoints = .chatGPT, lock: any CredentialLock, clock: any ChappieClock = SystemClock(),
+        slot: CredentialSlot, store: any SharedCredentialStore, transport: any HTTPTransport,
+        endpoints: ChappieEndpoints = .chatGPT, clock: any ChappieClock = SystemClock(),
         logger: Logger? = nil, browserSignIn: BrowserSignInPorts? = nil
     ) {
         origin = CredentialOrigin(endpoints)
@@ -58,13 +58,19 @@ public final class CredentialManager: Sendable {
             service: slot.service, account: slot.account, accessGroup: slot.accessGroup,
             issuer: endpoints.credentialIssuer)
         self.store = store
-        self.lock = lock
-        notes = CredentialNotes(of: self.slot, beside: lock, clock: clock)
+        notes = NoteKeeper(of: self.slot, in: store.notes, clock: clock)
         self.logger = Mutex(logger)
         self.endpoints = endpoints
         self.clock = clock
         self.browserSignIn = browserSignIn
         tokens = TokenClient(endpoints: endpoints, issuer: IssuerClient(transport: transport, clock: clock))
+    }
+
+    /// Sets the function that is called when the token endpoint has refused the refresh token while the access token is
+    /// still good: with the reason, as a sentence, and the end of the access token. It is called once for a sign-in.
+    @_spi(ChappieInternals)
+    public func onRenewalRefused(_ tell: @escaping @Sendable (String, Date?) -> Void) {
+        onRenewalRefused.withLock { $0 = tell }
     }
 
     /// Replaces the logger of an existing manager.
@@ -373,11 +379,14 @@ public final class CredentialManager: Sendable {
                 }
             }
         case .keepTombstone: break
+        case .renewalWasRefused(let rest):
+            let reason = rest.refusal?.reason ?? ""
+            onRenewalRefused.withLock(\.self)?(reason, rest.expiresAt)
         case .releaseLock(let job): _ = state.withLock { $0.holds.removeValue(forKey: job) }
         case .acquireLock(let job, let limit):
             start { [self] in
                 let failure = await storeFailure { () throws(CredentialStoreError) in
-                    let hold = try await lock.acquire(slot, within: limit)
+                    let hold = try await store.lock.acquire(slot, within: limit)
                     state.withLock { $0.holds[job] = hold }
                 }
                 return .lockAnswered(job, failure)

@@ -13,6 +13,9 @@ struct CredentialSnapshot: Sendable, Equatable {
     }
 
     var status = Status.unknown
+    /// The reason why the credential in use can't be renewed any more, as a sentence; `nil` if the service has not refused
+    /// its refresh token.
+    var renewalRefusal: String?
     /// The grant of the credential in use.
     var grant: ChappieGrant?
     /// Whether the credential in use has a refresh token.

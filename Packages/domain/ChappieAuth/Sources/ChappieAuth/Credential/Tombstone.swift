@@ -8,6 +8,11 @@ struct Tombstone: Sendable {
     let revokes: Bool
     /// The accounts that were signed out; empty if the store could not be read either.
     private(set) var accounts: [ChappieAccountInfo] = []
+    /// The mark of the change that the sign-out was.
+    var mark: [UInt8]?
+    /// Whether nothing has changed the credential since the sign-out. The times, which may be from a wrong clock, then
+    /// don't matter.
+    var isLastChange = false
 
     init(at: Date, revokes: Bool, _ credentials: [Credential]) {
         self.at = at
@@ -26,8 +31,10 @@ struct Tombstone: Sendable {
         accounts.isEmpty || accounts.contains { $0.isSameAccount(as: stored.info) }
     }
 
-    /// Whether `stored` is the credential that the user signed out of, and not a later sign-in of the same account.
-    func means(_ stored: Credential) -> Bool { concerns(stored) && stored.beganAt.map { $0 <= at } ?? true }
+    /// Returns whether `stored` is the credential that the user signed out of, and not a later sign-in of the same account.
+    func means(_ stored: Credential) -> Bool {
+        isLastChange || concerns(stored) && stored.beganAt.map { $0 <= at } ?? true
+    }
 
     /// `nil` if the document is not a tombstone; it then has no effect.
     init?(serialized document: [UInt8]) {
@@ -36,6 +43,7 @@ struct Tombstone: Sendable {
         else { return nil }
         self.at = at
         revokes = json["revokes"]?.bool ?? true
+        mark = json["mark"]?.string.flatMap(Base64URL.decode)
         accounts = (json["accounts"]?.array ?? []).map {
             ChappieAccountInfo(userID: $0["user_id"]?.string, accountID: $0["account_id"]?.string)
         }
@@ -53,6 +61,8 @@ struct Tombstone: Sendable {
         let members: [(String, ChappieJSON)] = [
             ("signed_out_at", .string(at)), ("revokes", .bool(revokes)), ("accounts", .array(accounts)),
         ]
-        return ChappieJSON.object(ChappieJSONObject(members)).serializedBytes()
+        var document = ChappieJSONObject(members)
+        document["mark"] = mark.map { .string(Base64URL.encode($0)) }
+        return ChappieJSON.object(document).serializedBytes()
     }
 }

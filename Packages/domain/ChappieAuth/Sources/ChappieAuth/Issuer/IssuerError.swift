@@ -30,7 +30,7 @@ struct IssuerError: Sendable, Hashable {
     /// a new word about the token. A bare status or a page may come from a proxy on the way. A ``SignInObstacle`` is not
     /// about the token.
     var isRefusal: Bool {
-        (400..<500).contains(status) && ![408, 425, 429].contains(status) && code != nil && SignInObstacle(self) == nil
+        (400..<500).contains(status) && ![408, 409, 425, 429].contains(status) && code != nil && SignInObstacle(self) == nil
     }
 
     /// Whether the same request can't succeed later.
@@ -38,7 +38,7 @@ struct IssuerError: Sendable, Hashable {
 
     private static let permanentCodes: Set = [
         "invalid_grant", "invalid_refresh_token", "refresh_token_expired", "refresh_token_reused",
-        "refresh_token_invalidated", "token_expired",
+        "refresh_token_invalidated", "token_expired", "app_session_terminated", "account_deactivated",
     ]
 
     /// The reason why a new sign-in is needed, as sentences for the user.
@@ -46,9 +46,11 @@ struct IssuerError: Sendable, Hashable {
         switch code {
         case "refresh_token_expired": "Your sign-in has expired. Please sign in again."
         case "refresh_token_reused":
-            "Your sign-in was already renewed by another copy of it, so this one no longer counts. "
+            "Your sign-in was already renewed, by another copy of it or by a request whose answer was lost. "
                 + "Please sign in again."
         case "refresh_token_invalidated": "Your sign-in was revoked. Please sign in again."
+        case "app_session_terminated": "Your session was ended by the service. Please sign in again."
+        case "account_deactivated": "Your account was deactivated, or you no longer belong to its workspace."
         default: "Your sign-in could not be renewed (\(summary)). Please sign in again."
         }
     }

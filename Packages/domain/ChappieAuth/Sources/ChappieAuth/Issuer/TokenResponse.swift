@@ -13,17 +13,20 @@ struct TokenResponse: Sendable {
     let date: Date?
     /// The lifetime of the access token in seconds, if the answer has a plausible one.
     let lifetime: TimeInterval?
+    /// Whether the answer has a refresh token that can't be sent.
+    let hasUnusableRefreshToken: Bool
 
-    /// - Throws: ``ChappieAuthError/invalidResponse`` if the answer is not a JSON object with at least one token, or if
-    ///   a token could not travel in a header. Beside a usable refresh token, another unusable token counts as missing.
+    /// Reads an answer. A token that could not travel in a header counts as missing, because the other tokens may still
+    /// be good, and the old refresh token is used up.
+    ///
+    /// - Throws: ``ChappieAuthError/invalidResponse`` if the answer is not a JSON object with at least one usable token.
     init(_ answer: IssuerResponse) throws(ChappieAuthError) {
         guard let object = answer.object else { throw .invalidResponse }
+        refreshToken = Secret(token: object["refresh_token"]?.string)
+        hasUnusableRefreshToken = refreshToken == nil && Self.isGiven(object["refresh_token"])
+        idToken = Secret(token: object["id_token"]?.string)
+        accessToken = Secret(token: object["access_token"]?.string)
         date = answer.date
-        refreshToken = try Self.token("refresh_token", in: object)
-        // The old refresh token is used up: no other member in a new form may cost the new one.
-        let mayBeUnusable = refreshToken != nil
-        idToken = try Self.token("id_token", in: object, mayBeUnusable: mayBeUnusable)
-        accessToken = try Self.token("access_token", in: object, mayBeUnusable: mayBeUnusable)
         let earliest = object["earliest_refresh_at"]
         earliestRefresh = PeerNumber.date(earliest?.double) ?? earliest?.string.flatMap(HTTPDate.rfc3339)
         scopes = object["scope"]?.string.map { $0.split(separator: " ").prefix(64).map(String.init) }
@@ -31,12 +34,12 @@ struct TokenResponse: Sendable {
         guard idToken != nil || accessToken != nil || refreshToken != nil else { throw .invalidResponse }
     }
 
-    private static func token(
-        _ name: String, in object: ChappieJSONObject, mayBeUnusable: Bool = false
-    ) throws(ChappieAuthError) -> Secret? {
-        guard let value = object[name], !value.isNull, value != "" else { return nil }
-        let token = Secret(token: value.string)
-        guard token != nil || mayBeUnusable else { throw .invalidResponse }
-        return token
+    private static func isGiven(_ value: ChappieJSON?) -> Bool { value.map { !$0.isNull && $0 != "" } ?? false }
+
+    /// Returns the time by which the server's clock was ahead of this machine's, in seconds, when the answer came at
+    /// `now`. A few seconds are the way of the answer. `nil` if the answer has no date.
+    func clockOffset(at now: Date) -> TimeInterval? {
+        guard let offset = date?.timeIntervalSince(now).rounded() else { return nil }
+        return abs(offset) < 5 ? 0 : offset
     }
 }

@@ -5,6 +5,9 @@ public import ChappieCore
 /// A refresh token works once: if two processes refresh at the same time, the sign-in is lost. The holder of the lock
 /// reads the store again, and only then asks the server.
 ///
+/// The lock belongs to the place of the credential: every process that can reach the stored credential must be able to
+/// reach its lock. A ``SharedCredentialStore`` brings its own.
+///
 /// A complete fake:
 /// ```swift
 /// struct NoLock: CredentialLock {
@@ -19,36 +22,6 @@ public protocol CredentialLock: Sendable {
     func acquire(
         _ slot: CredentialSlot, within limit: Duration
     ) async throws(CredentialStoreError) -> CredentialLockHold
-
-    /// Keeps a few bytes beside the lock, which are durable when this returns: a sign-out that the store has not
-    /// carried out yet. `nil` removes them. Default: does nothing. If it fails, the sign-out is lost when the process
-    /// ends.
-    func setNote(_ note: [UInt8]?, for slot: CredentialSlot)
-
-    /// The bytes that ``setNote(_:for:)`` kept, by this process or an earlier one. Default: `nil`.
-    func note(for slot: CredentialSlot) -> [UInt8]?
-
-    /// Tells the other processes that the slot's credential has changed: ``changeMark(for:)`` is another one from now on,
-    /// and returned. Default: does nothing and returns `nil`.
-    func announceChange(of slot: CredentialSlot) -> [UInt8]?
-
-    /// A mark of the last change that any process has announced. It is looked at before each request, so it must be
-    /// cheap. Default: `nil`, and changes by other processes show at the next renewal.
-    func changeMark(for slot: CredentialSlot) -> [UInt8]?
-}
-
-extension CredentialLock {
-    /// Does nothing.
-    public func setNote(_ note: [UInt8]?, for slot: CredentialSlot) {}
-
-    /// Returns `nil`.
-    public func note(for slot: CredentialSlot) -> [UInt8]? { nil }
-
-    /// Returns `nil`.
-    public func announceChange(of slot: CredentialSlot) -> [UInt8]? { nil }
-
-    /// Returns `nil`.
-    public func changeMark(for slot: CredentialSlot) -> [UInt8]? { nil }
 }
 
 extension ChappieClock {
@@ -85,9 +58,9 @@ public final class CredentialLockHold: Sendable {
     deinit { body() }
 }
 
-/// Locks nothing: for stores that no other process can see.
-public struct NoCredentialLock: CredentialLock {
-    /// Makes the lock.
+/// Locks nothing and keeps no notes: for stores that no other process can see.
+public struct NoCredentialLock: CredentialLock, CredentialNotes {
+    /// Creates the lock.
     public init() {}
 
     /// Returns at once.

@@ -54,7 +54,10 @@ public enum ChappieKeychainAccessibility: String, Sendable, Hashable, Codable {
     case afterFirstUnlockThisDeviceOnly
 }
 
-/// Keeps one secret per slot: the OS keyring, an encrypted file, or memory.
+/// Keeps one secret per slot, for the processes of one machine: the OS keyring, an encrypted file, or memory.
+///
+/// A place that several machines can reach, such as a row of a database, needs a ``SharedCredentialStore``: with a plain
+/// store each machine has a lock of its own, two machines send the same single-use refresh token, and the sign-in ends.
 ///
 /// A store never falls back to another place and never keeps a copy.
 ///
@@ -82,6 +85,9 @@ public protocol CredentialStore: Sendable {
     /// Checks whether ``save(_:in:)`` can work, before a sign-in asks the user for anything and before a renewal uses
     /// up the refresh token. Unlocks the store if necessary and asks for a passphrase, unless ``load(_:)`` has done so
     /// already. Default: does nothing.
+    ///
+    /// In a ``SharedCredentialStore`` this is the last call before a renewal sends the refresh token. If its lock is a
+    /// lease, this is the place to make sure that the lease lasts until the answer is stored.
     ///
     /// - Throws: ``CredentialStoreError``; the stored secret is unchanged.
     func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError)
@@ -125,6 +131,9 @@ public enum CredentialStoreError: Error, Sendable, Hashable {
     case notVerified
     /// Another process held the credential's lock for all of this time.
     case busy(Duration)
+    /// This process's hold of the credential's lock has ended, and another one may have changed the credential. Nothing
+    /// was saved or deleted. For a ``SharedCredentialStore`` whose lock can end before it is released.
+    case overtaken
     /// The passphrase does not fit the encrypted file at this path. The file is unchanged.
     case wrongPassphrase(String)
     /// An encrypted file needs a passphrase, and none is available; the string has the reason.
@@ -172,6 +181,7 @@ extension CredentialStoreError: ChappieError {
         case .notVerified: "The credential store accepted the credential but gave back something else."
         case .busy(let limit):
             "Another program has been changing this sign-in for more than \(limit.components.seconds) s."
+        case .overtaken: "Another program or machine has taken over the change of this sign-in."
         case .wrongPassphrase(let path): "The passphrase does not open \(path)."
         case .noPassphrase(let detail): "There is no passphrase for the encrypted credential file: \(detail)."
         case .unsafeFile(let reason, _): "This is not safe to use: \(reason)."
@@ -196,7 +206,7 @@ extension CredentialStoreError: ChappieError {
         case .timedOut:
             "Look for an unanswered keyring prompt or a disk that doesn't answer, or restart the keyring service."
         case .corrupt: "Nothing was deleted. Sign in again to replace it."
-        case .busy: "Try again in a moment. If the problem stays, look for a program that hangs."
+        case .busy, .overtaken: "Try again in a moment. If the problem stays, look for a program that hangs."
         case .wrongPassphrase:
             """
             Nothing was changed. Try again with the passphrase the file was made with. If it is lost, sign out, \

@@ -75,6 +75,10 @@ public final class ChappieAuthSession {
     public var grant: ChappieGrant? { accountInfo == nil ? nil : manager.status.value.grant }
     /// Whether the sign-in can be renewed. Without a refresh token it lasts as long as its access token.
     public var isRenewable: Bool { accountInfo != nil && manager.status.value.isRenewable }
+    /// The reason why the sign-in can't be renewed any more, as a sentence; `nil` if the service has not refused to renew
+    /// it. The user stays signed in until the access token ends (``ChappieAuthState/signedIn(expiresAt:)``) or the service
+    /// refuses it. ``stateUpdates`` does not report it.
+    public var renewalRefusal: String? { manager.status.value.renewalRefusal }
     /// The account that is signed in, if any.
     public private(set) var accountInfo: ChappieAccountInfo? { willSet { willChange() } }
     /// The last failure. A new sign-in and a successful refresh clear it. A cancelled sign-in is not a failure.
@@ -475,8 +479,9 @@ extension ChappieAuthSession {
     /// Renews the tokens now, for instance after a change of plan.
     ///
     /// - Throws: ``ChappieAuthError``; if it has `requiresReauthentication`, ``state`` is
-    ///   ``ChappieAuthState/reauthenticationRequired``, and the credential is deleted if the service has said that its
-    ///   refresh token is dead. Otherwise the credential is unchanged. `CancellationError` if the task was cancelled. The
+    ///   ``ChappieAuthState/reauthenticationRequired``. If the service has said that the refresh token is dead, the
+    ///   credential is kept without it, and requests use the access token as long as it is good. `renewableLater` if the
+    ///   service has named an earliest time that is not here yet. Otherwise the credential is unchanged. `CancellationError` if the task was cancelled. The
     ///   refresh, whose token works once, then ends in the background.
     public func refreshAuth() async throws {
         defer { apply(manager.status.value) }

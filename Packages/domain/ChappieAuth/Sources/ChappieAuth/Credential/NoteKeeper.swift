@@ -1,34 +1,38 @@
 @_spi(ChappieInternals) import ChappieCore
 import Synchronization
 
-/// The manager's notes beside the lock, for other processes and later ones: the tombstone of a sign-out that the store
-/// has not carried out, and a mark of the last change.
+/// Reads and writes a slot's ``CredentialNotes``: the tombstone of a sign-out that the store has not carried out, and the
+/// mark of the last change.
 ///
-/// They are on a disk that may not answer, so a thread of their own reads and writes them.
-final class CredentialNotes: Sendable {
+/// The notes may be on a disk that does not answer, so a separate thread reads and writes them.
+final class NoteKeeper: Sendable {
     static let deadline = Duration.seconds(10)
 
-    private let lock: any CredentialLock
+    private let notes: any CredentialNotes
     private let slot: CredentialSlot
     private let clock: any ChappieClock
     private let worker = StoreWorker(label: "chappie.credential-notes")
     /// The last change of the tombstone that has not been carried out.
     private let change = Mutex<Tombstone??>(nil)
-    /// The tombstone that the lock could not keep. The mutex is held while a tombstone is written, removed or read.
+    /// The tombstone that could not be stored. The mutex is held while a tombstone is written, removed or read.
     private let unkept = Mutex<Tombstone?>(nil)
-    /// The lock's mark when the store was last read or changed here.
+    /// The mark when the store was last read or changed here.
     private let knownMark = Mutex<[UInt8]?>(nil)
 
-    init(of slot: CredentialSlot, beside lock: any CredentialLock, clock: any ChappieClock) {
+    init(of slot: CredentialSlot, in notes: any CredentialNotes, clock: any ChappieClock) {
         self.slot = slot
-        self.lock = lock
+        self.notes = notes
         self.clock = clock
     }
 
-    /// The mark and the tombstone, before the store is read.
+    /// Reads the mark and the tombstone, before the store is read.
     func read() async throws(CredentialStoreError) -> (mark: [UInt8]?, tombstone: Tombstone?) {
         try await worker.perform(within: Self.deadline) { [self] _ throws(CredentialStoreError) in
-            (lock.changeMark(for: slot), tombstone())
+            var tombstone = tombstone()
+            let mark = notes.changeMark(for: slot)
+            let isLastChange = mark != nil && tombstone?.mark == mark
+            tombstone?.isLastChange = isLastChange
+            return (mark, tombstone)
         }
     }
 
@@ -37,14 +41,14 @@ final class CredentialNotes: Sendable {
 
     /// Whether another process has changed the store since it was read. A disk that does not answer says no.
     func showAChange() async -> Bool {
-        let mark = try? await worker.perform(within: .seconds(1)) { [lock, slot] _ in lock.changeMark(for: slot) }
+        let mark = try? await worker.perform(within: .seconds(1)) { [notes, slot] _ in notes.changeMark(for: slot) }
         guard let mark else { return false }
         return mark != knownMark.withLock(\.self)
     }
 
     /// Lets the other processes know of a change here. A disk that does not answer costs the others their notice, and
     /// nothing else.
-    func announceChange() async { try? await worker.perform(within: Self.deadline) { [self] _ in announce() } }
+    func announceChange() async { try? await worker.perform(within: Self.deadline) { [self] _ in _ = announce() } }
 
     /// Notes that the tombstone has changed. ``carryOut(_:)`` follows; the last of several changes counts.
     func tombstoneChanged(to tombstone: Tombstone?) { change.withLock { $0 = .some(tombstone) } }
@@ -75,18 +79,21 @@ final class CredentialNotes: Sendable {
                 return change
             }
             if let change {
-                lock.setNote(change?.serialized(), for: slot)
-                if change != nil { announce() }
-                unkept = lock.note(for: slot) == nil ? change : nil
+                var change = change
+                if change != nil { change?.mark = announce() }
+                notes.setNote(change?.serialized(), for: slot)
+                unkept = notes.note(for: slot) == nil ? change : nil
             }
-            return lock.note(for: slot).flatMap(Tombstone.init(serialized:)) ?? unkept
+            return notes.note(for: slot).flatMap(Tombstone.init(serialized:)) ?? unkept
         }
     }
 
-    private func announce() {
+    @discardableResult
+    private func announce() -> [UInt8]? {
         // The new mark covers another process's: the store has to be read for that one, too.
-        let coversAnother = lock.changeMark(for: slot) != knownMark.withLock(\.self)
-        guard let mark = lock.announceChange(of: slot) else { return }
+        let coversAnother = notes.changeMark(for: slot) != knownMark.withLock(\.self)
+        guard let mark = notes.announceChange(of: slot) else { return nil }
         knownMark.withLock { $0 = coversAnother ? nil : mark }
+        return mark
     }
 }

@@ -1,0 +1,102 @@
+public import ChappieAuth
+import ChappieCore
+
+/// The behaviour of every ``SharedCredentialStore``, as a list of cases that any testing framework can run.
+///
+/// ```swift
+/// @Test(arguments: SharedCredentialStoreContract.cases)
+/// func keepsTheContract(_ contractCase: SharedCredentialStoreContract.Case) async throws {
+///     try await contractCase.run { MyStore(table) }
+/// }
+/// ```
+/// The store also has to keep ``CredentialStoreContract``. The cases write below services that begin with
+/// `com.chappie.contract`, and delete what they wrote.
+public enum SharedCredentialStoreContract {
+    /// One demand on a store.
+    public struct Case: Sendable, CustomStringConvertible {
+        /// The demand as a fact: `a lock that is released is free`.
+        public let name: String
+        let check: @Sendable (_ one: any SharedCredentialStore, _ two: any SharedCredentialStore) async throws -> Void
+
+        /// Runs the case, and runs it again over stores that wrap the program's.
+        ///
+        /// - Parameter store: Returns a new store of the same place at each call, as another machine would have it.
+        /// - Throws: ``ContractViolation`` when the demand is not met, and whatever the store should not have thrown.
+        public func run(_ store: @Sendable () throws -> any SharedCredentialStore) async throws {
+            for slot in slots { try await store().delete(slot) }
+            try await check(store(), store())
+            for slot in slots { try await store().delete(slot) }
+            try await check(WrappedStore(store: store()), store())
+            for slot in slots { try await store().delete(slot) }
+        }
+
+        /// The name.
+        public var description: String { name }
+    }
+
+    private static let slots = ["one", "two"].map {
+        CredentialSlot(service: "com.chappie.contract.shared", account: $0)
+    }
+
+    /// Every demand.
+    public static let cases: [Case] = [
+        Case(name: "a lock that another store holds is busy past the limit, and free once it is released") { one, two in
+            var hold: CredentialLockHold? = try await one.lock.acquire(slots[0], within: .seconds(10))
+            do {
+                _ = try await two.lock.acquire(slots[0], within: .milliseconds(50))
+                throw ContractViolation("Two stores hold one lock.")
+            } catch CredentialStoreError.busy {}
+            withExtendedLifetime(hold) {}
+            hold = nil
+            _ = try await two.lock.acquire(slots[0], within: .seconds(10))
+        },
+        Case(name: "two slots don't wait for each other") { one, two in
+            let hold = try await one.lock.acquire(slots[0], within: .seconds(10))
+            _ = try await two.lock.acquire(slots[1], within: .seconds(10))
+            withExtendedLifetime(hold) {}
+        },
+        Case(name: "what one store saves while it holds the lock, the next holder loads") { one, two in
+            var hold: CredentialLockHold? = try await one.lock.acquire(slots[0], within: .seconds(10))
+            try await one.prepareToSave(in: slots[0])
+            try await one.save(Secret("from one"), in: slots[0])
+            withExtendedLifetime(hold) {}
+            hold = nil
+            let other = try await two.lock.acquire(slots[0], within: .seconds(10))
+            try require(try await two.load(slots[0]) == Secret("from one"), "The other store loads something else.")
+            withExtendedLifetime(other) {}
+        },
+        Case(name: "a note of one store is read by another, and so is its removal") { one, two in
+            one.notes.setNote([1, 2, 3], for: slots[0])
+            try require(two.notes.note(for: slots[0]) == [1, 2, 3], "The note is not there.")
+            try require(two.notes.note(for: slots[1]) == nil, "Another slot has the note as well.")
+            two.notes.setNote(nil, for: slots[0])
+            try require(one.notes.note(for: slots[0]) == nil, "The note is still there.")
+        },
+        Case(name: "a change that one store announces changes the mark of another") { one, two in
+            let before = two.notes.changeMark(for: slots[0])
+            let mark = one.notes.announceChange(of: slots[0])
+            try require(mark != nil && mark != before, "The change has no mark of its own.")
+            try require(two.notes.changeMark(for: slots[0]) == mark, "The other store does not see the mark.")
+        },
+    ]
+}
+
+/// A store that wraps another one, as a store that counts or logs does: it forwards the lock and the notes as well.
+private struct WrappedStore: SharedCredentialStore {
+    let store: any SharedCredentialStore
+
+    var lock: any CredentialLock { store.lock }
+    var notes: any CredentialNotes { store.notes }
+
+    func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? { try await store.load(slot) }
+    func loadForDeletion(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
+        try await store.loadForDeletion(slot)
+    }
+    func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {
+        try await store.prepareToSave(in: slot)
+    }
+    func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
+        try await store.save(secret, in: slot)
+    }
+    func delete(_ slot: CredentialSlot) async throws(CredentialStoreError) { try await store.delete(slot) }
+}
