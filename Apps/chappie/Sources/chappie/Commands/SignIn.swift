@@ -323,7 +323,7 @@ struct Status: ProgramCommand {
 
             --verbose also shows how the last answer travelled.
 
-            With --json: {"signed_in":true, "account":{…}, "grant":…, "expires_at":…, "store":…, "slot":…, "route":…, \
+            With --json: {"signed_in":true, "account":{…}, "grant":…, "expires_at":…, "renewal_refused":…, "store":…, "slot":…, "route":…, \
             "issuer":…, "backend":…, "last_answer":{"transport":{"kind":"websocket", "reconnects":0, "fell_back":false}, "at":…, \
             "backend":…}}.
             """)
@@ -337,18 +337,29 @@ struct Status: ProgramCommand {
         var expiresAt: Date?
         var grant: ChappieGrant?
         var isRenewable = false
+        var refusal: String?
+        var ending: String?
         do {
             info = try await program.client().accountInfo()
             let session = try await program.session()
             grant = await session.grant
             isRenewable = await session.isRenewable
-            if case .signedIn(let date) = await session.state { expiresAt = date }
+            refusal = await session.renewalRefusal
+            switch await session.state {
+            case .signedIn(let date): expiresAt = date
+            // What is stored can't be used for a request any more.
+            case .reauthenticationRequired:
+                info = nil
+                ending = await session.lastError?.errorDescription
+            default: break
+            }
         } catch ChappieClientError.missingCredential {}
         if options.json {
             console.json([
                 "signed_in": .bool(info != nil), "account": info?.json ?? .null,
                 "grant": .optional(grant?.rawValue),
                 "expires_at": .optional(expiresAt?.formatted(.iso8601)),
+                "renewal_refused": .optional(refusal),
                 "store": .string(program.settings.store.rawValue),
                 "slot": [
                     "service": .string(configuration.keychainService),
@@ -371,19 +382,21 @@ struct Status: ProgramCommand {
                     "Plan      " + [finding.detail, finding.remedy].compactMap(\.self).joined(separator: ". "))
             }
             let renewal =
-                grant == .accessToken || !isRenewable
+                refusal != nil
+                ? "can't be renewed" : grant == .accessToken || !isRenewable
                 ? "not renewed" : info.planUse == nil ? "renewed automatically" : "renewed if the service allows it"
             if let expiresAt {
                 console.line("Token     good until \(expiresAt.localMinute), \(renewal)")
             } else if grant == .accessToken {
                 console.line("Token     an access token, \(renewal)")
             }
+            if let refusal { console.line("          \(refusal)") }
             console.line("Stored    \(program.place)")
             if options.verbose { console.line("Transport \(Self.words(program.lastAnswer?.read()))") }
             let route = program.settings.route
             console.line("Service   \(profile.backend.absoluteString)\(route == .device ? "" : " (\(route.words))")")
         } else {
-            console.line("You are not signed in\(program.settings.issuerWords.map { " at \($0)" } ?? "").")
+            console.line(ending ?? "You are not signed in\(program.settings.issuerWords.map { " at \($0)" } ?? "").")
         }
         if !options.json { Self.showOthers(program) }
         if info == nil { throw ExitCode(ExitStatus.signInNeeded.rawValue) }
@@ -464,14 +477,21 @@ struct SignedOut {
     init(_ program: Program, _ session: ChappieAuthSession? = nil, isLocal: Bool) async throws {
         let session = if let session { session } else { try await program.session() }
         wasReadable = session.lastStoreError == nil
-        wasSignedIn = session.accountInfo != nil
+        // A sign-in that has ended is still stored.
+        wasSignedIn = session.accountInfo != nil || session.state == .reauthenticationRequired
         wasAccessToken = session.grant == .accessToken
         self.isLocal = isLocal
         if isLocal { return try await program.credentials.forgetWithoutRevoking() }
         do {
             try await session.signOutAndRevoke()
         } catch {
-            if let storeError = session.lastStoreError { throw storeError }
+            if let storeError = session.lastStoreError {
+                let error = CommandLineError(storeError)
+                throw CommandLineError(
+                    error.status, code: error.code,
+                    error.message + " You will be signed out as soon as the credential can be reached.",
+                    suggestion: error.suggestion)
+            }
             revocationFailure = error
         }
     }

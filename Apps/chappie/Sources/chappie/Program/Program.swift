@@ -1,4 +1,4 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 import ChappieCrypto
 import ChappieCurl

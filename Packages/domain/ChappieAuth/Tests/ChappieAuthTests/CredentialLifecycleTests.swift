@@ -1,6 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieTesting
 import FoundationEssentials
+import HTTPTypes
 import Testing
 
 @_spi(ChappieInternals) @testable import ChappieAuth

@@ -35,8 +35,13 @@ struct Harness: Sendable {
     /// Sends a request to the backend under the slot's sign-in.
     @discardableResult
     func send(_ request: HTTPExchangeRequest = Service.backendRequest) async throws -> Int {
-        let transport = MiddlewareTransport(service.transport, middleware: [manager.authorization])
-        return try await transport.send(request).status.code
+        try manager.authorization.check(request)
+        return try await manager.authorization.authorized { [service] fields in
+            var request = request
+            for field in fields { request.headerFields[field.name] = field.value }
+            let response = try await service.transport.send(request)
+            return response.status.code == 401 ? .unauthorized(response) : .value(response.status.code)
+        }
     }
 
     /// The access tokens that the backend has seen, in order.

@@ -83,13 +83,16 @@ struct BackendErrors: Sendable {
     let host: String
     private let table: ChappieErrorTable
     private let usagePage: URL?
+    /// Whether the sign-in can't be renewed any more. A service that then does not know the user means the sign-in.
+    private let isRenewalRefused: @Sendable () -> Bool
 
     /// How much of an error body is kept, in bytes.
     static let bodyLimit = 64 << 10
     /// How many header fields of an error inside the stream are read: `HTTPFields` traps when they are too many.
     private static let fieldLimit = 100
 
-    init(_ profile: ChappieEndpointProfile) {
+    init(_ profile: ChappieEndpointProfile, isRenewalRefused: @escaping @Sendable () -> Bool = { false }) {
+        self.isRenewalRefused = isRenewalRefused
         host = profile.backend.host() ?? ""
         table = profile.errorTable
         usagePage = profile.usagePage
@@ -117,6 +120,8 @@ struct BackendErrors: Sendable {
         case ChappieClientError.planRefused(let refusal) where refusal.reason == .workspaceRegion:
             // The service may have another route for the workspace.
             return RegionRefusal(status: status, message: refusal.message, requestID: refusal.requestID)
+        case ChappieClientError.planRefused(let refusal) where refusal.reason == .userUnknown && isRenewalRefused():
+            return nil
         case ChappieClientError.planRefused: return failure
         case ChappieClientError.httpError(_, let body):
             let error = ChappieResponseError(body: (try? ChappieJSON(parsing: body)) ?? .null)

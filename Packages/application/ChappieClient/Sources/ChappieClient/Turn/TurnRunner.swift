@@ -39,7 +39,9 @@ struct TurnRunner: Sendable {
     private static let prewarmPatience = Duration.seconds(5)
 
     private var deadlines: ChappieDeadlines { configuration.network.deadlines }
-    private var errors: BackendErrors { BackendErrors(configuration.endpoints.profile) }
+    private var errors: BackendErrors {
+        BackendErrors(configuration.endpoints.profile) { [authorization] in authorization.isRenewalRefused }
+    }
 
     /// - Parameter said: the backend's values for the turn beside its answers.
     /// - Throws: ``ChappieClientError``, the transport's errors, `CancellationError`; an ``AttemptFailure`` for

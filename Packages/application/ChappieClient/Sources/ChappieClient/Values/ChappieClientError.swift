@@ -127,6 +127,7 @@ extension ChappieClientError: ChappieError {
         case .responseFailed(let response) where response.status == .incomplete:
             "Use what is there, ask for the rest, or ask for something shorter."
         case .streamingTransportReplayDiverged, .responseFailed: "Try again in a moment."
+        case .httpError(401, _): "Try again later. If your questions are refused as well, sign in again."
         case .httpError(429, _): "Too many requests just now; wait a moment and try again."
         case .httpError(let status, _):
             status >= 500 ? "The service has a problem; try again in a moment." : "Check the request and the address."

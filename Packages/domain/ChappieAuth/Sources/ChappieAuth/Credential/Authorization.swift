@@ -9,6 +9,8 @@ public enum AuthorizedAttempt<Value: Sendable>: Sendable {
     case value(Value)
     /// The backend answered 401.
     case unauthorized(HTTPExchangeResponse)
+    /// A result that says nothing about the token, such as the 401 of an endpoint other than the one for responses.
+    case inconclusive(Value)
 }
 
 /// A refusal because of the region to which the account's workspace is pinned. The sign-in is not in doubt.
@@ -72,6 +74,9 @@ public struct Authorization: Sendable {
         self.program = program
     }
 
+    /// Whether the token endpoint has refused the refresh token of the sign-in.
+    public var isRenewalRefused: Bool { manager.isRenewalRefused }
+
     /// Stops a request that is not for the configured backend: nothing else gets the fields of ``authorized(_:)``.
     public func check(_ request: HTTPExchangeRequest) throws(ChappieTransportError) {
         if let origin = Origin(request.url), origin == Origin(manager.endpoints.profile.backend) { return }
@@ -114,6 +119,7 @@ public struct Authorization: Sendable {
             case .value(let value):
                 manager.backendAnswered(access, refusal: nil)
                 return value
+            case .inconclusive(let value): return value
             case .unauthorized(let response):
                 let body = try await response.body.beginning(upTo: 64 << 10, clock: manager.clock)
                 guard attempts < 3, attempts == 1 || !access.isNew else {
@@ -204,9 +210,10 @@ public struct Authorization: Sendable {
 }
 
 extension Authorization: HTTPMiddleware {
-    /// Sends `request` with ``authorized(_:)``, if it is for the configured backend.
+    /// Sends `request` with ``authorized(_:)``, if it is for the configured backend. A 401 neither renews the tokens nor
+    /// puts the sign-in in doubt: only the endpoint for responses is asked about that.
     ///
-    /// - Throws: The errors of ``check(_:)`` and ``authorized(_:)``. No status but a final 401 is an error.
+    /// - Throws: The errors of ``check(_:)`` and ``authorized(_:)``. No status is an error.
     public func intercept(
         _ request: HTTPExchangeRequest,
         next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
@@ -216,7 +223,7 @@ extension Authorization: HTTPMiddleware {
             var request = request
             for field in fields { request.headerFields[field.name] = field.value }
             let response = try await next(request)
-            return response.status.code == 401 ? .unauthorized(response) : .value(response)
+            return response.status.code == 401 ? .inconclusive(response) : .value(response)
         }
     }
 }

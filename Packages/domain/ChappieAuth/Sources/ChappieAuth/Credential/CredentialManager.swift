@@ -66,6 +66,9 @@ public final class CredentialManager: Sendable {
         tokens = TokenClient(endpoints: endpoints, issuer: IssuerClient(transport: transport, clock: clock))
     }
 
+    /// Whether the token endpoint has refused the refresh token of the credential in use.
+    var isRenewalRefused: Bool { status.value.renewalRefusal != nil }
+
     /// Sets the function that is called when the token endpoint has refused the refresh token while the access token is
     /// still good: with the reason, as a sentence, and the end of the access token. It is called once for a sign-in.
     @_spi(ChappieInternals)
