@@ -62,6 +62,8 @@ import Testing
         var policy = ChappieStreamingTransportPolicy.httpSSEOnly
         var tool: ChappieHostTool?
         var isSignedIn = true
+        /// Whether the question is asked by another run of the program, which reads the store.
+        var isNewProcess = false
         var configure: @Sendable (inout ChappieConfiguration) -> Void = { _ in }
         /// What becomes of the sign-in before the question is asked.
         var prepare: @Sendable (Tenant) throws -> Void = { _ in }
@@ -98,7 +100,7 @@ import Testing
             [Row(name: name, scenario: "unauthorized-storm", prepare: { try $0.loseRefreshToken() })]
         case .missingAccountID:
             // The service has named the account, so that only the store can have lost it.
-            [Row(name: name, prepare: { try $0.loseAccount() })]
+            [Row(name: name, isNewProcess: true, prepare: { try $0.loseAccount() })]
         case .reauthenticationRequired:
             [
                 Row(name: name, note: "though renewed", scenario: "unauthorized-storm"),
@@ -264,7 +266,8 @@ import Testing
             let secrets = loopback.secrets + [Self.leak]
             try row.prepare(tenant)
             let client = tenant.client(
-                row.policy, tools: row.tool.map { [$0] } ?? [], approval: { _ in .deferred }, configure: row.configure)
+                row.policy, credentials: row.isNewProcess ? tenant.newManager(NoCredentialLock()) : nil,
+                tools: row.tool.map { [$0] } ?? [], approval: { _ in .deferred }, configure: row.configure)
             do {
                 let text = try await row.ask(client)
                 Issue.record("there was an answer: \(text)")

@@ -74,7 +74,7 @@ import Testing
         let list = ScriptedHTTPAnswer.response(body: SeededModelCache.list.serialized())
         let harness = ClientHarness(
             others: [refused, Self.check(#""account_routing_override":"us""#), list])
-        #expect(try await harness.client.models().count == 3)
+        #expect(try await !harness.client.models().isEmpty)
         #expect(paths(harness).count == 3 && !paths(harness).contains("/oauth/token"))
     }
 

@@ -129,11 +129,12 @@ import Testing
         #expect(await failure(.json(body)) == .invalidResponse)
     }
 
-    @Test(arguments: [
-        (#"{"email":"a@b.c","chatgpt_compute_residency":"eu"}"#, nil),
-        (#"{"chatgpt_user_id":"user-7","chatgpt_data_residency":"eu"}"#, nil),
-        (#"{"account_id":"account-7","chatgpt_compute_residency":"eu"}"#, "account-7"),
-    ])
+    @Test(
+        arguments: [
+            (#"{"email":"a@b.c","chatgpt_compute_residency":"eu"}"#, nil),
+            (#"{"chatgpt_user_id":"user-7","chatgpt_data_residency":"eu"}"#, nil),
+            (#"{"account_id":"account-7","chatgpt_compute_residency":"eu"}"#, "account-7"),
+        ] as [(String, String?)])
     func `an owner without an account can sign in`(_ owner: String, _ account: String?) async throws {
         let it = try await signedIn([Self.path: [.json(owner)]])
         #expect(try await it.stand.send() == 200)

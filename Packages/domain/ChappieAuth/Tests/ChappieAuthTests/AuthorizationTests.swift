@@ -1,9 +1,10 @@
-@_spi(ChappieInternals) import ChappieAuth
 import ChappieCore
 import ChappieTesting
 import FoundationEssentials
 import HTTPTypes
 import Testing
+
+@_spi(ChappieInternals) @testable import ChappieAuth
 
 @Suite struct AuthorizationTests {
     private let seed = person(endingIn: 7200)
@@ -171,13 +172,14 @@ import Testing
     }
 
     /// An answer without a route is kept as well, and another origin is named but never used.
-    @Test(arguments: [
-        (#""account_routing_override":"NO_CONSTRAINT""#, nil), (#""account_routing_override":null"#, nil),
-        (#""account_routing_override":"""#, nil), (#""account_routing_override":"a\nb""#, nil),
-        (#""workspace_backend_origin":"https://eu.test/""#, "https://eu.test"),
-        (#""workspace_backend_origin":"NO_CONSTRAINT""#, nil),
-        (#""workspace_backend_origin":"https://u:p@eu.test""#, nil),
-    ])
+    @Test(
+        arguments: [
+            (#""account_routing_override":"NO_CONSTRAINT""#, nil), (#""account_routing_override":null"#, nil),
+            (#""account_routing_override":"""#, nil), (#""account_routing_override":"a\nb""#, nil),
+            (#""workspace_backend_origin":"https://eu.test/""#, "https://eu.test"),
+            (#""workspace_backend_origin":"NO_CONSTRAINT""#, nil),
+            (#""workspace_backend_origin":"https://u:p@eu.test""#, nil),
+        ] as [(String, String?)])
     func `a refusal without a route is final`(_ routing: String, _ origin: String?) async throws {
         let stand = pinned(routing)
         for requests in 1...2 {

@@ -54,7 +54,7 @@ import Testing
         #expect(try read(credential.serialized().text).expiresAt == now.addingTimeInterval(600))
     }
 
-    @Test(arguments: [("eu", "eu"), ("No_Constraint", nil), ("new-region", "new-region")])
+    @Test(arguments: [("eu", "eu"), ("No_Constraint", nil), ("new-region", "new-region")] as [(String, String?)])
     func `a region that constrains nothing is none`(_ word: String, _ region: String?) throws {
         let access = token(#"{"sub":"s","chatgpt_compute_residency":"\#(word)"}"#)
         let identity = token(#"{"sub":"s","chatgpt_compute_residency":"us"}"#)

@@ -61,11 +61,13 @@ import Testing
             guard case .wait = polling.receivedAnswer(answer(403, json), elapsed: .zero) else { return "over" }
             return "pending"
         },
-        Answer(name: "tokens", body: tokens, needs: ["id_token", "access_token", "refresh_token"]) {
+        // For a sign-in that can be renewed.
+        Answer(name: "tokens", body: tokens, needs: ["access_token", "refresh_token"]) {
             json throws(ChappieAuthError) in
             let credential = try Credential(
                 exchanged: TokenResponse(answer(200, json)), grant: .deviceCode, at: start, from: .chatGPT)
-            return credential.refreshToken?.text ?? ""
+            guard let refreshToken = credential.refreshToken else { throw .missingRefreshToken }
+            return refreshToken.text
         },
         Answer(name: "renewed tokens", body: tokens) { json throws(ChappieAuthError) in
             guard let old = try? Credential(serialized: seed.credential, for: CredentialOrigin(Service.endpoints))

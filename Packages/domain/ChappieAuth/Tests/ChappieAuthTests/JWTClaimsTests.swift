@@ -46,14 +46,15 @@ import Testing
         #expect(JWTClaims(bytes: token(both))?.account == ChappieAccountInfo(userID: "u", accountID: "a"))
     }
 
-    @Test(arguments: [
-        (#""chatgpt_compute_residency":"eu","chatgpt_data_residency":"us""#, "eu"),
-        (#""chatgpt_data_residency":"us""#, "us"),
-        (#""chatgpt_compute_residency":"","chatgpt_data_residency":"us""#, "us"),
-        (#""chatgpt_compute_residency":null"#, nil), (#""chatgpt_compute_residency":"a\r\nb""#, nil),
-        (#""chatgpt_compute_residency":"no_constraint","chatgpt_data_residency":"us""#, "no_constraint"),
-        (#""chatgpt_compute_residency":["eu"]"#, nil),
-    ])
+    @Test(
+        arguments: [
+            (#""chatgpt_compute_residency":"eu","chatgpt_data_residency":"us""#, "eu"),
+            (#""chatgpt_data_residency":"us""#, "us"),
+            (#""chatgpt_compute_residency":"","chatgpt_data_residency":"us""#, "us"),
+            (#""chatgpt_compute_residency":null"#, nil), (#""chatgpt_compute_residency":"a\r\nb""#, nil),
+            (#""chatgpt_compute_residency":"no_constraint","chatgpt_data_residency":"us""#, "no_constraint"),
+            (#""chatgpt_compute_residency":["eu"]"#, nil),
+        ] as [(String, String?)])
     func `the region is read from the namespace or the root`(_ members: String, _ region: String?) {
         let spaced = #"{"chatgpt_compute_residency":"","https://api.openai.com/auth":{\#(members)}}"#
         #expect(JWTClaims(bytes: token(spaced))?.residency == region)

@@ -219,7 +219,7 @@ import Testing
     @Test(arguments: [
         (ScriptedHTTPAnswer.lost, "networkFailure"), (.error(.badRequest, "invalid_grant"), "tokenExchangeFailed 400"),
         (.error(.unauthorized, "x"), "tokenExchangeFailed 401"), (.json("{}"), "invalidResponse"),
-        (.json(#"{"id_token":"a.b.c","access_token":"at_1"}"#), "missingRefreshToken"),
+        (.json(#"{"id_token":"a.b.c","access_token":"at_1"}"#), "invalidResponse"),
         (.json(#"{"access_token":"at_1","refresh_token":"rt_1"}"#), "invalidResponse"),
         (.page(.badRequest), "networkFailure"),
     ])
