@@ -211,7 +211,7 @@ struct Auth: ParsableCommand {
             }
             var bytes = try SmallFile.read(file, isPrivate: true)
             defer { for index in bytes.indices { bytes[index] = 0 } }
-            let earlier = await program.session().accountInfo
+            let earlier = try await program.session().accountInfo
             let info = try await program.credentials.importCredential(Secret(bytes))
             await program.rememberAccount()
             program.console.note(Auth.warning)

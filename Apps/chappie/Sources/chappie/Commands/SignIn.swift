@@ -481,7 +481,10 @@ struct SignedOut {
         wasSignedIn = session.accountInfo != nil || session.state == .reauthenticationRequired
         wasAccessToken = session.grant == .accessToken
         self.isLocal = isLocal
-        if isLocal { return try await program.credentials.forgetWithoutRevoking() }
+        if isLocal {
+            try await program.credentials.forgetWithoutRevoking()
+            return
+        }
         do {
             try await session.signOutAndRevoke()
         } catch {
