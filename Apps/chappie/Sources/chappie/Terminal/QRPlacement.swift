@@ -46,9 +46,7 @@ struct QRPlacement {
             return Self.layouts(text, code, size.columns).first { $0.fits(size) }?.lines
         case .always:
             guard isTerminal else { throw Self.obstacle("standard output is not a terminal") }
-            guard !environment.isTerminalPlain else {
-                throw Self.obstacle("this terminal (TERM=\(environment["TERM"] ?? "")) has no colours")
-            }
+            guard environment["TERM"] != "dumb" else { throw Self.obstacle("this terminal (TERM=dumb) has no colours") }
             guard QRCode.canBeMade else {
                 throw Self.obstacle("libqrencode is missing. Install the package libqrencode4")
             }

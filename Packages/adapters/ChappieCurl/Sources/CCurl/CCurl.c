@@ -69,6 +69,7 @@ void ccurl_keep_openssl_until_the_end(void) {
 }
 
 bool ccurl_is_certificate(const void *bytes, size_t count) {
+    ccurl_keep_openssl_until_the_end();
     void *(*decode)(void **, const unsigned char **, long) =
         (void *(*)(void **, const unsigned char **, long))dlsym(RTLD_DEFAULT, "d2i_X509");
     void (*release)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "X509_free");
