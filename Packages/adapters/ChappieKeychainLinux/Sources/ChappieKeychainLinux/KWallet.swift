@@ -4,7 +4,7 @@ import FoundationEssentials
 ///
 /// A wallet that its user has opened is locked on this service until a client has called `Unlock` and run the prompt, which
 /// shows nothing then (5.103; invent.kde.org/frameworks/kwallet). For a closed wallet, the same prompt shows a dialogue
-/// that stays when the prompt is dismissed. So the wallet's own interface is asked first.
+/// that stays on the screen when the prompt is dismissed. So KWallet's own interface is asked before.
 struct KWallet {
     /// The limit for a prompt that shows nothing.
     static let patience = Duration.seconds(2)
@@ -58,7 +58,7 @@ struct KWallet {
             folders("XDG_CONFIG_HOME", "\(environment["HOME"] ?? "")/.config") + folders("XDG_CONFIG_DIRS", "/etc/xdg")
         let lines = folders.lazy.compactMap { try? String(contentsOfFile: "\($0)/kwalletrc", encoding: .utf8) }
             .flatMap { $0.split(separator: "\n") }
-        // The user's own file is first, and KDE writes a Boolean as one of these words.
+        // The user's own file comes first. KDE writes a Boolean as one of these words.
         guard let line = lines.first(where: { $0.hasPrefix("Prompt on Open") }) else { return false }
         let value = line.split(separator: "=").last.map { $0.lowercased().filter { !$0.isWhitespace } }
         return !["false", "off", "no", "0"].contains(value)

@@ -1,7 +1,7 @@
 import CSecret
 @_spi(ChappieInternals) import ChappieAuth
 
-/// What a keyring call may do, and for how long.
+/// The limits of a keyring call.
 struct KeyringLimits {
     /// For the service's own work.
     let work: Duration

@@ -45,7 +45,7 @@ struct SocketOwners {
         return .unknown
     }
 
-    /// Returns how the tables write an address: as it is, and mapped to IPv6, which some programs use for all.
+    /// Returns an address as the tables write it: as one of IPv4, and mapped to IPv6, which some programs use.
     private static func names(of address: sockaddr_in) -> [String] {
         func hexadecimal(_ number: UInt32) -> String {
             let digits = String(number, radix: 16, uppercase: true)

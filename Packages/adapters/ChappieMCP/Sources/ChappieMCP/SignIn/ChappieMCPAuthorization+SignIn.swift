@@ -78,7 +78,7 @@ extension ChappieMCPAuthorization {
             return grant.scopes
         } catch {
             await seeOff(callback, listening)
-            // The authorization server may have forgotten the registration, and say so in the browser only.
+            // The authorization server may have forgotten the registration. Only the user's browser shows that.
             if earlier?.registration != nil { try? await uncancelled { try await self.forgetRegistration() } }
             throw described(error)
         }

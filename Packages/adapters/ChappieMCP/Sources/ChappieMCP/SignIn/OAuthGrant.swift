@@ -61,7 +61,7 @@ struct OAuthClient: Sendable, Hashable {
 /// A registration of this program that may serve another sign-in.
 struct OAuthRegistration: Sendable {
     let issuer: String
-    /// The redirect address of the registration: some servers compare the port, too.
+    /// The redirect address in the registration. Some servers also compare its port.
     let redirectURI: String
     let client: OAuthClient
 
@@ -141,7 +141,7 @@ struct OAuthGrant: Sendable {
 
     /// Takes the answer of a renewal. It has used up the refresh token, so whatever is usable in the answer counts.
     ///
-    /// - Throws: ``OAuthRefusal`` if it has no usable access token. A new refresh token is taken all the same.
+    /// - Throws: ``OAuthRefusal`` if it has no usable access token. A new refresh token is taken in any case.
     mutating func take(_ answer: ChappieJSON, at now: Date) throws(OAuthRefusal) {
         if let member = answer["refresh_token"], member != .null {
             refreshToken = Secret(token: member.string)
