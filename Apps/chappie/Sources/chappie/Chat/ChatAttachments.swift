@@ -1,4 +1,5 @@
 import ChappieDesktopLinux
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieMarkdown
 import ChappieSDK
 

@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 import FoundationEssentials
 

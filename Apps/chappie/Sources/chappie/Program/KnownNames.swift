@@ -1,6 +1,7 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieProgramTools
 @_spi(ChappieInternals) import ChappieRuntime
 import ChappieSDK

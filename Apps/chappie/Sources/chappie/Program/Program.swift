@@ -3,7 +3,7 @@
 import ChappieCrypto
 import ChappieCurl
 import ChappieDesktopLinux
-import ChappieFiles
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieHTTP
 import ChappieKeychainLinux
 import ChappieLoopback

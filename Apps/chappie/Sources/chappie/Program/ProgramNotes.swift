@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 
 /// What the program notes for itself, in `$XDG_STATE_HOME/chappie/notes.json`: the accounts that have signed in, the route

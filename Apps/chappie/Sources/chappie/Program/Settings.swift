@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 import FoundationEssentials
 

@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 
 /// The user's choices, kept in `$XDG_CONFIG_HOME/chappie/settings.json`. Nothing in it is secret.

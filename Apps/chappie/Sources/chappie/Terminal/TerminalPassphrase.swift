@@ -1,5 +1,6 @@
 import ChappieAuth
 import ChappieCrypto
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieLineEditor
 import ChappieMarkdown
 import ChappieSDK

@@ -145,8 +145,9 @@ struct UserEntry {
         var found: UnsafeMutablePointer<passwd>?
         var buffer = [CChar](repeating: 0, count: 16 << 10)
         let texts: (String, String)? = buffer.withUnsafeMutableBufferPointer { buffer in
-            guard getpwuid_r(user, &entry, buffer.baseAddress, buffer.count, &found) == 0, found != nil,
-                let name = entry.pw_name, let home = entry.pw_dir
+            guard let memory = buffer.baseAddress,
+                getpwuid_r(user, &entry, memory, buffer.count, &found) == 0, found != nil, let name = entry.pw_name,
+                let home = entry.pw_dir
             else { return nil }
             return (String(cString: name), String(cString: home))
         }
