@@ -28,7 +28,7 @@ final class Interruption: Sendable {
     /// Fulfilled at the first signal.
     let received = Promise<Void>()
 
-    /// 129, 130 or 143 once a signal has come, 69 once a thread was missing.
+    /// The status after an interruption: 129, 130 or 143 for a signal, 69 for a missing thread.
     var exitStatus: CInt? {
         let status = first.load(ordering: .acquiring)
         return status == 0 ? nil : status

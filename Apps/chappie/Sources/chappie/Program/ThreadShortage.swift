@@ -51,7 +51,7 @@ extension CommandLineError {
     }
 }
 
-/// Runs `body` on a new thread of its own.
+/// Runs `body` on a new thread.
 func startThread(_ body: @escaping @Sendable () -> Void) {
     final class Body: Sendable {
         let run: @Sendable () -> Void

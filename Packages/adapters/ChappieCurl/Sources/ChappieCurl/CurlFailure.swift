@@ -98,7 +98,7 @@ import CCurl
 
     // MARK: TLS
 
-    /// What is wrong with a certificate.
+    /// A reason to refuse a certificate.
     private enum CertificateProblem: String {
         case expired = "its certificate has expired"
         case early = "its certificate is not valid yet, by the clock of this machine"
@@ -172,7 +172,7 @@ import CCurl
         return words.isEmpty ? "the handshake failed" : words
     }
 
-    /// A proxy that accepts a tunnel and then sends a page of its own.
+    /// Whether the proxy accepted a tunnel and then sent a page.
     private var isProxysAnswer: Bool {
         route.proxy != nil
             && ["wrong version number", "packet length too long", "http request"].contains {

@@ -58,7 +58,7 @@
         let given = start.map { setting[..<$0.lowerBound].lowercased() } ?? "http"
         let scheme = given == "socks" ? "socks5h" : given
         guard Self.schemes.contains(scheme) else {
-            // What is not like a scheme may hold a password.
+            // A text without the form of a scheme may hold a password.
             let isShown =
                 given.count < 20 && given.utf8.allSatisfy { $0.isASCIIAlphanumeric || "+-.".utf8.contains($0) }
             throw refusal(
@@ -99,7 +99,7 @@
 }
 
 /// The hosts that are reached without a proxy, as curl reads NO_PROXY: names, which stand for all names below them,
-/// addresses, and networks (`10.0.0.0/8`). `*` alone stands for every host.
+/// addresses, and networks (`10.0.0.0/8`). A single `*` stands for every host.
 struct ProxyExclusions {
     private let entries: [Substring]
     private let isEverything: Bool
