@@ -149,26 +149,41 @@ def test_codex_over_server_sent_events(codex):
 
 
 def test_codex_signs_in_with_a_browser(codex, ports):
+    """`codex login` names the public issuer, whatever its options say; the same sign-in of `codex app-server` takes another one.
+    The test is the browser: it follows the page's redirect to the client's own listener, and that one's to its last page."""
     codex = codex()
     codex.run("logout")
-    # The test is the browser: it follows the page's redirect to the client's own listener, and that one's to its last page.
-    with subprocess.Popen([codex.binary, "login", "--experimental_issuer", codex.simulator.issuer], env=codex.environment | {"BROWSER": "true"},
-                          cwd=codex.home, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    environment = codex.environment | {"CODEX_APP_SERVER_LOGIN_ISSUER": codex.simulator.issuer, "BROWSER": "true"}
+    with subprocess.Popen([codex.binary, "app-server"], env=environment, cwd=codex.home, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True) as process:
+        def send(**message):
+            process.stdin.write(json.dumps(message) + "\n")
+            process.stdin.flush()
+
+        def answer(**members):
+            for line in process.stdout:
+                message = json.loads(line)
+                if members.items() <= message.items():
+                    return message
+            raise AssertionError(f"codex ended before {members}")
+
         try:
-            said, page = "", None
-            while not page and (line := process.stdout.readline()):
-                said += line
-                page = re.search(r"(http://[\w.:]+/oauth/authorize\?\S+)", line)
-            assert page, said
-            with urllib.request.urlopen(page[1], timeout=60 * PATIENCE) as last:
-                assert last.status == 200 and "/success" in last.url, last.url
-            rest = process.communicate(timeout=60 * PATIENCE)[0]
-            assert process.returncode == 0, said + rest
+            send(id=1, method="initialize", params={"clientInfo": {"name": "test", "title": "Test", "version": "1"}})
+            answer(id=1)
+            send(method="initialized")
+            send(id=2, method="account/login/start", params={"type": "chatgpt"})
+            page = answer(id=2)["result"]["authUrl"]
+            assert page.startswith(codex.simulator.issuer + "/oauth/authorize?"), page
+            with urllib.request.urlopen(page, timeout=60 * PATIENCE) as last:
+                assert last.status == 200, last.url
+            ended = answer(method="account/login/completed")["params"]
+            assert ended["success"], ended
         finally:
             process.kill()
     tokens = json.loads((codex.folder / "auth.json").read_text())["tokens"]
     assert tokens["access_token"] and tokens["refresh_token"] and tokens["account_id"], tokens
-    assert "POST /oauth/token 200" in codex.simulator.log and says(codex.turn("good evening"), "good evening")
+    assert "POST /oauth/token 200" in codex.simulator.log, codex.simulator.log
+    assert says(codex.turn("good evening"), "good evening")
 
 
 def test_a_provider_that_names_no_version_needs_a_lenient_simulator(codex):

@@ -84,7 +84,7 @@ extension Backend {
         let id = clientAuthorizations.begin(authorization, now: now)
         return page(
             VerificationPage.clientAuthorization(id: id, accounts: configuration.accounts),
-            formTargets: "'self' http://localhost:1455 http://localhost:1457")
+            formTargets: "'self' " + Self.clientOrigins.joined(separator: " "))
     }
 
     private mutating func decideOnClient(_ request: BackendRequest, host: String, now: Int) -> BackendResponse {
@@ -116,6 +116,11 @@ extension Backend {
 
     private struct ClientProblem: Error { let reason: String }
 
+    /// The origins to which a browser may come back. The Codex CLI 0.163.0 names itself by its address.
+    private static let clientOrigins = ["localhost", "127.0.0.1"].flatMap { host in
+        [1455, 1457].map { "http://\(host):\($0)" }
+    }
+
     private static let clientScopes = [
         "openid", "profile", "email", "offline_access", "api.connectors.read", "api.connectors.invoke",
     ]
@@ -126,7 +131,7 @@ extension Backend {
         for item in items where values.updateValue(item.value, forKey: item.name) != nil {
             return .failure(ClientProblem(reason: "\(item.name.prefix(40)) comes twice."))
         }
-        let redirects = [1455, 1457].map { "http://localhost:\($0)/auth/callback" }
+        let redirects = clientOrigins.map { $0 + "/auth/callback" }
         let scopes = (values["scope"] ?? "").split(separator: " ").map(String.init)
         let challenge = values["code_challenge"] ?? ""
         let rules: [(Bool, String)] = [

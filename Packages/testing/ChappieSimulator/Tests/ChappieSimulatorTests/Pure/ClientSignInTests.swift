@@ -52,7 +52,7 @@ import Testing
 
     @Test(
         arguments: [
-            ("response_type", "token"), ("client_id", nil), ("redirect_uri", "http://127.0.0.1:1455/auth/callback"),
+            ("response_type", "token"), ("client_id", nil), ("redirect_uri", "http://127.0.0.1:1456/auth/callback"),
             ("redirect_uri", "http://localhost:1456/auth/callback"), ("scope", "openid"), ("code_challenge", "x"),
             ("code_challenge_method", "plain"), ("id_token_add_organizations", nil), ("state", "short"),
             ("codex_cli_simplified_flow", nil), ("originator", nil),
