@@ -1,4 +1,71 @@
-@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
+import Synchronization
+
+/// The way of a browser back to one sign-in: between the listener's threads, an address that the user pastes, and the
+/// task that waits.
+@_spi(ChappieInternals) public final class BrowserCallback: Sendable {
+    private let requests: Mutex<CallbackRequests?> = Mutex(nil)
+    private let approval = Promise<CallbackRequests.Approval>()
+    private let end = Promise<Void>()
+
+    private let entropy: any Entropy
+
+    /// - Parameter entropy: makes the paths of ``start()``.
+    public init(entropy: any Entropy) { self.entropy = entropy }
+
+    /// Requests have a meaning once the port is known.
+    public func open(_ requests: CallbackRequests) { self.requests.withLock { $0 = requests } }
+
+    /// An address on this machine that leads a browser to the page, once; `nil` if the system gives no random bytes.
+    public func start() -> URL? {
+        guard let bytes = try? entropy.bytes(32) else { return nil }
+        return requests.withLock { $0?.start(Secret(Base64URL.encode(bytes))) }.flatMap { URL(string: $0) }
+    }
+
+    /// Whether the browser has come back.
+    public var isOver: Bool { approval.isFulfilled }
+
+    /// Takes the head of a request to the listener, and returns the whole response.
+    public func answer(_ head: [UInt8], from peer: CallbackPeer) -> [UInt8] {
+        requests.withLock { requests in
+            let response = requests?.answer(head, from: peer) ?? []
+            publish(requests)
+            return response
+        }
+    }
+
+    /// Takes the address at which a browser on another machine has ended.
+    ///
+    /// - Throws: ``ChappieAuthError/wrongCallbackAddress(_:)``; the sign-in continues.
+    public func paste(_ address: String) throws(ChappieAuthError) {
+        let result = requests.withLock { requests in
+            Result { () throws(ChappieAuthError) in
+                guard requests != nil else { throw .noCallbackAwaited }
+                try requests?.paste(address)
+                publish(requests)
+            }
+        }
+        try result.get()
+    }
+
+    /// Waits until the browser has come back.
+    ///
+    /// - Throws: ``ChappieAuthError``; `CancellationError`.
+    public func value() async throws -> CallbackRequests.Approval { try await approval.value() }
+
+    /// Waits for the browser's last page.
+    public func shownEnd() async throws { try await end.value() }
+
+    private func publish(_ requests: CallbackRequests?) {
+        if let outcome = requests?.outcome { approval.fulfil(outcome.mapError { $0 }) }
+        if requests?.hasShownEnd == true { end.fulfil(.success(())) }
+    }
+}
+
+extension ChappieAuthError {
+    static let otherGrant = unknown("These endpoints have another kind of sign-in.")
+    static let noCallbackAwaited = wrongCallbackAddress("No sign-in waits for an address now.")
+}
 
 /// A browser's way to the sign-in page and back to this machine (RFC 8252, 7.3).
 ///
