@@ -161,10 +161,11 @@ import Testing
         let listener = InMemoryCallbackListener()
         var endpoints = Service.endpoints
         endpoints.grant = .browser
+        let service = Service([Service.token: [.tokens(person(endingIn: 7200))]])
         let session = ChappieAuthSession(
             credentials: CredentialManager(
                 slot: CredentialSlot(), store: InMemoryCredentialStore(),
-                transport: Service([Service.token: [.tokens(person(endingIn: 7200))]]).transport, endpoints: endpoints,
+                transport: service.transport, endpoints: endpoints,
                 lock: NoCredentialLock(), clock: ManualClock(),
                 browserSignIn: BrowserSignInPorts(listener: listener, cryptography: ToyCryptography())))
         let account = try await session.signIn { page in
@@ -172,6 +173,7 @@ import Testing
             listener.get("/auth/callback?code=ac_1&state=\(fields?.only("state") ?? "")")
         }
         #expect(account.email == "person@example.com")
+        #expect(service.count(Service.token) == 1)
     }
 
     @Test func `a session says whether it can sign in with a browser`() async throws {
