@@ -212,9 +212,9 @@ import Testing
     @Test func withoutAHomeDirectoryEachCallSaysSo() async throws {
         for directory in [nil, "relative"] {
             let store = FileRegistrationStore(directory: directory)
-            await refusal("failed", saying: "home directory") { _ = try await store.hostID() }
-            await refusal("failed", saying: "home directory") { _ = try await store.registration(for: slot) }
-            await refusal("failed", saying: "home directory") { try await store.save(registration, for: slot) }
+            await refusal("unusableFolder", saying: "home directory") { _ = try await store.hostID() }
+            await refusal("unusableFolder", saying: "home directory") { _ = try await store.registration(for: slot) }
+            await refusal("unusableFolder", saying: "home directory") { try await store.save(registration, for: slot) }
         }
     }
 
