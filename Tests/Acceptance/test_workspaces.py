@@ -15,7 +15,8 @@ OTHER = {"id": "acct-second", "userID": "user-second", "email": "second@example.
 def person(simulate, user, passphrase):
     """`person("scenario")`: somebody who has signed in to a simulator of it."""
     def make(*words, **settings):
-        simulator = simulate(*words, pollInterval=0, **settings)
+        # A scenario of that name brings its own settings.
+        simulator = simulate(*words, **({} if words else {"pollInterval": 0, **settings}))
         someone = user(simulator, CHAPPIE_CREDENTIAL_STORE="file", **passphrase("open")).sign_in()
         someone.simulator = simulator
         return someone

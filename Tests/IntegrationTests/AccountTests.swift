@@ -121,7 +121,7 @@ import Testing
     }
 
     /// A lock that tells when it is asked for.
-    private struct ReportingLock: CredentialLock {
+    private struct ReportingLock: CredentialLock, CredentialNotes {
         let lock: any CredentialLock
         let isAskedFor = ScriptedGate()
 

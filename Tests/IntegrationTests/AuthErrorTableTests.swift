@@ -15,7 +15,7 @@ import Testing
         case expiredDeviceCode, cancelledSignIn, networkFailure, pollingTimeout, callbackTimeout, authorizationDenied
         case tokenExchangeFailed, reauthenticationRequired, missingRefreshToken, secureRandomFailed, invalidResponse
         case credentialStoreUnavailable, unknown, blockedByGateway, missingCredential, missingAccountID
-        case wrongCallbackAddress, planUseNotGranted, renewableLater
+        case wrongCallbackAddress, planUseNotGranted, renewableLater, callbackUnavailable, tooManyRequests
 
         init(_ error: ChappieAuthError) {
             self =
@@ -39,6 +39,8 @@ import Testing
                 case .wrongCallbackAddress: .wrongCallbackAddress
                 case .planUseNotGranted: .planUseNotGranted
                 case .renewableLater: .renewableLater
+                case .callbackUnavailable: .callbackUnavailable
+                case .tooManyRequests: .tooManyRequests
                 }
         }
     }
@@ -212,6 +214,17 @@ import Testing
                         try await loopback.tenants[0].session.refreshAuth()
                     }),
             ]
+        case .callbackUnavailable:
+            // Other programs hold both ports, which the loopback listener's own tests try.
+            [Row(name: name, work: { _ in throw ChappieAuthError.callbackUnavailable("No port is free.") })]
+        case .tooManyRequests:
+            [
+                Row(
+                    name: name,
+                    scenario: .scenario(
+                        .rule(token, #""status":429,"headers":{"retry-after":"120"},"body":{"error":"slow_down"}"#)),
+                    matches: { $0 == .tooManyRequests(retryAfter: .seconds(120)) })
+            ]
         case .renewableLater:
             [
                 Row(
@@ -379,6 +392,10 @@ import Testing
             return .wrongCallbackAddress
         } catch ChappieAuthError.planUseNotGranted {
             return .planUseNotGranted
+        } catch ChappieAuthError.callbackUnavailable(let message) where !message.isEmpty {
+            return .callbackUnavailable
+        } catch ChappieAuthError.tooManyRequests(let pause) where pause > .zero {
+            return .tooManyRequests
         } catch ChappieAuthError.renewableLater(let date) where date > Date() {
             return .renewableLater
         } catch {}

@@ -30,7 +30,7 @@ struct ChappieCommand: ParsableCommand {
               CHAPPIE_THREADS_LIMIT     MiB that kept conversations may take (default 512)
               CHAPPIE_CA_FILE           a PEM file of additional authorities to trust
               CHAPPIE_MINIMUM_TLS       the oldest TLS to speak: 1.2 (default) or 1.3
-              SSL_CERT_FILE, SSL_CERT_DIR        authorities in place of the system's, as OpenSSL reads them
+              SSL_CERT_FILE, SSL_CERT_DIR        authorities in place of the system's
               HTTPS_PROXY, ALL_PROXY, NO_PROXY   as curl reads them; socks:// is socks5h://
               NO_COLOR                  no colour and no cursor movement
 

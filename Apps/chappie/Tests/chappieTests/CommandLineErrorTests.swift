@@ -2,6 +2,7 @@ import ChappieAuth
 import ChappieJSONSchema
 import ChappieMCP
 import ChappieSDK
+import FoundationEssentials
 import Testing
 
 @testable import chappie

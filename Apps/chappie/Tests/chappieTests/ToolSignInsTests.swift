@@ -11,7 +11,8 @@ import Testing
 @Suite struct ToolSignInsTests {
     private func signIns(account: String? = nil) throws -> ToolSignIns {
         ToolSignIns(
-            account: account ?? "default", store: LocalCredentialStore(ChappieEphemeralCredentialStore(), lock: NoCredentialLock()),
+            account: account ?? "default",
+            store: LocalCredentialStore(ChappieEphemeralCredentialStore(), lock: NoCredentialLock()),
             transport: try InMemorySimulator(SimulatorConfiguration()).transport, usualManifests: ["/etc/tools.json"],
             namedAccount: account)
     }

@@ -48,7 +48,8 @@ enum ToolRounds {
         let client = ChappieClient(
             transport: backend, webSocket: backend,
             credentials: CredentialManager(
-                slot: CredentialSlot(), store: LocalCredentialStore(backend, lock: NoCredentialLock()), transport: backend),
+                slot: CredentialSlot(), store: LocalCredentialStore(backend, lock: NoCredentialLock()),
+                transport: backend),
             tools: (0..<8).map(tool))
         for _ in 0..<turns {
             if withTools {

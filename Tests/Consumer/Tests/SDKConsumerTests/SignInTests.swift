@@ -159,6 +159,7 @@ import Testing
             .credentialStoreUnavailable(.absent("there is no session bus")),
             .reauthenticationRequired("Sign in again."), .missingCredential, .missingAccountID,
             .wrongCallbackAddress("This is another address."), .planUseNotGranted, .renewableLater(Date()),
+            .callbackUnavailable("No port is free."), .tooManyRequests(retryAfter: .seconds(60)),
         ]
         for error in errors {
             #expect(error.localizedDescription == error.errorDescription)
@@ -169,10 +170,10 @@ import Testing
                 case .tokenExchangeFailed(statusCode: let status, body: let body):
                     status == 400 && body.contains("invalid_grant")
                 case .expiredDeviceCode, .cancelledSignIn, .pollingTimeout, .callbackTimeout, .invalidResponse,
-                    .planUseNotGranted, .renewableLater:
+                    .planUseNotGranted, .renewableLater, .tooManyRequests:
                     false
                 case .networkFailure(let words), .authorizationDenied(let words), .unknown(let words),
-                    .blockedByGateway(let words), .wrongCallbackAddress(let words):
+                    .blockedByGateway(let words), .wrongCallbackAddress(let words), .callbackUnavailable(let words):
                     words.isEmpty
                 case .secureRandomFailed(statusCode: let status): status == Int32(0)
                 case .credentialStoreUnavailable(let error): error.recoverySuggestion == nil

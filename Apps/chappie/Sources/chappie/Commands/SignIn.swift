@@ -383,8 +383,9 @@ struct Status: ProgramCommand {
             }
             let renewal =
                 refusal != nil
-                ? "can't be renewed" : grant == .accessToken || !isRenewable
-                ? "not renewed" : info.planUse == nil ? "renewed automatically" : "renewed if the service allows it"
+                ? "can't be renewed"
+                : grant == .accessToken || !isRenewable
+                    ? "not renewed" : info.planUse == nil ? "renewed automatically" : "renewed if the service allows it"
             if let expiresAt {
                 console.line("Token     good until \(expiresAt.localMinute), \(renewal)")
             } else if grant == .accessToken {

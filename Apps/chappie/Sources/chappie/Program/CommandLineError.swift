@@ -84,7 +84,8 @@ struct CommandLineError: Error {
     /// Returns the time from which the service renews the sign-in; `nil` if the error is another one.
     private static func renewalTime(in error: any Error) -> Date? {
         switch error {
-        case ChappieAuthError.renewableLater(let date), ChappieClientError.renewalFailed(.renewableLater(let date)): date
+        case ChappieAuthError.renewableLater(let date), ChappieClientError.renewalFailed(.renewableLater(let date)):
+            date
         default: nil
         }
     }
@@ -139,6 +140,7 @@ struct CommandLineError: Error {
             ChappieClientError.renewalFailed(.blockedByGateway):
             (.unavailable, "blocked_by_gateway")
         case ChappieAuthError.networkFailure, ChappieAuthError.tokenExchangeFailed, ChappieAuthError.tooManyRequests,
+            ChappieAuthError.callbackUnavailable,
             ChappieClientError.renewalFailed:
             (.unavailable, "sign_in_unavailable")
         case ChappieAuthError.invalidResponse, ChappieClientError.invalidResponse: (.badData, "invalid_response")

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CMain
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 import ChappieMCP
@@ -75,10 +76,8 @@ extension ConsoleCommand {
     /// Refuses arguments that are not UTF-8: a question would be sent with other characters, and a path would lead
     /// somewhere else.
     private static func checkArguments() throws {
-        for number in 1..<max(1, Int(CommandLine.argc)) {
-            guard let argument = CommandLine.unsafeArgv[number], String(validatingCString: argument) == nil else {
-                continue
-            }
+        for number in 1..<max(1, cmain_argument_count()) {
+            guard let argument = cmain_argument(number), String(validatingCString: argument) == nil else { continue }
             throw CommandLineError.usage(
                 "Argument \(number) is not UTF-8: \(UntrustedText.forTerminal(String(cString: argument))).",
                 suggestion:

@@ -81,7 +81,8 @@ public struct SecretServiceCredentialStore: SharedCredentialStore {
     }
 
     init(
-        files: any CredentialLock & CredentialNotes, readDeadline: Duration, writeDeadline: Duration, unlocking: Unlocking,
+        files: any CredentialLock & CredentialNotes, readDeadline: Duration, writeDeadline: Duration,
+        unlocking: Unlocking,
         accessibility: ChappieKeychainAccessibility, sessionLock: any SessionLock, busAddress: String?,
         environment: @escaping @Sendable () -> [String: String]
     ) {

@@ -231,7 +231,9 @@ struct LoopbackCallbackListenerTests {
         let (one, other) = (try Self.listen(Self.patient), try Self.listen(Self.patient))
         let third = try listener.listen(at: [one.port, 0]) { _, _ in [] }
         #expect(![0, one.port, other.port].contains(third.port))
-        let error = #expect(throws: DesktopError.self) { try listener.listen(at: [one.port, other.port]) { _, _ in [] } }
+        let error = #expect(throws: DesktopError.self) {
+            try listener.listen(at: [one.port, other.port]) { _, _ in [] }
+        }
         #expect(error?.sentence.contains("ports \(one.port) and \(other.port)") == true)
         withExtendedLifetime((one, other, third)) {}
     }

@@ -1,4 +1,4 @@
-import ChappieClient
+@_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieJSONSchema
 import ChappieTesting

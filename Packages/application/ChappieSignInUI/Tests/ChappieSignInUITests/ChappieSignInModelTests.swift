@@ -63,9 +63,9 @@ import Testing
 
         /// The user has approved; the next poll says so.
         func approve() async {
-            play(ChappieSignInModelTests.poll, approved)
-            // The countdown and the pause between two polls.
+            // The countdown and the pause between two polls. An approval before the first poll would leave no pause.
             await clock.waitForSleepers(count: 2, due: .seconds(1))
+            play(ChappieSignInModelTests.poll, approved)
             clock.advance(by: .seconds(5))
         }
     }

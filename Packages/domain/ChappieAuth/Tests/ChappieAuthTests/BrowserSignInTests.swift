@@ -136,9 +136,8 @@ struct PlanHarness {
 
     @discardableResult
     func send() async throws -> Int {
-        let transport = MiddlewareTransport(service.transport, middleware: [manager.authorization])
         let url = try #require(URL(string: "https://backend.test\(Self.backend)"))
-        return try await transport.send(HTTPExchangeRequest(url: url)).status.code
+        return try await manager.authorization.ask(HTTPExchangeRequest(url: url), over: service.transport)
     }
 
     /// The fields of the newest request to `path`.
@@ -556,7 +555,7 @@ struct PlanHarness {
         it.service.play(
             PlanHarness.token,
             PlanHarness.tokens(
-                ToyIssuer(audience: .string(SeededAuth.issuedClientID), nonce: "n", subject: "user-2").token, serial: 2,
+                ToyIssuer(audience: .string(SeededAuth.issuedClientID), nonce: "n", subject: "user-1").token, serial: 2,
                 refreshToken: "rt_plan_2"))
         let updates = it.session.stateUpdates
         #expect(try await it.send() == 200)
@@ -569,9 +568,23 @@ struct PlanHarness {
         #expect(form.all("scope").isEmpty)
         #expect(it.stored?["tokens"]?["refresh_token"]?.string == "rt_plan_2")
         #expect(it.stored?["scopes"]?.array?.count == 6)
-        // Another user's identity token is left out; the tokens that were renewed are kept.
+        #expect(it.session.accountInfo?.userID == "user-1")
+    }
+
+    /// OpenID Connect Core, 12.2: the tokens of another user don't take the place of this one's.
+    @Test func anotherUsersTokensAreKeptAsideAtARenewal() async throws {
+        let it = PlanHarness(PlanHarness.person(endingIn: 100))
+        it.service.play(
+            PlanHarness.token,
+            PlanHarness.tokens(
+                ToyIssuer(audience: .string(SeededAuth.issuedClientID), nonce: "n", subject: "user-2").token, serial: 2,
+                refreshToken: "rt_plan_2"))
+        #expect(try await it.send() == 200)
         #expect(it.session.accountInfo?.userID == "user-1")
         #expect(it.stored?["tokens"]?["id_token"]?.string == PlanHarness.person(endingIn: 100).idToken)
+        #expect(it.stored?["tokens"]?["refresh_token"] == nil)
+        #expect(it.stored?["set_aside"]?["refresh_token"]?.string == "rt_plan_2")
+        #expect(it.session.renewalRefusal?.contains("another account") == true)
     }
 
     /// The service may refuse every renewal: the sign-in then lasts as long as its access token.

@@ -23,8 +23,7 @@ import Testing
             listener = InMemoryCallbackListener(taken: taken)
             session = ChappieAuthSession(
                 credentials: CredentialManager(
-                    slot: CredentialSlot(), store: store, transport: service.transport, endpoints: Service.endpoints,
-                    lock: NoCredentialLock(), clock: clock,
+                    slot: CredentialSlot(), store: store, transport: service.transport, endpoints: Service.endpoints, clock: clock,
                     browserSignIn: BrowserSignInPorts(listener: listener, cryptography: ToyCryptography())))
         }
 
@@ -165,8 +164,7 @@ import Testing
         let session = ChappieAuthSession(
             credentials: CredentialManager(
                 slot: CredentialSlot(), store: InMemoryCredentialStore(),
-                transport: service.transport, endpoints: endpoints,
-                lock: NoCredentialLock(), clock: ManualClock(),
+                transport: service.transport, endpoints: endpoints, clock: ManualClock(),
                 browserSignIn: BrowserSignInPorts(listener: listener, cryptography: ToyCryptography())))
         let account = try await session.signIn { page in
             let fields = FormFields(page.verificationURL.query() ?? "")

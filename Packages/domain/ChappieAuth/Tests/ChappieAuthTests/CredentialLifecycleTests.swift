@@ -212,7 +212,8 @@ import Testing
                 IssuerResponse(
                     status: 200, headerFields: [.date: "Fri, 20 Nov 2026 11:58:30 GMT"],
                     body: Array(
-                        (seed(2, 310).tokenAnswer.dropLast() + #","earliest_refresh_at":"2026-11-20T11:59:10Z"}"#).utf8)))
+                        (seed(2, 310).tokenAnswer.dropLast() + #","earliest_refresh_at":"2026-11-20T11:59:10Z"}"#).utf8)
+                ))
         }
         trace.on(.tokensRefreshed(2, answer), "save rt_2")
         trace.on(.storeChanged(nil), "answer 1 rt_2 new", "unlock 2")
@@ -311,7 +312,11 @@ import Testing
         trace.on(.storeRead(stored(1)), "save none")
         trace.on(.storeChanged(nil), "answer 1 rejected", "unlock 2")
         #expect(trace.lifecycle.snapshot.status == .reauthenticationRequired(deadToken))
-        guard let rest = trace.lifecycle.retained.flatMap({ try? Credential(serialized: $0.serialized(), for: CredentialOrigin(Service.endpoints)) }) else {
+        guard
+            let rest = trace.lifecycle.retained.flatMap({
+                try? Credential(serialized: $0.serialized(), for: CredentialOrigin(Service.endpoints))
+            })
+        else {
             return #expect(Bool(false), "nothing is kept")
         }
         var other = Trace()
@@ -330,7 +335,12 @@ import Testing
         trace.on(.storeRead(.success(marked)), "answer 1 none", "unlock 2")
         trace = .asking()
         trace.on(dead, "read")
-        trace.on(.storeRead(.success(.init(credential: credential(1, endingIn: -1).unrenewable(because: "It was revoked.", refused: false)))), "answer 1 rejected", "unlock 2")
+        trace.on(
+            .storeRead(
+                .success(
+                    .init(
+                        credential: credential(1, endingIn: -1).unrenewable(because: "It was revoked.", refused: false))
+                )), "answer 1 rejected", "unlock 2")
     }
 
     @Test func anotherAccountsTokensAreKeptAsideAndNotUsed() throws {

@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func aRefusedRefreshTokenIsDeletedAndTheReasonStays() async throws {
+    @Test func aRefusedRefreshTokenIsTakenOutAndTheReasonStays() async throws {
         let stand = due(.error(.unauthorized, "refresh_token_expired"))
         for _ in 0..<2 {
             await #expect(
@@ -110,7 +110,13 @@ import Testing
             ) { try await stand.send() }
         }
         #expect(stand.service.count(Service.token) == 1)
-        #expect(stand.store[stand.slot] == nil)
+        let stored = try #require(stand.storedText)
+        #expect(!stored.contains("refresh_token\"") && stored.contains("has expired"))
+        // A process that begins now knows the reason, too.
+        await #expect(
+            throws: ChappieAuthError.reauthenticationRequired("Your sign-in has expired. Please sign in again.")
+        ) { try await stand.otherManager().authorization.ask(Service.backendRequest, over: stand.service.transport) }
+        #expect(stand.service.count(Service.token) == 1)
     }
 
     @Test(arguments: [ScriptedHTTPAnswer.lost, .error(.serviceUnavailable, "x"), .page(.forbidden)])

@@ -159,7 +159,7 @@ import Testing
     func freshnessFollowsTheEnd(_ seconds: Double, _ expected: Credential.Freshness) throws {
         let payload = #"{"exp":\#(now.timeIntervalSince1970 + seconds)}"#
         let claims = Data(payload.utf8).base64EncodedString().filter { $0 != "=" }
-        let credential = try read(#"{"version":1,"tokens":{"access_token":"e30.\#(claims)."}}"#)
+        let credential = try read(#"{"version":1,"tokens":{"access_token":"e30.\#(claims).","refresh_token":"r"}}"#)
         #expect(credential.freshness(at: now) == expected)
     }
 
@@ -174,9 +174,9 @@ import Testing
         let claims = Base64URL.encode(#"{"exp":\#(now.timeIntervalSince1970 + end)}"#.utf8)
         let moment = now.addingTimeInterval(earliest).ISO8601Format()
         let credential = try read(
-            #"{"version":1,"tokens":{"access_token":"e30.\#(claims)."},"earliest_refresh":"\#(moment)"}"#)
+            #"{"version":1,"tokens":{"access_token":"e30.\#(claims).","refresh_token":"r"},"earliest_refresh":"\#(moment)"}"#)
         #expect(credential.freshness(at: now) == expected)
-        let opaque = try read(#"{"version":1,"tokens":{"access_token":"a"},"earliest_refresh":"\#(moment)"}"#)
+        let opaque = try read(#"{"version":1,"tokens":{"access_token":"a","refresh_token":"r"},"earliest_refresh":"\#(moment)"}"#)
         #expect(opaque.freshness(at: now) == (earliest > 0 ? .fresh : .due))
         #expect(opaque.serialized().text.contains(#""earliest_refresh":"\#(moment)""#))
     }
@@ -188,7 +188,7 @@ import Testing
         ] as [(Double?, Credential.Freshness)])
     func withoutAnEndItFollowsTheAge(_ age: Double?, _ expected: Credential.Freshness) throws {
         let last = age.map { #","last_refresh":"\#(now.addingTimeInterval(-$0).ISO8601Format())""# } ?? ""
-        let credential = try read(#"{"version":1,"tokens":{"access_token":"opaque"}\#(last)}"#)
+        let credential = try read(#"{"version":1,"tokens":{"access_token":"opaque","refresh_token":"r"}\#(last)}"#)
         #expect(credential.freshness(at: now) == expected)
     }
 }

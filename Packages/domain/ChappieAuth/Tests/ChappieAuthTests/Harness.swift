@@ -35,13 +35,7 @@ struct Harness: Sendable {
     /// Sends a request to the backend under the slot's sign-in.
     @discardableResult
     func send(_ request: HTTPExchangeRequest = Service.backendRequest) async throws -> Int {
-        try manager.authorization.check(request)
-        return try await manager.authorization.authorized { [service] fields in
-            var request = request
-            for field in fields { request.headerFields[field.name] = field.value }
-            let response = try await service.transport.send(request)
-            return response.status.code == 401 ? .unauthorized(response) : .value(response.status.code)
-        }
+        try await manager.authorization.ask(request, over: service.transport)
     }
 
     /// The access tokens that the backend has seen, in order.
@@ -50,6 +44,19 @@ struct Harness: Sendable {
     }
 
     var storedText: String? { store[slot].map { $0.withBytes { String(decoding: $0, as: UTF8.self) } } }
+}
+
+extension Authorization {
+    /// Sends a request whose 401 is about the token, as the responses endpoint's is, and returns the status.
+    func ask(_ request: HTTPExchangeRequest, over transport: any HTTPTransport) async throws -> Int {
+        try check(request)
+        return try await authorized { fields in
+            var request = request
+            for field in fields { request.headerFields[field.name] = field.value }
+            let response = try await transport.send(request)
+            return response.status.code == 401 ? .unauthorized(response) : .value(response.status.code)
+        }
+    }
 }
 
 /// The reference moment of ``ManualClock``.

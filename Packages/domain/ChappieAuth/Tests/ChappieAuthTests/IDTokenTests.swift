@@ -160,7 +160,7 @@ struct ToyIssuer {
     }
 
     @Test func aKeyForSomethingElseDoesNotCount() {
-        for fault in [#""use":"enc""#, #""alg":"RS512""#] {
+        for fault in [#""use":"enc""#, #""alg":"RS512""#, #""key_ops":["encrypt"]"#] {
             let keys = #"{"keys":[{"kty":"RSA","kid":"key-1","n":"bW9kdWx1cy0x","e":"AQAB",\#(fault)}]}"#
             #expect(throws: IDToken.Refusal.unknownKey) { try Self.check(ToyIssuer(nonce: "n").token, keys: keys) }
         }

@@ -245,7 +245,8 @@ import Testing
             let signedIn = ChappieAuthState.signedIn(expiresAt: seed.expiresAt)
             #expect(it.session.state == (isFinal || isUnknown ? .reauthenticationRequired : signedIn))
             #expect(it.session.lastError == expected)
-            #expect(it.stand.store[it.stand.slot] == (isFinal ? nil : seed.credential))
+            #expect((it.stand.store[it.stand.slot] == seed.credential) != isFinal)
+            #expect(it.stand.storedText?.contains(seed.accessToken) == true)
             guard isUnknown else { continue }
             await it.session.reload()
             #expect(it.session.state == signedIn)

@@ -115,6 +115,7 @@ public struct ChappieCredentialStorage: Sendable {
         }
     }
 
+    /// Returns the lock in this user's state folder.
     @_spi(ChappieInternals) public static func userLock() -> FileCredentialLock {
         .userDefault { ProcessInfo.processInfo.environment[$0] }
     }

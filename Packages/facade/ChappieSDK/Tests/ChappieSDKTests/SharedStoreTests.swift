@@ -166,7 +166,8 @@ import Testing
         func save(_ secret: Secret, in slot: CredentialSlot) throws(CredentialStoreError) {
             try? FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
             do {
-                try secret.withBytes { Data($0) }.write(to: URL(filePath: "\(folder)/\(slot.account)"), options: .atomic)
+                try secret.withBytes { Data($0) }.write(
+                    to: URL(filePath: "\(folder)/\(slot.account)"), options: .atomic)
             } catch {
                 throw .failed("it can't be written")
             }

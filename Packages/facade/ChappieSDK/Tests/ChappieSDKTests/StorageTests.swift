@@ -57,7 +57,7 @@ import Testing
     /// On Apple's platforms, where an access group of the keychain needs an app group: a lock of this program alone would
     /// let another one use up the refresh token.
     @Test func aSharedCredentialWithoutAFolderInCommonIsNotTouched() async throws {
-        let (configuration, slot) = (configuration, configuration.credentialSlot)
+        let slot = configuration.credentialSlot
         let reason = CredentialStoreError.noSharedFolder("no app group is named")
         func store(_ storage: ChappieCredentialStorage) -> any CredentialStore {
             storage.store(.whenUnlockedThisDeviceOnly) { () throws(CredentialStoreError) in throw reason }

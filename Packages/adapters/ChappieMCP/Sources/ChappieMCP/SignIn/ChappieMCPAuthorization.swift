@@ -211,7 +211,9 @@ public final class ChappieMCPAuthorization: Sendable {
 
     /// Returns the mark of the last change. If the disk does not answer, the known mark counts.
     private func changeMark() async -> [UInt8]? {
-        let mark = try? await worker.perform(within: .seconds(1)) { [notes = store.notes, slot] _ in notes.changeMark(for: slot) }
+        let mark = try? await worker.perform(within: .seconds(1)) { [notes = store.notes, slot] _ in
+            notes.changeMark(for: slot)
+        }
         return mark ?? state.withLock(\.mark)
     }
 

@@ -695,9 +695,12 @@ struct CredentialLifecycle: Sendable {
         }
         switch result {
         case .success(let answer) where !held.credential.isOwn(answer):
-            let reason = "The service answered the renewal of your sign-in with another account's tokens. They are not used."
+            let reason =
+                "The service answered the renewal of your sign-in with another account's tokens. They are not used."
             let failure = ChappieAuthError.reauthenticationRequired(reason)
-            lose(held.credential.unrenewable(because: reason, refused: isForRefusal, aside: answer), failure, isStored: true)
+            lose(
+                held.credential.unrenewable(because: reason, refused: isForRefusal, aside: answer), failure,
+                isStored: true)
         case .success(let answer):
             let new = held.credential.refreshed(with: answer, at: moment.now)
             hold(new, replacing: held.credential, isNew: true)
@@ -768,7 +771,9 @@ struct CredentialLifecycle: Sendable {
         // After a failure that has ended the sign-in, no credential is held.
         let pause = moment.elapsed + Self.earlyRefreshRetry
         if case .failure(let failure) = result {
-            let wasAskedFor = failure.requiresReauthentication && renewal.waiters.contains { $0.need == .refresh }
+            let wasAskedFor =
+                failure.requiresReauthentication && held?.credential.isAccessToken == false
+                && renewal.waiters.contains { $0.need == .refresh }
             changeHeld { held in
                 held.earlyRefreshPause = pause
                 if wasAskedFor { held.failedRefresh = failure }

@@ -129,7 +129,8 @@ struct SigningKeys: Sendable, Hashable {
         var keys: [String: Key] = [:]
         for entry in list {
             guard entry["kty"]?.string == "RSA", entry["use"] == nil || entry["use"]?.string == "sig",
-                entry["alg"] == nil || entry["alg"]?.string == "RS256", let name = entry["kid"]?.string,
+                entry["alg"] == nil || entry["alg"]?.string == "RS256",
+                entry["key_ops"]?.array?.contains("verify") ?? true, let name = entry["kid"]?.string,
                 let modulus = entry["n"]?.string.flatMap(Base64URL.decode),
                 let exponent = entry["e"]?.string.flatMap(Base64URL.decode)
             else { continue }

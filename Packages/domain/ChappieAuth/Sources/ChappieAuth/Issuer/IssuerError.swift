@@ -30,7 +30,8 @@ struct IssuerError: Sendable, Hashable {
     /// a new word about the token. A bare status or a page may come from a proxy on the way. A ``SignInObstacle`` is not
     /// about the token.
     var isRefusal: Bool {
-        (400..<500).contains(status) && ![408, 409, 425, 429].contains(status) && code != nil && SignInObstacle(self) == nil
+        (400..<500).contains(status) && ![408, 409, 425, 429].contains(status) && code != nil
+            && SignInObstacle(self) == nil
     }
 
     /// Whether the same request can't succeed later.

@@ -49,7 +49,9 @@ public struct LocalCredentialStore: SharedCredentialStore {
     }
 
     /// Returns the secret in `slot`.
-    public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? { try await store.load(slot) }
+    public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
+        try await store.load(slot)
+    }
 
     /// Returns the secret in `slot` to a caller that is about to delete it.
     public func loadForDeletion(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {

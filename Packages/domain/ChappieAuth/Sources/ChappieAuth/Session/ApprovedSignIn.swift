@@ -31,7 +31,10 @@ final class ApprovedSignIn: Sendable {
         let work = Task {
             let credential = try await exchange()
             guard begin() else {
-                try? await manager.tokens.revoke(credential)
+                // A revocation may end another sign-in of the same user, which is in use.
+                if await manager.retainedCredential().map(credential.mayEnd) != true {
+                    try? await manager.tokens.revoke(credential)
+                }
                 throw CancellationError()
             }
             await onSaving()
