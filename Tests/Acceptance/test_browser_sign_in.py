@@ -11,6 +11,7 @@ import pytest
 from conftest import SIGN_IN_NEEDED, UNAVAILABLE, USAGE
 from counterparts import CLIENT_ID, PATIENCE, wait_until
 from test_plan_route import fields_of, load
+from witnesses import Forwarder
 
 pytestmark = pytest.mark.usefixtures("ports")
 
@@ -141,14 +142,14 @@ def test_it_goes_with_no_other_way(options, says, simulate, user):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_during_the_exchange_leaves_no_tokens_behind(number, simulate, user):
+def test_a_signal_during_the_exchange_leaves_no_tokens_behind(number, simulate, user, stack):
     """The tokens are on their way: the program waits for them, and revokes them."""
     simulator = simulate(rules=[{"match": {"path": "/oauth/token"}, "effect": {"delayBeforeHead": 2}}], pollInterval=0)
-    person = user(simulator)
+    witness = stack.enter_context(Forwarder(simulator.port))
+    person = user(simulator, CHAPPIE_ISSUER=witness.origin)
     with person.start("login", "--no-browser") as process:
         try:
-            arrived = lambda lines: any(line.startswith("POST /api/accounts/deviceauth/token 200") for line in lines)
-            simulator.wait_for_log(arrived)
+            wait_until(lambda: any(b"POST /oauth/token" in bytes(heard) for heard in witness.heard), "the exchange")
             process.send_signal(number)
             assert process.wait(60 * PATIENCE) == 128 + number
         finally:

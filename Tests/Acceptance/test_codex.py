@@ -183,6 +183,7 @@ def test_codex_signs_in_with_a_browser(codex, ports):
     tokens = json.loads((codex.folder / "auth.json").read_text())["tokens"]
     assert tokens["access_token"] and tokens["refresh_token"] and tokens["account_id"], tokens
     assert "POST /oauth/token 200" in codex.simulator.log, codex.simulator.log
+    codex.configure("OpenAI", provider="openai")
     assert says(codex.turn("good evening"), "good evening")
 
 

@@ -15,11 +15,12 @@ from witnesses import Forwarder
 
 # Exit code, what standard error must say, scenarios.
 FAILING = [
-    (SIGN_IN_NEEDED, "login", ["unauthorized-storm", "refresh-expired", "refresh-reused", "refresh-invalidated", "ws-401"]),
+    (SIGN_IN_NEEDED, "login", ["unauthorized-storm", "ws-401"]),
     (USAGE_LIMIT, "reset", ["usage-limit", "ws-usage-limit", "ws-error-usage-limit"]),
     (USAGE_LIMIT, "plan", ["usage-not-included"]),
     (BAD_DATA, "", ["html", "not-json", "too-giant-event", "ws-wrong-accept"]),
     (UNAVAILABLE, "429", ["rate-limit"]), (UNAVAILABLE, "500", ["server-error-forever"]), (UNAVAILABLE, "426", ["ws-426"]),
+    (UNAVAILABLE, "region", ["pinned-workspace-elsewhere"]),
     (UNAVAILABLE, "began differently", ["diverge"]),
     (UNAVAILABLE, "", ["overloaded", "bad-request", "blocked", "redirect-elsewhere", "cut-forever", "cut-clean", "hang-up",
                        "hang-up-rst", "no-completed", "failed", "failed-context-length", "ws-cut-forever", "ws-rst"]),

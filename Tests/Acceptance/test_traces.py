@@ -46,7 +46,7 @@ STORIES = {
     "a refresh": ({"firstAccessTokenLifetime": 1}, ["ask --verbose x", "ask --json --transport sse x"], ["access token", "refresh token"]),
     **{f"a refresh that is {refusal}": (
         {"rules": [{"match": REFRESH, "effect": {"refresh": refusal}}], "firstAccessTokenLifetime": 1},
-        ["77 ask --verbose --json x", "77 status --json", "doctor --verbose", "logout --verbose"], ["refresh token"])
+        ["77 ask --verbose --json x", "77 status --json", "69 doctor --verbose", "logout --verbose"], ["refresh token"])
        for refusal in ("expired", "reused", "invalidated")},
     **{f"401 without end over {over}": (
         {"rules": [{"match": {**RESPONSES, "over": over}, "effect": {"unauthorized": True}}]},
@@ -109,7 +109,7 @@ def test_a_service_that_echoes(store, code, story):
     story.run(f"{wanted} ask --verbose --json --transport {'websocket' if code == 101 else 'sse'} x")
     if code in (400, 401):
         # After a final 401 the sign-in has ended; the doctor says so by name, and ends as it does for a service in trouble.
-        story.run(f"{wanted} ask --transport websocket x", f"{wanted} models", f"{wanted} usage --json", "69 doctor")
+        story.run(f"{wanted} ask --transport websocket x", "69 models", "69 usage --json", "69 doctor")
     story.finish("access token")
 
 

@@ -37,16 +37,15 @@ struct Loopback: Sendable {
     /// - Parameters:
     ///   - signedIn: how many accounts are signed in when `body` begins.
     ///   - clock: the clients'.
-    ///   - signInClock: the sessions' and the simulator's: what codes and tokens end by.
     static func run(
         _ scenario: SimulatorScenario? = nil, signedIn: Int = 1, silence: Duration? = nil,
-        clock: any ChappieClock = SystemClock(), signInClock: any ChappieClock = SystemClock(),
+        clock: any ChappieClock = SystemClock(),
         _ body: (Loopback) async throws -> Void
     ) async throws {
         let simulator = try await Simulator.start(
             SimulatorConfiguration(
                 pollInterval: 0, account: accounts[0], otherAccounts: [accounts[1]], scenario: scenario,
-                recordedRequestLimit: 4096, clock: signInClock))
+                recordedRequestLimit: 4096))
         var deadlines = ChappieDeadlines()
         if let silence {
             let limit = silence * patience
@@ -70,7 +69,7 @@ struct Loopback: Sendable {
             let newManager = { @Sendable (lock: any CredentialLock & CredentialNotes) in
                 CredentialManager(
                     slot: configuration.credentialSlot, store: LocalCredentialStore(store, lock: lock),
-                    transport: http, endpoints: configuration.endpoints, clock: signInClock)
+                    transport: http, endpoints: configuration.endpoints)
             }
             let manager = newManager(locks)
             tenants.append(

@@ -93,7 +93,9 @@ extension ChappieMCPAuthorization {
         var wanted = scopes
         // A sign-in with more permissions keeps its earlier permissions.
         if !more.isEmpty { wanted += more + (earlier?.scopes ?? []) }
-        let registration = earlier?.registration
+        // A registration is for the permissions that were asked for with it (RFC 7591, 2), so new ones need a new one.
+        let asksForMore = !Set(more).isSubset(of: earlier?.scopes ?? [])
+        let registration = asksForMore ? nil : earlier?.registration
         var flow = try OAuthFlow(
             server: url, clientID: clientID, registration: registration, clientName: "Chappie", scopes: wanted)
         var step = flow.start()

@@ -58,7 +58,7 @@ struct IDToken: Sendable {
             "iss": .string(fault == .otherIssuer ? "https://issuer.example" : issuer),
             "sub": .string(fault == .otherSubject ? "auth0|user-other" : "auth0|" + account.userID),
             "aud": .string(fault == .otherAudience ? other : clientID), "iat": .integer(now),
-            "exp": .integer(fault == .expired ? issuedAt - 60 : expiresAt + (now - issuedAt)),
+            "exp": .integer(fault == .expired ? issuedAt - 600 : expiresAt + (now - issuedAt)),
             "jti": .string(randomSecret()), "email": .string(account.email), "email_verified": true,
             "name": .string(account.name),
         ]
