@@ -367,7 +367,7 @@ def test_a_wrong_identity_is_refused(name, person):
     _, user = person("plan-id-token-" + name)
     with Attempt(user) as attempt:
         assert load(attempt.approved())[0] == 303
-        attempt.ends(SIGN_IN_NEEDED, "identity token is not valid")
+        attempt.ends(SIGN_IN_NEEDED, "identity token has expired" if name == "expired" else "identity token is not valid")
     assert user.run("status", status=None).status == SIGN_IN_NEEDED
 
 

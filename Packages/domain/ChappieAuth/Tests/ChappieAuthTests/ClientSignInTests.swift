@@ -23,7 +23,8 @@ import Testing
             listener = InMemoryCallbackListener(taken: taken)
             session = ChappieAuthSession(
                 credentials: CredentialManager(
-                    slot: CredentialSlot(), store: store, transport: service.transport, endpoints: Service.endpoints, clock: clock,
+                    slot: CredentialSlot(), store: store, transport: service.transport, endpoints: Service.endpoints,
+                    clock: clock,
                     browserSignIn: BrowserSignInPorts(listener: listener, cryptography: ToyCryptography())))
         }
 

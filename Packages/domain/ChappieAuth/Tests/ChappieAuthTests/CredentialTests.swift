@@ -174,9 +174,11 @@ import Testing
         let claims = Base64URL.encode(#"{"exp":\#(now.timeIntervalSince1970 + end)}"#.utf8)
         let moment = now.addingTimeInterval(earliest).ISO8601Format()
         let credential = try read(
-            #"{"version":1,"tokens":{"access_token":"e30.\#(claims).","refresh_token":"r"},"earliest_refresh":"\#(moment)"}"#)
+            #"{"version":1,"tokens":{"access_token":"e30.\#(claims).","refresh_token":"r"},"earliest_refresh":"\#(moment)"}"#
+        )
         #expect(credential.freshness(at: now) == expected)
-        let opaque = try read(#"{"version":1,"tokens":{"access_token":"a","refresh_token":"r"},"earliest_refresh":"\#(moment)"}"#)
+        let opaque = try read(
+            #"{"version":1,"tokens":{"access_token":"a","refresh_token":"r"},"earliest_refresh":"\#(moment)"}"#)
         #expect(opaque.freshness(at: now) == (earliest > 0 ? .fresh : .due))
         #expect(opaque.serialized().text.contains(#""earliest_refresh":"\#(moment)""#))
     }
