@@ -233,7 +233,8 @@ def test_signing_in_and_asking_by_keyboard_alone(window):
     assert len(done()) == 2
     wait_until(lambda: desktop.pages == [window.simulator.issuer + "/codex/device"], "the page is asked for")
     window.shoot("3-page-opened")
-    order = [("label", desktop.pages[0]), (BUTTON, spelled), (BUTTON, "Cancel"), (BUTTON, "Open OpenAI")]
+    order = [("label", desktop.pages[0]), (BUTTON, spelled), (BUTTON, "Sign in without a code"), (BUTTON, "Cancel"),
+             (BUTTON, "Open OpenAI")]
     for key, next_ones in [("Tab", order), ("shift+Tab", [*order[-2::-1], order[-1]])]:
         for role, name in next_ones:
             desktop.press(key)

@@ -43,14 +43,15 @@ public protocol SignInCryptography: Sendable {
 
 /// A listener on 127.0.0.1 for a browser that comes back from the authorization server (RFC 8252, 7.3).
 public protocol CallbackListener: Sendable {
-    /// Listens at the first of `ports` that is free, from the moment it returns. `answer` is called with the head of each
-    /// request, up to and including its empty line, and with the user who sent it. It returns all bytes of the response. The
-    /// connection is closed after them.
+    /// Listens at the first of `ports` that is free, from the moment it returns.
     ///
     /// The adapter decides nothing about a request but its size and its duration. Each connection is served apart, so
     /// that an idle one keeps no other waiting. Calls of `answer` may overlap.
     ///
-    /// - Parameter ports: 0 lets the system choose a free port, as in bind(2).
+    /// - Parameters:
+    ///   - ports: 0 lets the system choose a free port, as in bind(2).
+    ///   - answer: Is called with the head of each request, up to and including its empty line, and with the user who
+    ///     sent it. It returns all bytes of the response. The connection is closed after them.
     /// - Throws: ``DesktopError`` if no port can be had.
     func listen(
         at ports: [Int], _ answer: @escaping @Sendable (_ head: [UInt8], _ peer: CallbackPeer) -> [UInt8]

@@ -40,8 +40,9 @@ public struct LocalCredentialStore: SharedCredentialStore {
 
     /// Creates a store that keeps its secrets in `store`.
     ///
-    /// - Parameter lock: `FileCredentialLock` of ChappieFiles, or ``NoCredentialLock`` for a store that no other process
-    ///   can see.
+    /// - Parameters:
+    ///   - store: A store without a lock of its own.
+    ///   - lock: `FileCredentialLock` of ChappieFiles, or ``NoCredentialLock`` for a store that no other process can see.
     public init(_ store: any CredentialStore, lock: any CredentialLock & CredentialNotes) {
         self.store = store
         self.lock = lock

@@ -263,7 +263,7 @@ extension ChappieAuthSession {
     /// - Parameter accessToken: 64 KiB at most. Read it from standard input or a secret store, never from an argument. White
     ///   space and quotes around it, a byte order mark and a leading `Bearer ` are left out.
     /// - Throws: ``ChappieAuthError``: `authorizationDenied` if it has another form or is not accepted; the errors of
-    ///   ``signIn(_:)`` for the network and the store. A stored credential stays, whatever the error.
+    ///   ``signIn(by:_:)`` for the network and the store. A stored credential stays, whatever the error.
     @discardableResult
     public func signIn(accessToken: String) async throws -> ChappieAccountInfo {
         let token: Secret
