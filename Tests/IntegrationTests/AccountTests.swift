@@ -106,7 +106,7 @@ import Testing
             _ = try await staying.send("reply: two")
             try await first.session.signOutAndRevoke()
             await #expect(throws: ChappieClientError.missingCredential) { try await leaving.send("reply: never") }
-            #expect(first.stored != nil && first.refreshToken == nil)
+            #expect(first.stored == nil)
             #expect(try await staying.send("reply: three") == "three")
             let turns = try ReceivedTurn.all(loopback.simulator)
             #expect(turns.map(\.question) == ["reply: one", "reply: two", "reply: three"])
@@ -179,7 +179,7 @@ import Testing
             let refused = await SeenTurn(first.client(.httpSSEOnly).stream("reply: never"))
             if case .reauthenticationRequired? = refused.error {} else { Issue.record("\(refused)") }
             #expect(try await other == "two")
-            #expect(first.stored == nil)
+            #expect(first.stored != nil && first.refreshToken == nil)
             #expect(second.stored == secret)
             #expect(second.session.lastError == nil)
             #expect(try await staying.send("reply: three") == "three")

@@ -433,7 +433,7 @@ struct PlanResponsesTests {
         ("plan-id-token-unknown-key", "kid", "simulated-unknown"),
         ("plan-id-token-other-issuer", "iss", "https://issuer.example"),
         ("plan-id-token-other-audience", "aud", "oaiapp_other"), ("plan-id-token-other-party", "azp", "oaiapp_other"),
-        ("plan-id-token-expired", "exp", 1_794_999_940), ("plan-id-token-issued-later", "iat", 1_795_000_600),
+        ("plan-id-token-expired", "exp", 1_794_999_400), ("plan-id-token-issued-later", "iat", 1_795_000_600),
         ("plan-id-token-other-subject", "sub", "auth0|user-other"),
     ])
     func anIdentityCanBeWrong(name: String, member: String, value: ChappieJSON) throws {
