@@ -46,7 +46,8 @@ STORIES = {
     "a refresh": ({"firstAccessTokenLifetime": 1}, ["ask --verbose x", "ask --json --transport sse x"], ["access token", "refresh token"]),
     **{f"a refresh that is {refusal}": (
         {"rules": [{"match": REFRESH, "effect": {"refresh": refusal}}], "firstAccessTokenLifetime": 1},
-        ["77 ask --verbose --json x", "77 status --json", "69 doctor --verbose", "logout --verbose"], ["refresh token"])
+        # Otherwise a sign-out would revoke the access token at the issuer (RFC 7009, 2.1), since there is no other token left.
+        ["77 ask --verbose --json x", "77 status --json", "69 doctor --verbose", "logout --local --verbose"], ["refresh token"])
        for refusal in ("expired", "reused", "invalidated")},
     **{f"401 without end over {over}": (
         {"rules": [{"match": {**RESPONSES, "over": over}, "effect": {"unauthorized": True}}]},
