@@ -190,7 +190,8 @@ struct Tenant: Sendable {
     /// Leaves a credential in the slot from which no claims can be read.
     func loseAccount() throws {
         try changeTokens { tokens in
-            (tokens["id_token"], tokens["account_id"]) = (nil, nil)
+            tokens["id_token"] = nil
+            tokens["account_id"] = nil
             tokens["access_token"] = "opaque"
         }
     }

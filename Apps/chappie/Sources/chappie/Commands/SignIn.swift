@@ -301,7 +301,7 @@ struct Login: ProgramCommand {
 
 /// The ways to sign in for members of a workspace that forbids device codes.
 private enum OtherWays {
-    /// Lines that are short enough to stand next to a QR code.
+    /// The text beside a QR code, which leaves room for short lines only.
     static let hint = [
         "Workspaces can forbid device codes. Then", "ask your administrator to allow them, or",
         "use --browser, --route plan or", "--with-access-token (chappie help login).",
@@ -347,7 +347,7 @@ struct Status: ProgramCommand {
             refusal = await session.renewalRefusal
             switch await session.state {
             case .signedIn(let date): expiresAt = date
-            // What is stored can't be used for a request any more.
+            // No request can use the stored credential any more.
             case .reauthenticationRequired:
                 info = nil
                 ending = await session.lastError?.errorDescription

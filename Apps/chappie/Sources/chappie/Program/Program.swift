@@ -192,7 +192,7 @@ struct Program: Sendable {
         return threads
     }
 
-    /// The same, for a command that works without them. If they can't be kept, a line says so.
+    /// Returns the thread store for a command that also works without one. Prints a notice if there is none.
     func threadsIfPossible() -> ChappieFileThreadStore? {
         do {
             return try threads()

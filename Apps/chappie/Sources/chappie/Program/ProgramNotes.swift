@@ -2,10 +2,10 @@
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 
-/// What the program notes for itself, in `$XDG_STATE_HOME/chappie/notes.json`: the accounts that have signed in, the route
-/// of the last login, and the store that the user chose when asked. Nothing in it is secret.
+/// The program's own notes, in `$XDG_STATE_HOME/chappie/notes.json`: the accounts that have signed in, the route of the
+/// last login, and the store that the user chose when asked. They hold no secret.
 ///
-/// Members of a later version stay as they are. Notes that can't be used stop no command.
+/// Members of a later version are kept. If the file can't be read, every command continues without it.
 struct ProgramNotes: Equatable {
     /// The accounts that have signed in to one issuer and backend.
     struct Accounts: Equatable {

@@ -18,7 +18,7 @@ enum AccessTokenUse {
 enum SettingsUse: Int {
     /// The service's addresses, the account and the store.
     case credential
-    /// The way to the service, too.
+    /// Also the settings of the network.
     case network
     /// All, to ask or to sign in.
     case all
@@ -89,8 +89,9 @@ struct Settings {
         let (notes, problem) = options.simulate ? (notes: ProgramNotes(), problem: nil) : ProgramNotes.read(environment)
         if let problem { notices.append("\(problem.message) \(problem.suggestion ?? "")") }
         let folders = environment.folders
-        (folder, home) = (folders.configuration, folders.home)
-        // A simulation has a store of its own.
+        folder = folders.configuration
+        home = folders.home
+        // A simulation uses its own store.
         var chosen: [Setting: ChappieJSON] = [:]
         for setting in Setting.allCases where !options.simulate || setting != .store {
             do {

@@ -119,7 +119,7 @@ struct UserSettings {
     /// - Throws: ``CommandLineError`` without a folder for it.
     static func path(_ environment: ProgramEnvironment) throws -> String { try file(environment).path }
 
-    /// Reads the file as it is; empty if it is missing.
+    /// Reads the bytes of the file. Returns none if the file is missing.
     ///
     /// - Throws: ``CommandLineError``.
     static func text(_ environment: ProgramEnvironment) throws -> [UInt8] { try file(environment).contents() ?? [] }
@@ -157,7 +157,11 @@ struct UserSettings {
             guard !file.isDanglingLink, let bytes = try file.contents() else { return }
             let text = Text(bytes: bytes, path: file.path)
             let object: ChappieJSONObject?
-            do { object = try UserFile.object(in: bytes) } catch { throw text.fault(of: error).error }
+            do {
+                object = try UserFile.object(in: bytes)
+            } catch {
+                throw text.fault(of: error).error
+            }
             guard let object else { throw text.fault(.unusable, nil, "it is not a JSON object.").error }
             let rest = object.members.filter { $0.name != name }
             isFound = rest.count < object.members.count

@@ -139,7 +139,7 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
     /// shares the lock, whatever else its environment is.
     public var lock: any CredentialLock { FileCredentialLock(directory: directory) }
 
-    /// The notes of this store's credentials, in files beside them.
+    /// The notes on the credentials, in files in the same folder.
     public var notes: any CredentialNotes { FileCredentialLock(directory: directory) }
 
     /// The path of the file for `slot`, which need not exist. The file's name does not reveal the account.

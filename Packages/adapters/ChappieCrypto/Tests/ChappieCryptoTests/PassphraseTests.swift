@@ -147,7 +147,9 @@ struct PassphraseTests {
     /// The facts of a passphrase file.
     private func facts(_ mode: mode_t, of owner: uid_t) -> stat {
         var facts = stat()
-        (facts.st_mode, facts.st_uid, facts.st_nlink) = (S_IFREG | mode, owner, 1)
+        facts.st_mode = S_IFREG | mode
+        facts.st_uid = owner
+        facts.st_nlink = 1
         return facts
     }
 

@@ -9,8 +9,8 @@
     import Darwin
 #endif
 
-/// ``CredentialLock`` by flock(2) on a file, one for each slot: the system releases the lock when its holder dies. It is
-/// ``CredentialNotes`` too: the file holds the mark of the last change, and a file beside it the note.
+/// ``CredentialLock`` by flock(2) on a file, one for each slot: the system releases the lock when its holder dies. It
+/// also implements ``CredentialNotes``: the file holds the mark of the last change, and a second file holds the note.
 ///
 /// The files are never removed: otherwise two processes could each lock a file of their own. Their names are digests.
 public struct FileCredentialLock: CredentialLock, CredentialNotes {

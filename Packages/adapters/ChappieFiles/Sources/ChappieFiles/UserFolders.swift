@@ -22,7 +22,7 @@
     /// The folder of credentials in files. They must last: users publish their configuration with their dot files, and
     /// clear state and cache.
     public let data: String?
-    /// The folder of locks, notes of sign-outs and threads, which last.
+    /// The folder of locks, threads and notes on sign-outs. The files are kept until they are deleted.
     public let state: String?
     /// The folder of files that can be fetched again. The system may empty it.
     public let cache: String?
@@ -129,7 +129,10 @@
     /// Everything that lasts is in one folder.
     private init(state: String?, cache: String?) {
         home = nil
-        (configuration, data, self.state, self.cache) = (state, state, state, cache)
+        configuration = state
+        data = state
+        self.state = state
+        self.cache = cache
         problem = state == nil || cache == nil ? .homeless : nil
     }
 }
@@ -152,7 +155,8 @@ struct UserEntry {
             return (String(cString: name), String(cString: home))
         }
         guard let (name, home) = texts else { return nil }
-        (self.name, self.home) = (name, home)
+        self.name = name
+        self.home = home
     }
 }
 

@@ -231,7 +231,8 @@ import Testing
     /// A colleague in the same workspace, and the same person in another one.
     private static func others() -> [SeededAuth] {
         var (colleague, elsewhere) = (SeededAuth(), SeededAuth())
-        (colleague.userID, colleague.email) = ("user-2", "colleague@example.com")
+        colleague.userID = "user-2"
+        colleague.email = "colleague@example.com"
         elsewhere.accountID = "account-2"
         return [colleague, elsewhere]
     }

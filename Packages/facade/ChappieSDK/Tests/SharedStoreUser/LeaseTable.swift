@@ -61,6 +61,7 @@ final class LeaseTable: SharedCredentialStore, CredentialLock, CredentialNotes {
         while try !takes(slot, as: holder) {
             guard ContinuousClock.now < end else { throw .busy(limit) }
             do {
+                // A lease ends by the clock, which no event announces, so the table is read again.
                 try await Task.sleep(for: .milliseconds(20))
             } catch {
                 throw .failed("the wait for the lock was cancelled")

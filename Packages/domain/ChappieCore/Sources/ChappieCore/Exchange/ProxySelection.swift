@@ -40,7 +40,9 @@
         switch proxy {
         case .none: return nil
         case .url(let url, excluding: let hosts):
-            (setting, exclusions, source) = (url.trimmed, hosts, "the proxy setting")
+            setting = url.trimmed
+            exclusions = hosts
+            source = "the proxy setting"
         case .environment:
             let ofScheme =
                 origin.scheme == .http ? variable("http_proxy") : variable("https_proxy", "HTTPS_PROXY")
