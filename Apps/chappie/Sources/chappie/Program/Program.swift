@@ -282,8 +282,9 @@ struct Program: Sendable {
         try await ChappieAuthSession(loading: credentials, notifier: DBusNotifier())
     }
 
-    /// Adds this account, which has signed in, to the list of `chappie accounts`, and uses its route from now on. The sign-in is stored already and valid
-    /// without its name in the list: the user gets a line about a failure. Ctrl-C does not stop it.
+    /// Adds this account, which has signed in, to the list of `chappie accounts`, and uses its route from now on. The
+    /// sign-in is stored already and valid without its name in the list: the user gets a line about a failure. Ctrl-C
+    /// does not stop it.
     func rememberAccount() async {
         do {
             try await uncancelled {

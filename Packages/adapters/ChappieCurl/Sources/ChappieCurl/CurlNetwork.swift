@@ -10,8 +10,9 @@ import Synchronization
 /// let webSockets = CurlWebSocketTransport(network: network)
 /// ```
 ///
-/// The environment (for the proxy and the certificate authorities) and the extra CA file are read when the first request is made. The thread starts
-/// then, too. It ends when the network has been released and the last exchange and connection are over.
+/// The environment (for the proxy and the certificate authorities) and the extra CA file are read when the first
+/// request is made. The thread starts then, too. It ends when the network has been released and the last exchange and
+/// connection are over.
 public final class CurlNetwork: Sendable {
     /// The proxy variables of this machine, if the policy asks for them, and the extra certificate authorities.
     private struct Environment {

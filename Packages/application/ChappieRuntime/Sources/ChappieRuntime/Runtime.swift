@@ -19,9 +19,10 @@ import Synchronization
 /// begins.
 ///
 /// A turn that fails, is cancelled or is interrupted by a crash stays in the thread, marked as such, but does not
-/// belong to the conversation. A turn that the user interrupts (``interrupt()``) belongs to it with what was said. ``resumeTurn(decisions:)`` continues a turn that was interrupted, waits for an approval,
-/// or failed after tools were called. Calls of tools are recorded before they run and after: a call that may have run
-/// already is not run again, and the model learns that.
+/// belong to the conversation. A turn that the user interrupts (``interrupt()``) belongs to it with what was said.
+/// ``resumeTurn(decisions:)`` continues a turn that was interrupted, waits for an approval, or failed after tools were
+/// called. Calls of tools are recorded before they run and after: a call that may have run already is not run again,
+/// and the model learns that.
 public actor ChappieRuntime: ChappieConversation {
     private let client: ChappieClient
     let store: any ChappieThreadStore

@@ -7,8 +7,8 @@ import Glibc
 /// A machine with a sign-in in a table that other machines share, for tests that run several of it and kill some.
 ///
 /// `SharedStoreUser ask FOLDER PORT`: prints `ready`, waits for the end of its input, asks one question, and prints
-/// `answered` or the error. `SharedStoreUser sign-in FOLDER PORT`: signs in, and prints `signed in`. `SharedStoreUser hold FOLDER PORT`: takes the lock of the credential, prints `holds`, and waits
-/// to be killed.
+/// `answered` or the error. `SharedStoreUser sign-in FOLDER PORT`: signs in, and prints `signed in`. `SharedStoreUser
+/// hold FOLDER PORT`: takes the lock of the credential, prints `holds`, and waits to be killed.
 @main
 enum SharedStoreUser {
     static func main() async throws {

@@ -94,7 +94,8 @@ public struct Authorization: Sendable {
     /// If `attempt` throws ``RegionRefusal``, the service is asked once for each account how it routes the workspace's
     /// requests. If it names a route, one more attempt follows.
     ///
-    /// - Throws: ``ChappieAuthError``, `planUseNotGranted` before anything is sent; the errors of `attempt`; `CancellationError`. A final 401 is
+    /// - Throws: ``ChappieAuthError``, `planUseNotGranted` before anything is sent; the errors of `attempt`;
+    ///   `CancellationError`. A final 401 is
     ///   ``ChappieAuthError/reauthenticationRequired(_:)``. It leaves the stored credential alone, because the token
     ///   endpoint still accepts it; the session reports it, too. The same error stops a request whose account has been
     ///   replaced by another one.

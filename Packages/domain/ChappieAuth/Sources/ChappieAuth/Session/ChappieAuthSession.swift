@@ -227,7 +227,8 @@ extension ChappieAuthSession {
     ///   - show: Shows the code or the page to the user. In the meantime the session waits until the user has approved.
     /// - Returns: The account that is signed in, once `show` has returned as well.
     /// - Throws: ``ChappieAuthError``: the errors of ``startDeviceCodeSignIn()``, and `expiredDeviceCode`,
-    ///   `pollingTimeout`, `callbackTimeout`, `callbackUnavailable` or `authorizationDenied` if the user has not approved, or as another user;
+    ///   `pollingTimeout`, `callbackTimeout`, `callbackUnavailable` or `authorizationDenied` if the user has not
+    ///   approved, or as another user;
     ///   `networkFailure` if the identity can't be checked now; the errors of `show`, which cancel the
     ///   sign-in. Cancelling the task cancels the sign-in. A stored credential stays, whatever the error. Without one,
     ///   an error with `requiresReauthentication` leaves ``state`` at ``ChappieAuthState/reauthenticationRequired``.
@@ -481,8 +482,9 @@ extension ChappieAuthSession {
     /// - Throws: ``ChappieAuthError``; if it has `requiresReauthentication`, ``state`` is
     ///   ``ChappieAuthState/reauthenticationRequired``. If the service has said that the refresh token is dead, the
     ///   credential is kept without it, and requests use the access token as long as it is good. `renewableLater` if the
-    ///   service has named an earliest time that is not here yet. Otherwise the credential is unchanged. `CancellationError` if the task was cancelled. The
-    ///   refresh, whose token works once, then ends in the background.
+    ///   service has named an earliest time that is not here yet. Otherwise the credential is unchanged.
+    ///   `CancellationError` if the task was cancelled. The refresh, whose token works once, then ends in the
+    ///   background.
     public func refreshAuth() async throws {
         defer { apply(manager.status.value) }
         do {
