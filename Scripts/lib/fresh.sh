@@ -67,11 +67,14 @@ bring_named() {
     grep -oE '(^|[=[:space:]])/[^[:space:]]+' | tr -d '= \t' | grep -v '^/etc/ssl/' | while read -r path; do bring "$path"; done || :
 }
 
-# Makes the folder the root of this process, and takes the old root away. After chroot the kernel would refuse the
+# Makes the folder the root of this process, and removes the old root. After chroot the kernel would refuse the
 # namespaces that some tests make.
 enter() {
     mkdir "$fresh/mnt/outside"
-    cd "$fresh" && pivot_root . mnt/outside && cd /
+    cd "$fresh"
+    # Without the new root the commands would run on this machine itself.
+    pivot_root . mnt/outside || die "The new Debian can't become the root." 69
+    cd /
     umount --lazy /mnt/outside
 }
 

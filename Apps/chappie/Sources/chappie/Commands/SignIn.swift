@@ -301,7 +301,7 @@ struct Login: ProgramCommand {
 
 /// The ways to sign in for members of a workspace that forbids device codes.
 private enum OtherWays {
-    /// The text beside a QR code, which leaves room for short lines only.
+    /// The text to the right of a QR code. Its lines are short.
     static let hint = [
         "Workspaces can forbid device codes. Then", "ask your administrator to allow them, or",
         "use --browser, --route plan or", "--with-access-token (chappie help login).",

@@ -10,9 +10,8 @@ import Synchronization
 /// let webSockets = CurlWebSocketTransport(network: network)
 /// ```
 ///
-/// The environment (for the proxy and the certificate authorities) and the extra CA file are read when the first
-/// request is made. The thread starts then, too. It ends when the network has been released and the last exchange and
-/// connection are over.
+/// The first request reads the environment (for the proxy and the certificate authorities) and the extra CA file, and
+/// starts the thread. The thread ends after the network is released and the last exchange and connection have ended.
 public final class CurlNetwork: Sendable {
     /// The proxy variables of this machine, if the policy asks for them, and the extra certificate authorities.
     private struct Environment {

@@ -61,8 +61,8 @@ extension ChappieAuthError {
     /// ``ChappieAuthState/reauthenticationRequired``, and so does every renewal if the access token has ended or was
     /// refused. If the token endpoint's own JSON has a code about the token, such as `invalid_grant`, the stored
     /// credential loses its refresh token. After a 4xx with an unknown code it is unchanged, and the renewal is tried
-    /// again after ``ChappieAuthSession/reload()`` and at the next start of the program. A status alone, 401 included,
-    /// says nothing, because it may come from a proxy on the way.
+    /// again after ``ChappieAuthSession/reload()`` and at the next start of the program. A status alone, such
+    /// as 401, changes nothing, because a proxy may have sent it.
     public var requiresReauthentication: Bool {
         switch self {
         case .missingCredential, .missingAccountID, .missingRefreshToken, .reauthenticationRequired: true

@@ -95,10 +95,9 @@ public struct Authorization: Sendable {
     /// requests. If it names a route, one more attempt follows.
     ///
     /// - Throws: ``ChappieAuthError``, `planUseNotGranted` before anything is sent; the errors of `attempt`;
-    ///   `CancellationError`. A final 401 is
-    ///   ``ChappieAuthError/reauthenticationRequired(_:)``. It leaves the stored credential alone, because the token
-    ///   endpoint still accepts it; the session reports it, too. The same error stops a request whose account has been
-    ///   replaced by another one.
+    ///   `CancellationError`. A final 401 is ``ChappieAuthError/reauthenticationRequired(_:)``. It leaves the stored
+    ///   credential alone, because the token endpoint still accepts it. The session also reports it. The same error
+    ///   stops a request whose account has been replaced by another one.
     public func authorized<Value: Sendable>(
         _ attempt: (HTTPFields) async throws -> AuthorizedAttempt<Value>
     ) async throws -> Value {

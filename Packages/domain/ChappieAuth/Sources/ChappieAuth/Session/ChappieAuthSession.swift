@@ -228,10 +228,10 @@ extension ChappieAuthSession {
     /// - Returns: The account that is signed in, once `show` has returned as well.
     /// - Throws: ``ChappieAuthError``: the errors of ``startDeviceCodeSignIn()``, and `expiredDeviceCode`,
     ///   `pollingTimeout`, `callbackTimeout`, `callbackUnavailable` or `authorizationDenied` if the user has not
-    ///   approved, or as another user;
-    ///   `networkFailure` if the identity can't be checked now; the errors of `show`, which cancel the
-    ///   sign-in. Cancelling the task cancels the sign-in. A stored credential stays, whatever the error. Without one,
-    ///   an error with `requiresReauthentication` leaves ``state`` at ``ChappieAuthState/reauthenticationRequired``.
+    ///   approved, or as another user; `networkFailure` if the identity can't be checked now; the errors of `show`,
+    ///   which cancel the sign-in. Cancelling the task cancels the sign-in. A stored credential stays, whatever the
+    ///   error. Without one, an error with `requiresReauthentication` leaves ``state`` at
+    ///   ``ChappieAuthState/reauthenticationRequired``.
     @discardableResult
     public func signIn(
         by grant: ChappieGrant? = nil, _ show: @MainActor (ChappieDeviceCode) async throws -> Void
