@@ -91,7 +91,8 @@ import Testing
                 contextWindow: 272_000,
                 upgrade: ChappieModelUpgrade(
                     model: "new", notes: "**new** is\n\nbetter", retirementAt: Date(timeIntervalSince1970: 0))),
-            ChappieModel(slug: "new", supportedReasoningLevels: [.low], availabilityNote: "New here."),
+            ChappieModel(
+                slug: "new", inputModalities: ["text"], supportedReasoningLevels: [.low], availabilityNote: "New here."),
         ]
         let lines = Models.lines(models, isTerminal: true)
         #expect(

@@ -79,6 +79,8 @@ extension ChappieModel {
             "supports_search_tool": .bool(supportsSearchTool),
             "supports_parallel_tool_calls": .bool(supportsParallelToolCalls),
             "uses_responses_lite": .bool(usesResponsesLite), "supports_verbosity": .bool(supportsVerbosity),
+            "supports_reasoning_summaries": .bool(takesReasoningSummary),
+            "minimal_client_version": .optional(minimalClientVersion),
             "default_verbosity": .optional(defaultVerbosity?.rawValue),
             "availability_note": .optional(availabilityNote),
             "upgrade": upgrade.map {

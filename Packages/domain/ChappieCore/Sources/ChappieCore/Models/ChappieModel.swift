@@ -1,4 +1,6 @@
 /// A model in the backend's list.
+///
+/// A feature that the list does not mention counts as supported, because older lists and other backends mention few.
 public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     /// The name of the model in requests.
     public var slug: String
@@ -12,7 +14,7 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     public var priority: Int
     /// Whether the backend lists the model for users.
     public var isListed: Bool
-    /// The kinds of input: `text`, `image`, …
+    /// The kinds of input: `text`, `image`, … Default: both of these.
     public var inputModalities: [String]
     /// The efforts that requests may name.
     public var supportedReasoningLevels: [ChappieReasoningEffort]
@@ -41,10 +43,19 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     public var usesResponsesLite: Bool
     /// Names the family of models that can read this model's compactions. Compactions of another family are left out.
     public var compactionHash: String?
-    /// Whether requests may name a ``ChappieVerbosity``.
+    /// Whether the model writes summaries of its reasoning. Default `true`.
+    public var supportsReasoningSummaries: Bool
+    /// Whether requests may ask for a summary of the reasoning. Default `true`. See ``takesReasoningSummary``.
+    public var supportsReasoningSummaryParameter: Bool
+    /// The summary of a request that names none, such as `auto` or `none`. `nil` if the list does not mention it.
+    public var defaultReasoningSummary: String?
+    /// Whether requests may name a ``ChappieVerbosity``. Default `true`.
     public var supportsVerbosity: Bool
     /// The verbosity of a request that names none.
     public var defaultVerbosity: ChappieVerbosity?
+    /// The lowest version of the backend's own client that may use the model. `nil` if the list does not mention it.
+    /// The backend is known to name versions here that are too low.
+    public var minimalClientVersion: String?
     /// The backend's note for users about the availability of the model.
     public var availabilityNote: String?
     /// The model that replaces this one; `nil` if this model stays.
@@ -55,10 +66,15 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     /// The time when the model is retired; `nil` if the backend does not name it.
     public var retiresAt: Date? { upgrade?.retirementAt }
 
+    /// Whether a request may ask for a summary of the reasoning, and the model then writes one.
+    public var takesReasoningSummary: Bool {
+        supportsReasoningSummaries && supportsReasoningSummaryParameter
+    }
+
     /// A model with the given properties.
     public init(
         slug: String, displayName: String? = nil, description: String? = nil, supportedInAPI: Bool = true,
-        priority: Int = .max, isListed: Bool = true, inputModalities: [String] = ["text"],
+        priority: Int = .max, isListed: Bool = true, inputModalities: [String] = ["text", "image"],
         supportedReasoningLevels: [ChappieReasoningEffort] = [],
         defaultReasoningLevel: ChappieReasoningEffort = .automatic,
         multiAgentReasoningEffort: ChappieReasoningEffort? = nil, contextWindow: Int? = nil,
@@ -66,8 +82,10 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
         supportsSearchTool: Bool = false, webSearchContentTypes: [String] = [],
         serviceTiers: [ChappieServiceTier] = [], supportsParallelToolCalls: Bool = true,
         usesResponsesLite: Bool = false,
-        compactionHash: String? = nil, supportsVerbosity: Bool = false, defaultVerbosity: ChappieVerbosity? = nil,
-        availabilityNote: String? = nil,
+        compactionHash: String? = nil, supportsReasoningSummaries: Bool = true,
+        supportsReasoningSummaryParameter: Bool = true, defaultReasoningSummary: String? = nil,
+        supportsVerbosity: Bool = true, defaultVerbosity: ChappieVerbosity? = nil,
+        minimalClientVersion: String? = nil, availabilityNote: String? = nil,
         upgrade: ChappieModelUpgrade? = nil
     ) {
         self.slug = slug
@@ -90,8 +108,12 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
         self.supportsParallelToolCalls = supportsParallelToolCalls
         self.usesResponsesLite = usesResponsesLite
         self.compactionHash = compactionHash
+        self.supportsReasoningSummaries = supportsReasoningSummaries
+        self.supportsReasoningSummaryParameter = supportsReasoningSummaryParameter
+        self.defaultReasoningSummary = defaultReasoningSummary
         self.supportsVerbosity = supportsVerbosity
         self.defaultVerbosity = defaultVerbosity
+        self.minimalClientVersion = minimalClientVersion
         self.availabilityNote = availabilityNote
         self.upgrade = upgrade
     }
@@ -159,7 +181,7 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
             slug: slug, displayName: json["display_name"]?.string, description: json["description"]?.string,
             supportedInAPI: json["supported_in_api"]?.bool ?? true, priority: json["priority"]?.int ?? .max,
             isListed: (json["visibility"]?.string ?? "list") == "list",
-            inputModalities: modalities.isEmpty ? ["text"] : modalities,
+            inputModalities: modalities.isEmpty ? ["text", "image"] : modalities,
             supportedReasoningLevels: (json["supported_reasoning_levels"]?.array ?? []).compactMap {
                 effort($0["effort"]) ?? effort($0)
             },
@@ -176,8 +198,12 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
                 ?? (json["use_responses_lite"]?.bool != true),
             usesResponsesLite: json["use_responses_lite"]?.bool ?? false,
             compactionHash: json["comp_hash"].flatMap { $0.string ?? $0.int.map(String.init) },
-            supportsVerbosity: json["support_verbosity"]?.bool ?? false,
+            supportsReasoningSummaries: json["supports_reasoning_summaries"]?.bool ?? true,
+            supportsReasoningSummaryParameter: json["supports_reasoning_summary_parameter"]?.bool ?? true,
+            defaultReasoningSummary: json["default_reasoning_summary"]?.string,
+            supportsVerbosity: json["support_verbosity"]?.bool ?? true,
             defaultVerbosity: json["default_verbosity"]?.string.map(ChappieVerbosity.init(rawValue:)),
+            minimalClientVersion: UntrustedText.token(json["minimal_client_version"]?.string, limit: 50),
             availabilityNote: json["availability_nux"]?["message"]?.string,
             upgrade: ChappieModelUpgrade(json["upgrade"]))
     }

@@ -20,8 +20,9 @@ import Testing
     @Test func onlyTheSlugIsRequired() throws {
         let model = try #require(ChappieModel(json(#"{"slug":"m"}"#)))
         #expect(model.displayName == "m" && model.description == nil && model.supportedInAPI && model.isListed)
-        #expect(model.priority == .max && model.inputModalities == ["text"] && model.supportedReasoningLevels == [])
+        #expect(model.priority == .max && model.supportedReasoningLevels == [])
         #expect(model.defaultReasoningLevel == .automatic && model.contextWindow == nil && !model.supportsSearchTool)
+        #expect(model.minimalClientVersion == nil && model.defaultReasoningSummary == nil)
         for entry in ["{}", "null", "[]", #"{"slug":""}"#, #"{"slug":7}"#, #""m""#] {
             #expect(ChappieModel(json(entry)) == nil, "\(entry)")
         }
@@ -40,6 +41,35 @@ import Testing
         #expect(ChappieModel(json(#"{"slug":"m","use_responses_lite":true}"#))?.supportsParallelToolCalls == false)
         let both = json(#"{"slug":"m","use_responses_lite":true,"supports_parallel_tool_calls":true}"#)
         #expect(ChappieModel(both)?.supportsParallelToolCalls == true)
+    }
+
+    @Test func `features that the list does not mention count as supported`() throws {
+        for model in [try #require(ChappieModel(json(#"{"slug":"m"}"#))), ChappieModel(slug: "m")] {
+            #expect(model.inputModalities == ["text", "image"] && model.supportsVerbosity)
+            #expect(model.supportsReasoningSummaries && model.supportsReasoningSummaryParameter)
+            #expect(model.takesReasoningSummary && model.supportsParallelToolCalls)
+        }
+    }
+
+    @Test func `reads what a model does not take`() throws {
+        let model = try #require(
+            ChappieModel(
+                json(
+                    #"{"slug":"gpt-5.3-codex-spark","input_modalities":["text"],"supports_reasoning_summaries":false,"supports_reasoning_summary_parameter":false,"default_reasoning_summary":"none","support_verbosity":false,"supports_parallel_tool_calls":false,"minimal_client_version":"0.98.0"}"#
+                )))
+        #expect(model.inputModalities == ["text"] && !model.supportsVerbosity && !model.supportsParallelToolCalls)
+        #expect(!model.supportsReasoningSummaries && !model.supportsReasoningSummaryParameter)
+        #expect(model.defaultReasoningSummary == "none" && model.minimalClientVersion == "0.98.0")
+        #expect(try JSONDecoder().decode(ChappieModel.self, from: JSONEncoder().encode(model)) == model)
+    }
+
+    @Test(
+        "a summary is asked for only if the model writes one and requests may name it",
+        arguments: ["supports_reasoning_summaries", "supports_reasoning_summary_parameter"])
+    func takesReasoningSummary(_ fact: String) {
+        #expect(ChappieModel(json(#"{"slug":"m","\#(fact)":false}"#))?.takesReasoningSummary == false)
+        #expect(ChappieModel(json(#"{"slug":"m","\#(fact)":true}"#))?.takesReasoningSummary == true)
+        #expect(ChappieModel(json(#"{"slug":"m","\#(fact)":null}"#))?.takesReasoningSummary == true)
     }
 
     @Test func readsWhatIsToBeKnownOfAModelsFuture() throws {
