@@ -400,8 +400,13 @@ class November(contextlib.AbstractContextManager):
         if self.usage_limit:
             raise Refused(429, {"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached",
                                           "plan_type": plan, "resets_at": int(time.time()) + 3600, "resets_in_seconds": 3600}})
-        _, _, efforts, comp_hash, _, is_lite = CATALOGUE[slug]
+        _, _, efforts, comp_hash, _, takes_lite = CATALOGUE[slug]
         metadata = body.get("client_metadata", {})
+        marker = headers.get(LITE_HEADER) if connection is None else metadata.get(LITE_METADATA)
+        # Every model takes the full form, too, and runs the service's own tools in it alone.
+        is_lite = takes_lite and not (marker is None and "tools" in body)
+        if is_lite and "tools" in body:
+            raise fault("Unsupported value: tools stand in additional_tools", "tools", "unsupported_value")
         demand(all(isinstance(value, str) for value in metadata.values()), "client_metadata holds strings")
         if connection is None:
             demand(headers.get("accept") == "text/event-stream", "accept is not text/event-stream")
@@ -417,7 +422,7 @@ class November(contextlib.AbstractContextManager):
         demand(not unknown, f"Unsupported parameter: {', '.join(unknown)}", unknown and unknown[0])
         for name, value in (("stream", True), ("store", False), ("tool_choice", "auto"), ("include", ["reasoning.encrypted_content"])):
             demand(body.get(name) == value, f"{name} is {body.get(name)}, not {value}", name)
-        demand(body.get("parallel_tool_calls") is (not is_lite), "parallel_tool_calls is wrong for the model", "parallel_tool_calls")
+        demand(body.get("parallel_tool_calls") is (not is_lite) or takes_lite > is_lite, "parallel_tool_calls is wrong for the model", "parallel_tool_calls")
         demand(body.get("prompt_cache_key") == session, "prompt_cache_key is not the session's id", "prompt_cache_key")
         self.check_options(body, efforts, is_lite)
 
@@ -506,7 +511,7 @@ class November(contextlib.AbstractContextManager):
             if kind == "message":
                 demand(item.get("role") in ("user", "developer", "assistant"), f"messages of the {item.get('role')} are not allowed", where)
                 demand(item.get("phase") == issued.get("phase"), f"{where} has the phase {item.get('phase')}, not {issued.get('phase')}", where)
-                self.check_content(item.get("content"), where)
+                self.check_content(item.get("content"), where, is_lite)
             elif kind in ("reasoning", "compaction"):
                 self.check_sealed(item.get("encrypted_content"), account, comp_hash, where)
             elif kind in ("function_call", "custom_tool_call"):
@@ -517,17 +522,17 @@ class November(contextlib.AbstractContextManager):
                 output = item.get("output")
                 demand(isinstance(output, str) or isinstance(output, list), f"{where}.output is missing", where)
                 if isinstance(output, list):
-                    self.check_content(output, where)
+                    self.check_content(output, where, is_lite)
             demand(kind != "compaction_trigger" or number == len(items) - 1, "compaction_trigger is not the last item", where)
 
-    def check_content(self, parts, where):
+    def check_content(self, parts, where, is_lite):
         demand(isinstance(parts, list) and parts, f"{where} has no content", where)
         for part in parts:
             kind = part.get("type")
             demand(kind in CONTENT, f"Invalid value: '{kind}'", where)
-            demand(kind != "input_image" or "detail" not in part, f"an image in {where} has a detail", where)
+            demand(not is_lite or kind != "input_image" or "detail" not in part, f"an image in {where} has a detail", where)
             # The service's own items come back with what they had.
-            unknown = sorted(set(part) - CONTENT[kind] - {"x_new", "safety_buffering"})
+            unknown = sorted(set(part) - CONTENT[kind] - {"x_new", "safety_buffering"} - (set() if is_lite else {"detail"}))
             demand(not unknown, f"Unknown parameter: '{where}.content.{', '.join(unknown)}'", where)
             if kind in ("input_image", "input_file"):
                 data = part.get("image_url", part.get("file_data", ""))
@@ -560,8 +565,12 @@ class November(contextlib.AbstractContextManager):
         # History that was summed up is written anew.
         if any(item["type"] == "compaction" for item in sent):
             return
-        place = 0
-        for number, (text, item) in enumerate(conversation.context):
+        place, known = 0, conversation.context
+        if known and {known[0][1]["type"], sent[0]["type"]} > {"additional_tools"}:
+            # The form has changed; only the lite form has this item.
+            known, context = ([pair for pair in pairs if pair[1]["type"] != "additional_tools"] for pairs in (known, context))
+            sent = [item for _, item in context]
+        for number, (text, item) in enumerate(known):
             if number == 0 and self.names(item) != self.names(sent[0]):
                 place = 1
                 continue

@@ -154,6 +154,7 @@ struct CommandLineError: Error {
         case ChappieClientError.planRefused(let refusal): classify(refusal)
         case ChappieClientError.usageNotReported: (.unavailable, "usage_not_reported")
         case ChappieClientError.httpError: (.unavailable, "http_error")
+        case ChappieClientError.conversationRefused: (.unavailable, "conversation_refused")
         case ChappieClientError.contextWindowExceeded: (.unavailable, "context_window_exceeded")
         case ChappieClientError.messageTooLarge: (.usage, "message_too_large")
         case ChappieClientError.modelUnavailable: (.usage, "model_unavailable")

@@ -143,6 +143,34 @@ extension ChappieClient {
             format: WireFormat.version, ranked: profile.ranksModels)
     }
 
+    // MARK: What the service refuses
+
+    /// Returns the parts to leave out of a request to the model `slug`, whose entry in the list is `listed`.
+    func refusedParts(
+        of slug: String, _ listed: ChappieModel?, in account: ChappieAccountInfo
+    ) async -> RefusedParts {
+        guard let record = await refusedPartsRecord(of: account) else { return RefusedParts() }
+        refusedParts = record
+        return record.parts(of: slug, listed, at: clock.now)
+    }
+
+    /// Keeps the parts that a model's requests must not have.
+    func learn(
+        _ parts: RefusedParts, of slug: String, _ listed: ChappieModel?, in account: ChappieAccountInfo
+    ) async {
+        guard var record = await refusedPartsRecord(of: account) else { return }
+        record.learn(parts, of: slug, listed, at: clock.now)
+        refusedParts = record
+        if let document = record.document { await modelCache?.save(document, record.name) }
+    }
+
+    private func refusedPartsRecord(of account: ChappieAccountInfo) async -> RefusedPartsRecord? {
+        guard let owner = record(of: account)?.owner else { return nil }
+        if let refusedParts, refusedParts.owner == owner { return refusedParts }
+        let document = await modelCache?.load(RefusedPartsRecord.name(owner: owner))
+        return document.flatMap { RefusedPartsRecord($0, owner: owner) } ?? RefusedPartsRecord(owner: owner)
+    }
+
     /// The model of the next turn, unless it is given, and the tokens of its window, as this machine knows them: no
     /// request is sent. Either is `nil` if it is unknown.
     ///

@@ -52,6 +52,8 @@ public actor ChappieClient: ChappieConversation {
     private var hasFlatTools = false
     /// The models as they were listed last.
     var modelList: ModelList?
+    /// The parts that the service refuses of requests, as they are known for the account of the last turn.
+    var refusedParts: RefusedPartsRecord?
     /// Asks for the list beside a turn.
     var listing: Task<Void, Never>?
     /// When the list could not be had.
@@ -414,6 +416,10 @@ public actor ChappieClient: ChappieConversation {
         try Task.checkCancellation()
         try await recorder(.finished(turn.finished(with: response)))
         await keep(turn, isForOneTurn: start.isForOneTurn)
+        for notice in turn.unusedTools {
+            log.notes(notice)
+            emit(.notice(notice))
+        }
         await note(turn.routing.modelsETag)
         emit(.completed(response))
         return response
@@ -512,10 +518,10 @@ public actor ChappieClient: ChappieConversation {
         let list = try await listForTurn(of: conversation.account)
         let choice = wish.choice(from: list, at: clock.now)
         if let notice = choice.notice { tell(notice, emit) }
+        let listed = list?[choice.slug]
         // Every model that the service still has takes the lite form, so a model that the list lacks gets it, too.
         var model =
-            list?[choice.slug]
-            ?? ChappieModel(slug: choice.slug, supportsParallelToolCalls: false, usesResponsesLite: true)
+            listed ?? ChappieModel(slug: choice.slug, supportsParallelToolCalls: false, usesResponsesLite: true)
         let profile = configuration.endpoints.profile
         if !profile.takesResponsesLite { model.usesResponsesLite = false }
         if let role = (items + conversation.items).lazy.compactMap({ $0["role"]?.string })
@@ -528,15 +534,26 @@ public actor ChappieClient: ChappieConversation {
         var (frame, items) = (frame, items)
         if !frame.model.isEmpty, frame.model != model.slug { items.removeAll(where: ChappieClientContext.isEncrypted) }
         frame.model = model.slug
-        frame.isLite = model.usesResponsesLite
+        frame.refused = await refusedParts(of: model.slug, listed, in: account)
+        // The lite form runs no tool of the backend (can1357/oh-my-pi#6988).
+        frame.isLite = model.usesResponsesLite && !frame.refused.liteForm && (frame.hostedTools ?? []).isEmpty
+        frame.allowsParallelCalls = model.supportsParallelToolCalls
+        frame.takesPictures = model.inputModalities.contains("image")
+        frame.unlisted = model.membersNotTaken
         frame.options.reasoningEffort = effort(frame.options.reasoningEffort, of: model, emit)
+        if frame.options.verbosity != nil, frame.leftOut.contains("text.verbosity") {
+            tell(.verbosityLeftOut(by: model.slug), emit)
+        }
+        if !frame.takesPictures, conversation.items.contains(where: RequestInput.hasImage) {
+            tell(.picturesLeftOut(by: model.slug), emit)
+        }
         if frame.isLite {
-            guard !items.contains(where: LiteInput.hasImageByAddress) else {
+            guard !items.contains(where: RequestInput.hasImageByAddress) else {
                 throw ChappieClientError.unsupportedInput(
                     "The model \(UntrustedText.forTerminal(model.slug)) takes no image by its address.",
                     "Fetch the image, and give its file or its bytes.")
             }
-            if conversation.items.contains(where: LiteInput.hasImageByAddress) {
+            if conversation.items.contains(where: RequestInput.hasImageByAddress) {
                 tell(.imageByAddress, emit)
             }
         }
@@ -572,7 +589,8 @@ public actor ChappieClient: ChappieConversation {
                 conversation: toolLedger.conversation, clock: clock,
                 emit: emit ?? { _ in },
                 record: recorder),
-            toolLoopLimit: configuration.toolLoopLimit, items: items, round: round)
+            toolLoopLimit: configuration.toolLoopLimit, items: items, round: round
+        ) { [weak self] slug, parts in await self?.learn(parts, of: slug, listed, in: account) }
     }
 
     /// The effort that the request names. A notice says so if it differs from the effort that the user asked for.

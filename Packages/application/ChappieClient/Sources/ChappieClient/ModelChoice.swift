@@ -111,6 +111,14 @@ struct ModelList: Sendable {
 }
 
 extension ChappieModel {
+    /// The optional members of requests that the model does not take, as the list says.
+    var membersNotTaken: Set<String> {
+        var names: Set<String> = []
+        if !takesReasoningSummary || defaultReasoningSummary == "none" { names.insert("reasoning.summary") }
+        if !supportsVerbosity { names.insert("text.verbosity") }
+        return names
+    }
+
     func isRetired(at now: Date) -> Bool { retiresAt.map { $0 <= now } ?? false }
 }
 
@@ -129,6 +137,17 @@ extension ChappieNotice {
 
     private static func name(of account: ChappieAccountInfo) -> String {
         UntrustedText.forTerminal(account.email ?? account.ownerID ?? "the present sign-in")
+    }
+
+    static func verbosityLeftOut(by model: String) -> ChappieNotice {
+        ChappieNotice(
+            .optionLeftOut, "The model \(UntrustedText.forTerminal(model)) takes no verbosity; it is left out.")
+    }
+
+    static func picturesLeftOut(by model: String) -> ChappieNotice {
+        ChappieNotice(
+            .imageLeftOut,
+            "The model \(UntrustedText.forTerminal(model)) takes text only. The conversation's pictures are left out.")
     }
 
     static let imageByAddress = ChappieNotice(

@@ -119,7 +119,8 @@ import Testing
         status: ChappieResponseStatus = .completed
     ) -> ResponseChain? {
         ResponseChain(
-            body, ChappieResponse(["id": .string(id)], status), items: items.map { ChappieOutputItem(Self.item($0)) })
+            body, ChappieResponse(["id": .string(id)], status),
+            history: (body["input"]?.array ?? []) + items.map(Self.item))
     }
 
     @Test func onlyWhatIsNewIsSaid() {

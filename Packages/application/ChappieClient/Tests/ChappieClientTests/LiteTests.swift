@@ -174,22 +174,6 @@ import Testing
         #expect(input?[3] == output)
     }
 
-    // MARK: Refused forms
-
-    @Test(arguments: Wire.allCases) func toolsAreSentFlatOnceWhereTheirNamespaceIsRefused(wire: Wire) async throws {
-        let refused = Reply.refused(
-            400, #"{"error":{"message":"Unknown tool type: namespace","param":"input[0].tools[0].type"}}"#)
-        let harness = harness(
-            wire, [refused, .answer("one"), .answer("two", id: "resp_2")], tools: [Self.tool])
-        #expect(await harness.ask("a").text == "one")
-        #expect(await harness.ask("b").text == "two")
-        let declared = try harness.requests.compactMap { $0["input"]?[0]?["tools"]?[0]?["type"]?.string }
-        #expect(declared.first == "namespace" && Set(declared.dropFirst()) == ["function"])
-        let stubborn = self.harness(wire, [refused, refused], tools: [Self.tool])
-        #expect(await stubborn.ask().error != nil)
-        #expect(try stubborn.requests.count == 2)
-    }
-
     // MARK: A long conversation
 
     @Test(arguments: Wire.allCases) func anOverflowAfterARoundOfToolsRunsNoToolTwice(wire: Wire) async throws {

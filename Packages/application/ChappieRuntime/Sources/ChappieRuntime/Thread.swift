@@ -110,7 +110,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         let isOwn = Records.account(body).map(context.belongs) ?? (accountID == nil)
         // Like the client: items that are encrypted for another account can't be used in this one.
         if body["droppedReasoning"]?.bool == true || !isOwn {
-            items.removeAll(where: ChappieClientContext.isEncrypted)
+            items = ChappieClientContext.withoutReasoning(items)
             reasoningModel = nil
             compactionHash = nil
         } else if let writer = reasoningModel, writer != body["model"]?.string {

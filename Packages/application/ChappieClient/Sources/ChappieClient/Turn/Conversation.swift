@@ -22,7 +22,7 @@ struct Conversation: Sendable {
     private var compactionHash: String?
     /// Counts the compactions: each request names its window of the conversation to the backend.
     private(set) var window = 0
-    /// Whether the backend has refused tools in a namespace, which it gets flat then.
+    /// Whether the backend of the plan has refused tools in a namespace, which it gets flat then.
     var hasFlatTools = false
     private let profile: ChappieEndpointProfile
     private let harnessItem: ChappieJSON?
@@ -105,9 +105,10 @@ struct Conversation: Sendable {
         updatedAt = now
     }
 
-    /// Takes out everything that is encrypted, which the backend could not read.
+    /// Takes out everything that is encrypted, and the ids of the other items: what the backend refuses of items that
+    /// are sent back.
     mutating func dropReasoning() {
-        items.removeAll(where: ChappieClientContext.isEncrypted)
+        items = ChappieClientContext.withoutReasoning(items)
         reasoningModel = nil
         compactionHash = nil
     }
@@ -181,22 +182,22 @@ struct Conversation: Sendable {
         if frame.isLite {
             input.append(["type": "additional_tools", "role": "developer", "tools": .array(frame.tools)])
         }
-        if let harnessItem { input.append(harnessItem) }
-        input += frame.isLite ? (items + added).map(liteItem) : items + added
-        var body = ChappieJSONObject([
-            ("model", .string(frame.model)), ("stream", required["stream"] ?? true), ("input", .array(input)),
-            ("tools", .array(frame.tools)), ("tool_choice", frame.isLite ? "auto" : frame.toolChoice.json),
-            ("parallel_tool_calls", .bool(!frame.isLite)),
-        ])
+        let hasInstructions = frame.refused.developerInstructions && !frame.isLite
+        if let harnessItem, !hasInstructions { input.append(harnessItem) }
+        input += RequestInput(
+            isLite: frame.isLite, namespaces: namespaces(frame.tools), takesPictures: frame.takesPictures
+        ).written(items + added)
+        var body: ChappieJSONObject = ["model": .string(frame.model)]
+        if hasInstructions { body["instructions"] = harnessItem?["content"]?[0]?["text"] ?? "" }
+        body["stream"] = required["stream"] ?? true
+        body["input"] = .array(input)
+        if !frame.isLite { body["tools"] = .array(frame.tools) }
+        body["tool_choice"] = frame.isLite ? "auto" : frame.toolChoice.json
+        body["parallel_tool_calls"] = .bool(!frame.isLite && frame.allowsParallelCalls)
         var reasoning = ChappieJSONObject()
         let effort = frame.options.reasoningEffort
         if effort != .automatic { reasoning["effort"] = .string(effort.rawValue) }
-        if frame.isLite {
-            body["tools"] = nil
-            reasoning["context"] = "all_turns"
-        } else {
-            reasoning["summary"] = "auto"
-        }
+        if frame.isLite { reasoning["context"] = "all_turns" } else { reasoning["summary"] = "auto" }
         body["reasoning"] = .object(reasoning)
         for member in required.members { body[member.name] = member.value }
         if let tier = frame.serviceTier { body["service_tier"] = .string(tier) }
@@ -208,16 +209,26 @@ struct Conversation: Sendable {
         }
         if !text.isEmpty { body["text"] = .object(text) }
         for name in profile.forbiddenBodyFields { body[name] = nil }
+        for path in frame.leftOut.sorted() { body.remove(path) }
         return body
+    }
+
+    /// The items that a response adds to the input of `body`, as the next request sends them.
+    func input(of body: ChappieJSONObject, answeredBy items: [ChappieOutputItem]) -> [ChappieJSON] {
+        let isLite = Self.isLite(body)
+        return RequestInput(isLite: isLite, namespaces: namespaces(body["tools"]?.array ?? []))
+            .written((body["input"]?.array ?? []) + items.map(\.json))
+    }
+
+    /// The namespaces that calls may name in a request with these tools; `nil` on a route that does not check them.
+    private func namespaces(_ tools: [ChappieJSON]) -> Set<String>? {
+        guard profile.toolEnvelope != .namespaces else { return nil }
+        return Set(tools.filter { $0["type"] == "namespace" }.compactMap { $0["name"]?.string })
     }
 
     /// Whether tools without a namespace get a common namespace.
     func takesNamespaces(_ frame: RequestFrame) -> Bool {
-        !hasFlatTools && (frame.isLite || profile.toolEnvelope == .namespaces)
-    }
-
-    private func liteItem(_ item: ChappieJSON) -> ChappieJSON {
-        LiteInput.item(item, namespace: hasFlatTools ? nil : "functions")
+        frame.isLite || profile.toolEnvelope == .namespaces && !hasFlatTools
     }
 
     /// `body` as an HTTP request; a large one travels compressed.
@@ -267,6 +278,16 @@ struct Conversation: Sendable {
     }
 }
 
+extension ChappieJSONObject {
+    /// Removes the member at `path`, whose names are separated by a dot, and an object that is empty then.
+    fileprivate mutating func remove(_ path: String) {
+        let names = path.split(separator: ".", maxSplits: 1).map(String.init)
+        guard names.count == 2, var inner = self[names[0]]?.object else { return self[path] = nil }
+        inner.remove(names[1])
+        self[names[0]] = inner.isEmpty ? nil : .object(inner)
+    }
+}
+
 extension HTTPField.Name {
     // The names are valid by RFC 9110's grammar; the fallback only spares a trap.
     private static func known(_ name: String) -> HTTPField.Name { HTTPField.Name(name) ?? .accept }
@@ -281,43 +302,6 @@ extension HTTPField.Name {
     static let routingHint = known("x-codex-routing-hint")
     static let clientRequestID = known("x-client-request-id")
     static let windowID = known("x-codex-window-id")
-}
-
-/// Items as the lite form takes them: images without `detail`, and their bytes in the item.
-enum LiteInput {
-    /// `item` in that form. An image that stands for an address becomes a sentence about it: conversations from the
-    /// time when addresses were allowed stay usable. A call from the time before namespaces gets this one.
-    static func item(_ item: ChappieJSON, namespace: String?) -> ChappieJSON {
-        guard var object = item.object else { return item }
-        if ["function_call", "custom_tool_call"].contains(object["type"]?.string), object["namespace"] == nil {
-            object["namespace"] = namespace.map { .string($0) }
-        }
-        for name in ["content", "output"] {
-            guard let parts = object[name]?.array, parts.contains(where: isImage) else { continue }
-            object[name] = .array(parts.map(part))
-        }
-        return .object(object)
-    }
-
-    /// Whether `item` has an image that only an address stands for.
-    static func hasImageByAddress(_ item: ChappieJSON) -> Bool {
-        (item["content"]?.array ?? []).contains { isImage($0) && address(of: $0) != nil }
-    }
-
-    private static func isImage(_ part: ChappieJSON) -> Bool { part["type"]?.string == "input_image" }
-
-    private static func address(of image: ChappieJSON) -> String? {
-        image["image_url"]?.string.flatMap { $0.hasPrefix("data:") ? nil : $0 }
-    }
-
-    private static func part(_ part: ChappieJSON) -> ChappieJSON {
-        guard isImage(part), var image = part.object else { return part }
-        if let address = address(of: part) {
-            return ["type": "input_text", "text": .string("(An image at \(address), which is not sent.)")]
-        }
-        image["detail"] = nil
-        return .object(image)
-    }
 }
 
 /// Time-ordered ids (RFC 9562, 5.7), as the backend's other clients use for sessions and threads.

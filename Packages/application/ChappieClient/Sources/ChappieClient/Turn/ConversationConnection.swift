@@ -125,17 +125,19 @@ struct ResponseChain: Sendable {
         "input", "client_metadata", "stream_options", "access_programs", "generate", "previous_response_id",
     ]
 
-    /// The answer to the whole request `body`, with its items as they came.
+    /// The answer to the whole request `body`.
     ///
+    /// - Parameter history: the request's input and the answer's items, as the next request sends them.
     /// - Returns: `nil` if it can't be continued: it has no id, it ended early, or it came without its items, so that
     ///   it can't be compared with the transcript that is to continue it.
-    init?(_ body: ChappieJSONObject, _ response: ChappieResponse, items: [ChappieOutputItem]) {
-        guard !response.id.isEmpty, response.status == .completed, !items.isEmpty || body["generate"] == false else {
+    init?(_ body: ChappieJSONObject, _ response: ChappieResponse, history: [ChappieJSON]) {
+        let hasItems = history.count > body["input"]?.array?.count ?? 0
+        guard !response.id.isEmpty, response.status == .completed, hasItems || body["generate"] == false else {
             return nil
         }
         responseID = response.id
         frame = Self.frame(of: body)
-        history = (body["input"]?.array ?? []) + items.map(\.json)
+        self.history = history
     }
 
     /// `body` as a request of this connection: with `previous_response_id` and the new items only, if it continues the

@@ -16,7 +16,7 @@ struct ToolRound: Sendable {
     /// run again.
     var isResumed = false
     let clock: any ChappieClock
-    let emit: @Sendable (ChappieStreamEvent) -> Void
+    var emit: @Sendable (ChappieStreamEvent) -> Void
     var record: TurnRecorder = { _ in }
 
     /// How a round ended.

@@ -10,6 +10,8 @@ struct Turn: Sendable {
     /// Names the family of models that can read a compaction of this model.
     let compactionHash: String?
     private var tools: ToolRound
+    /// Keeps the parts that the service refuses of the model's requests.
+    private let learn: @Sendable (_ model: String, RefusedParts) async -> Void
     /// How often the model may be asked again, after tool calls or because it wants to go on.
     let toolLoopLimit: Int
     /// The items that the turn adds to the conversation: its messages, then the items of every round.
@@ -30,7 +32,8 @@ struct Turn: Sendable {
 
     init(
         runner: TurnRunner, frame: RequestFrame, compactionHash: String? = nil, tools: ToolRound, toolLoopLimit: Int,
-        items: [ChappieJSON], round: Int = 0
+        items: [ChappieJSON], round: Int = 0,
+        learn: @escaping @Sendable (_ model: String, RefusedParts) async -> Void = { _, _ in }
     ) {
         self.runner = runner
         self.frame = frame
@@ -39,6 +42,7 @@ struct Turn: Sendable {
         self.toolLoopLimit = toolLoopLimit
         self.items = items
         self.round = round
+        self.learn = learn
     }
 
     /// Runs the turn to its end, or until the user interrupts it: then the answer so far is the answer, if the model has
@@ -169,6 +173,19 @@ struct Turn: Sendable {
         if earlier.frame.model == frame.model { routing = earlier.routing }
     }
 
+    /// One notice for each of the backend's tools that the request offered and the model did not use.
+    var unusedTools: [ChappieNotice] {
+        let used = Set(items.compactMap { $0["type"]?.string })
+        return (frame.hostedTools ?? []).compactMap { tool in
+            guard let type = tool.declaration["type"]?.string, !used.contains("\(type)_call") else { return nil }
+            return ChappieNotice(
+                .toolNotUsed,
+                type == "web_search"
+                    ? "Nothing was searched on the web for this answer."
+                    : "The answer was written without \(tool.name).")
+        }
+    }
+
     /// The turn as it joins the conversation.
     func finished(with response: ChappieResponse) -> FinishedTurn {
         FinishedTurn(
@@ -188,39 +205,90 @@ struct Turn: Sendable {
     func answer(
         to question: ChappieJSON, after items: [ChappieJSON], toolChoice: ChappieToolChoice
     ) async throws -> ChappieResponse {
-        var runner = runner
-        runner.conversation.compact(into: items, summary: nil, model: frame.model, now: runner.conversation.updatedAt)
-        var frame = frame
-        frame.toolChoice = toolChoice
+        var turn = self
+        turn.runner.conversation.compact(
+            into: items, summary: nil, model: frame.model, now: runner.conversation.updatedAt)
+        turn.items = [question]
+        turn.routing = TurnRouting()
+        turn.tools.emit = { _ in }
+        turn.frame.toolChoice = toolChoice
         // The lite form has no tool choice: tools that must not be called are not declared.
-        if toolChoice == .none { frame.tools = [] }
-        var routing = TurnRouting()
-        let body = runner.conversation.body(adding: [question], frame)
-        return try await runner.run(body, &routing, emit: { _ in })
+        if toolChoice == .none { turn.frame.tools = [] }
+        return try await turn.ask()
     }
 
+    /// Asks once, and again in another form while the service refuses a part of the request that can be left out.
     private mutating func ask() async throws -> ChappieResponse {
-        do {
-            let body = runner.conversation.body(adding: items, frame)
-            return try await runner.run(body, &routing, emit: tools.emit)
-        } catch let failure as AttemptFailure where failure.kind == .unreadableReasoning && !hasDroppedReasoning {
-            hasDroppedReasoning = true
-            runner.conversation.dropReasoning()
-            items.removeAll(where: ChappieClientContext.isEncrypted)
-            return try await ask()
-        } catch let error as ChappieClientError {
-            switch error {
-            case .modelUnavailable(var refusal):
-                refusal.slug = frame.model
-                throw ChappieClientError.modelUnavailable(refusal)
-            case _ where refusesNamespaces(error):
-                // Not every backend is known to take tools in namespaces: the flat form is tried once.
-                runner.conversation.hasFlatTools = true
-                frame.declare(tools.toolSet.declared(as: runner.configuration.endpoints.profile.toolEnvelope))
-                return try await ask()
-            default: throw error
+        let known = frame.refused
+        var refusals: Set<RequestRefusal> = []
+        while true {
+            do {
+                let body = runner.conversation.body(adding: items, frame)
+                let response = try await runner.run(body, &routing, emit: tools.emit)
+                if frame.refused != known { await learn(frame.model, frame.refused) }
+                return response
+            } catch let failure as AttemptFailure where failure.kind == .unreadableReasoning {
+                guard dropReasoning() else {
+                    throw (failure.error as? ChappieClientError).map { explained($0, .item(nil)) } ?? failure.error
+                }
+            } catch let error as ChappieClientError {
+                if case .modelUnavailable(var refusal) = error {
+                    refusal.slug = frame.model
+                    throw ChappieClientError.modelUnavailable(refusal)
+                }
+                if refusesNamespaces(error) {
+                    // Not every backend is known to take tools in namespaces: the flat form is tried once.
+                    runner.conversation.hasFlatTools = true
+                    declareTools()
+                } else {
+                    guard let refusal = RequestRefusal(error, isLite: frame.isLite) else { throw error }
+                    guard refusals.insert(refusal).inserted, mend(refusal) else { throw explained(error, refusal) }
+                }
             }
         }
+    }
+
+    /// Changes the request so that it lacks what was refused.
+    ///
+    /// - Returns: whether it is another request now.
+    private mutating func mend(_ refusal: RequestRefusal) -> Bool {
+        switch refusal {
+        case .liteForm:
+            frame.refused.liteForm = true
+            frame.isLite = false
+            declareTools()
+            return true
+        case .developerInstructions:
+            frame.refused.developerInstructions = true
+            return !frame.isLite
+        case .member(let name): return frame.refused.members.insert(name).inserted
+        case .item: return dropReasoning()
+        }
+    }
+
+    /// The error of a refusal that no other form cures.
+    private func explained(_ error: ChappieClientError, _ refusal: RequestRefusal) -> ChappieClientError {
+        guard case .item(let index) = refusal, !conversation.items.isEmpty,
+            let message = RequestRefusal.response(of: error)?.message
+        else { return error }
+        let count = runner.conversation.body(adding: [], frame)["input"]?.array?.count ?? 0
+        return index.map { $0 < count } ?? true ? .conversationRefused(message) : error
+    }
+
+    private mutating func declareTools() {
+        guard !frame.tools.isEmpty else { return }
+        let envelope = runner.configuration.endpoints.profile.toolEnvelope
+        frame.declare(tools.toolSet.declared(as: envelope, inNamespace: conversation.takesNamespaces(frame)))
+    }
+
+    /// - Returns: whether there was anything to leave out.
+    private mutating func dropReasoning() -> Bool {
+        let before = (items, conversation.items)
+        items = ChappieClientContext.withoutReasoning(items)
+        runner.conversation.dropReasoning()
+        guard (items, conversation.items) != before else { return false }
+        hasDroppedReasoning = true
+        return true
     }
 
     private func refusesNamespaces(_ error: ChappieClientError) -> Bool {
@@ -235,8 +303,7 @@ struct Turn: Sendable {
         guard hasNamespaces, let error = try? ChappieResponseError(body: ChappieJSON(parsing: body)) else {
             return false
         }
-        // A lite request is refused by the name of the member alone.
-        return (error.raw["param"]?.string ?? (frame.isLite ? nil : error.message)).map(Self.namesTools) ?? false
+        return (error.raw["param"]?.string ?? error.message).map(Self.namesTools) ?? false
     }
 
     private func refusesNamespaces(_ refusal: ChappiePlanRefusal) -> Bool {
@@ -249,7 +316,9 @@ struct Turn: Sendable {
         return text.contains("tool") || text.contains("namespace")
     }
 
-    private var hasNamespaces: Bool { !frame.tools.isEmpty && conversation.takesNamespaces(frame) }
+    private var hasNamespaces: Bool {
+        !frame.tools.isEmpty && !frame.isLite && conversation.takesNamespaces(frame)
+    }
 
     /// The size of the conversation after the turn, as the backend counted it.
     private(set) var measuredTokens: Int?

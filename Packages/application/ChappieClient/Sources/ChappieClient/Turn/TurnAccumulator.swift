@@ -31,6 +31,8 @@ struct TurnAccumulator {
     private var items: [ChappieOutputItem] = []
     /// The items of the present attempt, as the backend sent them.
     private(set) var rawItems: [ChappieOutputItem] = []
+    /// The places of these items in the response's output.
+    private var places: [Int] = []
     /// Whether the present attempt has brought any event.
     private(set) var hasBegun = false
     /// Sticky routing: the first value that the backend gave in this turn.
@@ -58,6 +60,7 @@ struct TurnAccumulator {
         seen = [:]
         items = []
         rawItems = []
+        places = []
         hasBegun = false
         requestID = nil
     }
@@ -152,7 +155,7 @@ struct TurnAccumulator {
             if item.isToolCall { arguments.began(item) }
             message = (item.id, item.phase == .commentary, 0)
             if message.isCommentary { commentaryIDs.insert(item.id ?? "") }
-        case .outputItemDone(let item, _): try completed(item)
+        case .outputItemDone(let item, let index): try completed(item, at: index)
         case .rateLimits(let snapshot): emit(.usageLimits(snapshot))
         case .metadata(let headers, _):
             let fields = HeaderValues(headers)
@@ -173,7 +176,7 @@ struct TurnAccumulator {
         return nil
     }
 
-    private mutating func completed(_ item: ChappieOutputItem) throws(ChappieClientError) {
+    private mutating func completed(_ item: ChappieOutputItem, at index: Int?) throws(ChappieClientError) {
         if item.phase == .commentary {
             // It may come without deltas.
             let said = message.id == nil || message.id == item.id ? message.said : 0
@@ -181,14 +184,17 @@ struct TurnAccumulator {
             if let rest, !rest.isEmpty { emit(.commentaryDelta(rest)) }
         }
         if item.type == "message" { message = (nil, false, 0) }
-        rawItems.append(item)
+        // Items count by their place in the output: a message may be complete before the reasoning that led to it.
+        let place = index.flatMap { index in places.firstIndex { $0 > index } } ?? places.count
+        places.insert(index ?? places.last ?? 0, at: place)
+        rawItems.insert(item, at: place)
         if let known = try earlier(item) {
-            items.append(known)
+            items.insert(known, at: place)
         } else {
             let item = arguments.named(item)
             delivered[item.kind, default: []].append(item)
             handedOut.append(item)
-            items.append(item)
+            items.insert(item, at: place)
             emit(.item(item))
         }
     }

@@ -34,6 +34,7 @@
     public let userID: String?
     /// The conversation's size after the turn, as the backend counted it.
     public let measuredTokens: Int?
-    /// Whether the earlier encrypted items could not be read by the backend, and are gone from the conversation.
+    /// Whether the backend could not read the earlier encrypted items. They are gone from the conversation, and the ids
+    /// of the other items with them.
     public let hasDroppedReasoning: Bool
 }

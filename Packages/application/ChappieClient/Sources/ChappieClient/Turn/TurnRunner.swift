@@ -287,7 +287,8 @@ struct TurnRunner: Sendable {
                     open.socket.cancel()
                     return attempt
                 }
-                open.chain = ResponseChain(body, response, items: turn.rawItems)
+                open.chain = ResponseChain(
+                    body, response, history: conversation.input(of: body, answeredBy: turn.rawItems))
                 connection.worked()
                 connection.putBack(open)
                 return attempt

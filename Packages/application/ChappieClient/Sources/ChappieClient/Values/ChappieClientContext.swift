@@ -90,6 +90,16 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
         ["reasoning", "compaction", "context_compaction"].contains(item["type"]?.string)
     }
 
+    /// Returns the items without those that are encrypted, and without ids: the service reads nothing of its own in
+    /// them.
+    @_spi(ChappieInternals) public static func withoutReasoning(_ items: [ChappieJSON]) -> [ChappieJSON] {
+        items.filter { !isEncrypted($0) }.map { item in
+            guard var object = item.object, object["id"] != nil else { return item }
+            object["id"] = nil
+            return .object(object)
+        }
+    }
+
     /// Some four bytes of text to a token; an image counts as a thousand tokens, and encrypted text as a quarter of its
     /// length.
     static func estimatedTokens(of items: [ChappieJSON]) -> Int {

@@ -42,6 +42,9 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     /// network on the way, and not from the service itself. The string is the host that was asked. The sign-in and the
     /// model are untouched.
     case blockedByGateway(String)
+    /// The backend refuses an earlier part of the conversation, also without its ids and its reasoning. The string is the
+    /// backend's sentence. The same question in another conversation may be answered.
+    case conversationRefused(String)
     /// A successful answer that can't be understood.
     case invalidResponse
     /// A tool call waits for the user, who can't answer now; ``ChappieClient/resume(_:decisions:)`` continues.
@@ -99,6 +102,7 @@ extension ChappieClientError: ChappieError {
         case .invalidTool(let name, let reason): "The tool \"\(name)\" can't be used: \(reason)."
         case .timeLimitExceeded(let limit): "The answer was not whole within \(limit.words)."
         case .transportFailed(let error): error.errorDescription
+        case .conversationRefused(let message): "The service refuses a part of this conversation: \(message)"
         case .contextWindowExceeded: "The conversation is longer than the model can take in."
         case .messageTooLarge(let bytes, let limit): "The request is \(bytes) bytes long; \(limit) are allowed."
         case .renewalFailed(let error):
@@ -138,6 +142,7 @@ extension ChappieClientError: ChappieError {
         case .invalidTool: "Change the tool's declaration."
         case .timeLimitExceeded: "Allow more time, or ask for something smaller."
         case .transportFailed(let error): error.recoverySuggestion
+        case .conversationRefused: "Take back the last turn, or begin a new conversation."
         case .contextWindowExceeded: "Start a new conversation, or shorten this one."
         case .messageTooLarge: "Send less at once."
         case .renewalFailed(let error): error.recoverySuggestion

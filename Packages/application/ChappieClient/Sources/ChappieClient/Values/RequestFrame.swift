@@ -19,6 +19,17 @@ struct RequestFrame: Sendable, Hashable, Codable {
     var tools: [ChappieJSON] = []
     /// Whether the model takes the form called "Responses lite": tools and instructions travel in the input.
     var isLite = false
+    /// Whether the model may call several tools in one round.
+    var allowsParallelCalls = true
+    /// Whether the model takes pictures.
+    var takesPictures = true
+    /// Optional members that the model does not take according to the list.
+    var unlisted: Set<String> = []
+    /// The parts that the service has refused of this model's requests.
+    var refused = RefusedParts()
+
+    /// The optional members that are not sent, with a dot between the names.
+    var leftOut: Set<String> { unlisted.union(refused.members) }
 
     private enum CodingKeys: CodingKey { case model, options, outputSchema, hostedTools, serviceTier }
 
@@ -37,6 +48,10 @@ struct RequestFrame: Sendable, Hashable, Codable {
         frame.tools = []
         frame.headerFields = [:]
         frame.isLite = false
+        frame.allowsParallelCalls = true
+        frame.takesPictures = true
+        frame.unlisted = []
+        frame.refused = RefusedParts()
         return frame
     }
 }

@@ -58,6 +58,10 @@ public struct ChappieNotice: Sendable, Hashable, Codable {
         public static let effortChanged = Kind(rawValue: "effort_changed")
         /// An image of the conversation can't be sent any more.
         public static let imageLeftOut = Kind(rawValue: "image_left_out")
+        /// The model does not take an option of the request; it is left out.
+        public static let optionLeftOut = Kind(rawValue: "option_left_out")
+        /// The request offered a tool of the backend, and the answer came without it.
+        public static let toolNotUsed = Kind(rawValue: "tool_not_used")
         /// A provider of tools has failed; the turn goes without its tools.
         public static let toolsUnavailable = Kind(rawValue: "tools_unavailable")
         /// The conversation belongs to another account than the one that is signed in.

@@ -47,8 +47,11 @@ extension Backend {
         if let effort = body["reasoning"]?["effort"]?.string, let problem = model.problem(withEffort: effort) {
             return problem
         }
-        guard model.isLite else { return nil }
         do throws(BackendResponse) {
+            guard model.isLite, !FullForm.isFull(body, isMarked: isMarked) else {
+                try FullForm(body: body).check()
+                return nil
+            }
             try LiteForm(body: body, isMarked: isMarked, known: known).check()
             try check(body["input"]?.array ?? [], hash: model.compactionHash)
             return nil
@@ -100,7 +103,29 @@ enum SealedContent {
     }
 }
 
-/// The one form of requests to models with `use_responses_lite`: no tools and no instructions at the top level, both go
+/// The usual form of requests, which every model takes: tools stand at the top level.
+struct FullForm {
+    let body: ChappieJSON
+
+    /// Whether a request to a model with `use_responses_lite` has this form.
+    static func isFull(_ body: ChappieJSON, isMarked: Bool) -> Bool {
+        let items = body["input"]?.array ?? []
+        return !isMarked && body["tools"]?.array != nil && !items.contains { $0["type"] == "additional_tools" }
+    }
+
+    /// - Throws: 400 for a call with a namespace that the request does not declare.
+    func check() throws(BackendResponse) {
+        let namespaces = (body["tools"]?.array ?? []).filter { $0["type"] == "namespace" }.map { $0["name"] }
+        for (index, item) in (body["input"]?.array ?? []).enumerated() {
+            guard let namespace = item["namespace"], !namespaces.contains(namespace) else { continue }
+            throw .invalid(
+                "Unknown parameter: 'input[\(index)].namespace'.", code: "unknown_parameter",
+                parameter: "input[\(index)].namespace")
+        }
+    }
+}
+
+/// The form that only models with `use_responses_lite` take: no tools and no instructions at the top level, both go
 /// first in the input instead.
 struct LiteForm {
     let body: ChappieJSON
@@ -116,7 +141,11 @@ struct LiteForm {
             isMarked, "x-openai-internal-codex-responses-lite",
             "the marker is missing: the header field x-openai-internal-codex-responses-lite: true, over WebSocket the "
                 + "member ws_request_header_x_openai_internal_codex_responses_lite of client_metadata")
-        try demand(isAbsent("tools"), "tools", "tools stand in the additional_tools item, not at the top level")
+        guard isAbsent("tools") else {
+            throw .invalid(
+                "Responses lite: tools stand in the additional_tools item, not at the top level.",
+                code: "unsupported_value", parameter: "tools")
+        }
         try demand(
             isAbsent("instructions"), "instructions",
             "the instructions are a developer message of the input, not a member of the request")

@@ -47,10 +47,9 @@ struct Prompt: Sendable, Hashable {
         let inInput = items.filter { $0["type"] == "additional_tools" }.flatMap { $0["tools"]?.array ?? [] }
         return DeclaredTool.list((body["tools"]?.array ?? []) + inInput)
     }
-    /// Whether the model may search the web.
+    /// Whether the model may search the web. The service runs none of its tools for the lite form.
     var offersWebSearch: Bool {
-        let inInput = items.filter { $0["type"] == "additional_tools" }.flatMap { $0["tools"]?.array ?? [] }
-        return ((body["tools"]?.array ?? []) + inInput).contains { $0["type"]?.string?.hasPrefix("web_search") == true }
+        (body["tools"]?.array ?? []).contains { $0["type"]?.string?.hasPrefix("web_search") == true }
     }
     /// `tool_choice`: a word or an object.
     var toolChoice: ChappieJSON { body["tool_choice"] ?? "auto" }
