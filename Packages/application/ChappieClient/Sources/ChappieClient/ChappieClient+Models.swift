@@ -88,11 +88,16 @@ extension ChappieClient {
     @_spi(ChappieInternals) public func finishRenewingList() async { await listing?.value }
 
     /// Adds the account's current list to a refusal. A list that had the model was out of date.
-    func explain(_ refusal: ChappieModelRefusal, of account: ChappieAccountInfo) async -> ChappieModelRefusal {
+    ///
+    /// - Parameter earlier: the turn's refusals before it. Their models are not suggested.
+    func explain(
+        _ refusal: ChappieModelRefusal, after earlier: [ChappieModelRefusal], of account: ChappieAccountInfo
+    ) async -> ChappieModelRefusal {
         var refusal = refusal
         let before = modelList
         let list = (try? await askedList(of: account, within: Self.patience)) ?? before
-        refusal.suggestion = list?.replacement(of: refusal.slug, at: clock.now)?.slug
+        let refused = Set(earlier.map(\.slug))
+        refusal.suggestion = list?.replacement(of: refusal.slug, without: refused, at: clock.now)?.slug
         let wasListed = before?[refusal.slug] != nil && list?[refusal.slug] == nil
         if refusal.reason == .notInPlan, wasListed || list?[refusal.slug]?.upgrade != nil { refusal.reason = .retired }
         return refusal

@@ -151,6 +151,7 @@ public actor ChappieClient: ChappieConversation {
         get async throws {
             let account = try await accountInfo()
             return wish().choice(from: try await listForTurn(of: account), at: clock.now)
+                ?? ChappieModelChoice(slug: ModelList.lastResort, reason: .lastResort)
         }
     }
 
@@ -457,9 +458,9 @@ public actor ChappieClient: ChappieConversation {
                 toolLedger.forgetResults()
                 throw ChappieClientError.approvalPending(pending)
             } catch ChappieClientError.modelUnavailable(let refusal) {
-                let explained = await explain(refusal, of: account)
-                wish.refused.insert(refusal.slug)
-                guard wish.named == nil, wish.refused.count < Self.modelsTried, explained.suggestion != nil else {
+                let explained = await explain(refusal, after: wish.refusals, of: account)
+                wish.refusals.append(explained)
+                guard wish.refusals.count < Self.modelsTried else {
                     throw ChappieClientError.modelUnavailable(explained)
                 }
             }
@@ -516,7 +517,9 @@ public actor ChappieClient: ChappieConversation {
             emit(.notice(accountNotice))
         }
         let list = try await listForTurn(of: conversation.account)
-        let choice = wish.choice(from: list, at: clock.now)
+        guard let choice = wish.choice(from: list, at: clock.now) else {
+            throw wish.refusals.last.map(ChappieClientError.modelUnavailable) ?? .invalidResponse
+        }
         if let notice = choice.notice { tell(notice, emit) }
         let listed = list?[choice.slug]
         // Every model that the service still has takes the lite form, so a model that the list lacks gets it, too.

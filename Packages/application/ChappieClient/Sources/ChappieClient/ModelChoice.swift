@@ -161,25 +161,30 @@ struct ModelWish: Sendable {
     var named: String?
     /// The model of the conversation so far.
     var conversation: String?
-    /// Models that the service has refused in this turn.
-    var refused: Set<String> = []
+    /// The refusals in this turn, in the order in which the service sent them.
+    var refusals: [ChappieModelRefusal] = []
 
+    /// Returns the model to ask next. A model that has refused in this turn is not asked again.
+    ///
     /// - Parameter list: `nil` if none can be had.
-    func choice(from list: ModelList?, at now: Date) -> ChappieModelChoice {
-        if let named { return ChappieModelChoice(slug: named, reason: .named) }
+    /// - Returns: `nil` if every model that may be asked has refused.
+    func choice(from list: ModelList?, at now: Date) -> ChappieModelChoice? {
+        let refused = Set(refusals.map(\.slug))
+        if let named { return refused.contains(named) ? nil : ChappieModelChoice(slug: named, reason: .named) }
+        let mayGuess = (list == nil || refused.isEmpty) && !refused.contains(ModelList.lastResort)
+        let lastResort = mayGuess ? ModelList.lastResort : nil
         if let conversation {
             let isThere = list.map { $0[conversation].map { !$0.isRetired(at: now) } ?? false } ?? true
             if isThere, !refused.contains(conversation) {
                 return ChappieModelChoice(slug: conversation, reason: .conversation)
             }
-            let next = list?.replacement(of: conversation, without: refused, at: now)?.slug
-            return ChappieModelChoice(
-                slug: next ?? ModelList.lastResort, reason: .replacement, replaces: conversation)
+            let next = list?.replacement(of: conversation, without: refused, at: now)?.slug ?? lastResort
+            return next.map { ChappieModelChoice(slug: $0, reason: .replacement, replaces: conversation) }
         }
         if let best = list?.best(without: refused, at: now) {
-            return ChappieModelChoice(slug: best.slug, reason: .bestListed, replaces: refused.first)
+            return ChappieModelChoice(slug: best.slug, reason: .bestListed, replaces: refusals.last?.slug)
         }
-        return ChappieModelChoice(slug: ModelList.lastResort, reason: .lastResort)
+        return lastResort.map { ChappieModelChoice(slug: $0, reason: .lastResort) }
     }
 }
 

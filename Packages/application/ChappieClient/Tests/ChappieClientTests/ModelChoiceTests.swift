@@ -181,6 +181,40 @@ import Testing
         #expect(try harness.requests.map { $0["model"] } == ["new-sol", "new-luna"])
     }
 
+    /// Models that are all refused, and those that are asked.
+    private static let refused: [(listed: [String], conversation: String?, asked: [String])] = [
+        (["gpt-6-luna"], nil, ["gpt-6-luna"]), (["a"], nil, ["a"]), (["a", "b"], nil, ["a", "b"]),
+        (["a", "gpt-6-luna"], nil, ["a", "gpt-6-luna"]), (["gpt-6-luna", "a"], nil, ["gpt-6-luna", "a"]),
+        (["a", "gpt-6-luna", "b"], nil, ["a", "gpt-6-luna", "b"]), (["a", "b", "c", "d"], nil, ["a", "b", "c"]),
+        (["gpt-6-luna"], "gpt-6-luna", ["gpt-6-luna"]), (["a"], "a", ["a"]),
+        (["a", "gpt-6-luna"], "gpt-6-luna", ["gpt-6-luna", "a"]), (["a", "gpt-6-luna"], "a", ["a", "gpt-6-luna"]),
+        (["a", "b", "gpt-6-luna"], "b", ["b", "a", "gpt-6-luna"]), (["a", "b"], "gone", ["a", "b"]),
+    ]
+
+    @Test(arguments: Wire.allCases, refused)
+    func `a turn asks each model once, three at most, if all are refused`(
+        wire: Wire, example: (listed: [String], conversation: String?, asked: [String])
+    ) async throws {
+        let entries = example.listed.map { #"{"slug":"\#($0)","use_responses_lite":true}"# }
+        let list = Self.list(#"{"models":[\#(entries.joined(separator: ","))]}"#)
+        let refusals = (example.asked + ["one more"]).map {
+            Reply.refused(
+                400, #"{"detail":"The '\#($0)' model is not supported when using Codex with a ChatGPT account."}"#)
+        }
+        let harness = harness(wire, refusals, lists: Array(repeating: list, count: 9))
+        if let model = example.conversation {
+            await harness.client.resumeContext(
+                ChappieClientContext(sessionID: "s", model: model, messages: [.user("before")], createdAt: .now))
+        }
+        guard case .modelUnavailable(let refusal)? = await harness.ask().error else {
+            Issue.record("another error")
+            return
+        }
+        #expect(try harness.requests.map { $0["model"]?.string } == example.asked)
+        #expect(refusal.slug == example.asked.last)
+        #expect(!example.asked.contains(refusal.suggestion ?? ""))
+    }
+
     // MARK: Efforts
 
     @Test(arguments: [

@@ -393,6 +393,20 @@ private enum PlanRoute {
         }
     }
 
+    @Test(arguments: Wire.allCases) func `a turn on the plan ends if both listed models are refused`(
+        wire: Wire
+    ) async throws {
+        let refusal = Reply.refused(404, #"{"error":{"code":"model_not_found","message":"No."}}"#)
+        let list = ScriptedHTTPAnswer.response(body: #"{"data":[{"id":"a"},{"id":"gpt-6-luna"}]}"#)
+        let harness = PlanRoute.harness(
+            wire, [refusal, refusal, refusal], others: Array(repeating: list, count: 9), modelCache: EmptyModelCache())
+        guard case .modelUnavailable? = await harness.ask().error else {
+            Issue.record("another error")
+            return
+        }
+        #expect(try harness.requests.map { $0["model"] } == ["a", "gpt-6-luna"])
+    }
+
     @Test func aModelThatIsNotListedForThePlanIsNamed() {
         let body = Array(#"{"error":{"code":"model_not_found","message":"No."}}"#.utf8)
         let failure = Self.plan.failure(status: 404, headerFields: [:], body: body, now: Self.now)
