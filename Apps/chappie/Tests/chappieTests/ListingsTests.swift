@@ -102,8 +102,10 @@ import Testing
                 "new        -        low                 text        new", "",
             ])
         #expect(
-            lines[4].hasPrefix("gpt-6-sol: use new instead; this model is retired on 19")
-                && lines[4].hasSuffix("\n  **new** is\n  better"))
+            lines[4].hasPrefix("gpt-6-sol: use new instead; this model was retired on 19")
+                && lines[4].hasSuffix("\n  new is\n  better"))
+        let before = Models.lines(models, isTerminal: true, now: Date(timeIntervalSince1970: -1))
+        #expect(before[4].hasPrefix("gpt-6-sol: use new instead; this model will be retired on 19"))
         #expect(lines.last == "new: New here.")
         #expect(
             Models.lines(models, isTerminal: false).prefix(2) == [
@@ -111,6 +113,11 @@ import Testing
                 "new        -     low                 text        new",
             ])
         #expect(Models.lines([], isTerminal: true) == [])
+    }
+
+    @Test func `a model for the service's own purposes is not the default`() {
+        let lines = Models.lines([ChappieModel(slug: "gpt-reserve"), ChappieModel(slug: "m")], isTerminal: false)
+        #expect(lines.map { $0.hasSuffix("(default)") } == [false, true])
     }
 
     @Test func theJSONOfAModelAndOfTheUsageHasEveryMember() {

@@ -1,4 +1,5 @@
 import ArgumentParser
+@_spi(ChappieInternals) import ChappieCore
 import ChappieMarkdown
 import ChappieSDK
 import FoundationEssentials
@@ -25,11 +26,19 @@ struct Models: ProgramCommand {
         let models = try await program.client().models(filter: ChappieModelFilter(includesHidden: all))
         guard !options.json else { return program.console.json(["models": .array(models.map(\.json))]) }
         for line in Self.lines(models, isTerminal: program.console.terminals.output) { program.console.line(line) }
+        guard models.isEmpty else { return }
+        let hasHidden =
+            try await !all && !program.client().models(filter: ChappieModelFilter(includesHidden: true)).isEmpty
+        program.console.note("chappie: " + (hasHidden ? Self.onlyHidden : Self.empty))
     }
 
+    private static let empty =
+        "Your model list is empty. Check whether your plan includes Codex, and look for a newer chappie."
+    private static let onlyHidden = "Your model list shows no model. `chappie models --all` lists the hidden ones."
+
     /// A table, and below it what the service says about single models.
-    static func lines(_ models: [ChappieModel], isTerminal: Bool) -> [String] {
-        let best = models.first(where: \.isListed)?.slug
+    static func lines(_ models: [ChappieModel], isTerminal: Bool, now: Date = Date()) -> [String] {
+        let best = models.first { $0.isListed && !$0.isInternal }?.slug
         var table = Table(["Model", "Context", "Effort", "Input", "Name"])
         for model in models {
             table.rows.append([
@@ -40,7 +49,7 @@ struct Models: ProgramCommand {
         }
         let notes = models.flatMap { model in
             [
-                model.upgrade.map { "\(model.slug): \(words(for: $0))" },
+                model.upgrade.map { "\(model.slug): \(words(for: $0, now))" },
                 model.availabilityNote.map { "\(model.slug): \($0)" },
             ].compactMap(\.self)
         }
@@ -56,9 +65,16 @@ struct Models: ProgramCommand {
         return usual == .automatic ? range : "\(range) (\(usual.rawValue))"
     }
 
-    private static func words(for upgrade: ChappieModelUpgrade) -> String {
-        let end = upgrade.retirementAt.map { "; this model is retired on \($0.local("%Y-%m-%d"))" } ?? ""
-        let notes = upgrade.notes.map { "\n" + $0.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n") }
+    private static func words(for upgrade: ChappieModelUpgrade, _ now: Date) -> String {
+        let end =
+            upgrade.retirementAt.map { date in
+                "; this model \(date <= now ? "was" : "will be") retired on \(date.local("%Y-%m-%d"))"
+            } ?? ""
+        let notes = upgrade.notes.map { notes in
+            var markdown = MarkdownStream(width: 500, height: nil, isStyled: false)
+            let text = markdown.append(notes) + markdown.finish()
+            return "\n" + text.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n")
+        }
         return "use \(upgrade.model) instead\(end)." + (notes ?? "")
     }
 }

@@ -94,11 +94,11 @@ struct CommandLineError: Error {
     private static func advice(for error: any Error) -> String {
         guard case ChappieClientError.modelUnavailable(let refusal) = error, let slug = refusal.suggestion else {
             return
-                "Run `chappie models` to see your account's models, and name one with -m; without -m the best is used."
+                "Run `chappie models` to see your account's models. Name one with -m."
         }
         let model = UntrustedText.forTerminal(slug)
         return
-            "Use `-m \(model)` (in a chat: `/model \(model)`), or leave -m out; `chappie models` lists your account's."
+            "Use `-m \(model)` (in a chat: `/model \(model)`). `chappie models` lists your account's models."
     }
 
     /// For `--json`.

@@ -9,8 +9,9 @@ extension ChappieClient {
     }()
     /// How long a list that could not be had is not asked for again before a turn.
     private static let listPause = Duration.seconds(300)
+    private static let secondTryDelay = Duration.milliseconds(200)
 
-    /// The models that the account may use, best first.
+    /// The models that the account may use, best first. Models that can hardly answer come last, such as retired ones.
     ///
     /// Asked anew each time with the list's `ETag`, so that an unchanged list costs one small exchange; with a
     /// `ChappieModelCache`, also in the next run of the program. A 429 is tried again as the configuration's backoff policy
@@ -20,14 +21,14 @@ extension ChappieClient {
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     public func models(filter: ChappieModelFilter = ChappieModelFilter()) async throws -> [ChappieModel] {
-        try await askedList(of: accountInfo()).models.filter(filter.matches)
+        try await askedList(of: accountInfo()).bestFirst(at: clock.now).filter(filter.matches)
     }
 
     /// The best model that `filter` lets through; `nil` when there is none.
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     public func bestAvailableModel(filter: ChappieModelFilter = .textInAPI) async throws -> ChappieModel? {
-        try await models(filter: filter).first
+        try await models(filter: filter).first { !$0.isInternal }
     }
 
     /// The best model other than `slug`, in case `slug` is at capacity; `nil` if there is none.
@@ -36,25 +37,35 @@ extension ChappieClient {
     public func fallbackModel(
         excluding slug: String, filter: ChappieModelFilter = .textInAPI
     ) async throws -> ChappieModel? {
-        try await models(filter: filter).first { $0.slug != slug }
+        try await models(filter: filter).first { $0.slug != slug && !$0.isInternal }
     }
 
     // MARK: The list of a turn
 
-    /// The list from which a turn chooses its model. A known list is used; it is renewed beside the turn when it is
-    /// old. The first list of an account is requested here; `nil` if it can't be had.
+    /// Returns the list from which a turn chooses its model. A known list is used; it is renewed beside the turn when it
+    /// is old. The first list of an account is requested here, twice if the first request fails. `nil` if it can't be
+    /// had.
     ///
     /// - Throws: `CancellationError`.
     func listForTurn(of account: ChappieAccountInfo) async throws -> ModelList? {
-        if let known = await knownList(of: account), !known.models.isEmpty {
+        if let known = await knownList(of: account) {
             modelList = known
-            if known.isDue(at: clock.now) { renewList(of: account) }
-            return known
+            if !known.models.isEmpty {
+                if known.isDue(at: clock.now) { renewList(of: account) }
+                return known
+            }
+            let age = clock.now.timeIntervalSince(known.listedAt)
+            if 0..<Self.listPause.inSeconds ~= age { return known }
         }
         if let listFailed, clock.elapsed - listFailed < Self.listPause { return nil }
         do {
-            let list = try await askedList(of: account, within: Self.patience)
-            return list.models.isEmpty ? nil : list
+            do {
+                return try await askedList(of: account, within: Self.patience)
+            } catch {
+                try Task.checkCancellation()
+                try await clock.sleep(for: Self.secondTryDelay)
+                return try await askedList(of: account, within: Self.patience)
+            }
         } catch {
             try Task.checkCancellation()
             listFailed = clock.elapsed
@@ -96,6 +107,10 @@ extension ChappieClient {
         var refusal = refusal
         let before = modelList
         let list = (try? await askedList(of: account, within: Self.patience)) ?? before
+        if let entry = list?[refusal.slug] {
+            await remember(refusalOf: entry, of: account)
+            if refusal.reason == .notInPlan, entry.needsNewerClient { refusal.reason = .newerClientNeeded }
+        }
         let refused = Set(earlier.map(\.slug))
         refusal.suggestion = list?.replacement(of: refusal.slug, without: refused, at: clock.now)?.slug
         let wasListed = before?[refusal.slug] != nil && list?[refusal.slug] == nil
@@ -117,7 +132,7 @@ extension ChappieClient {
         let (tag, json) = try await get(
             url, authorization(onlyFor: account), unless: known?.tag, within: deadlines)
         let now = clock.now
-        let list: ModelList
+        var list: ModelList
         if json == nil, let known {
             list = ModelList(account: account, tag: known.tag, models: known.models, listedAt: now)
             if let record, let document = await modelCache?.load(record.name) {
@@ -130,9 +145,31 @@ extension ChappieClient {
             list = ModelList(account: account, tag: tag, models: models, listedAt: now)
             if let record { await save(record.document(tag: tag, list: json, at: now), record) }
         }
+        list.refused = await refusedModels(of: account).slugs(in: list.models, at: now)
         modelList = list
         listFailed = nil
         return list
+    }
+
+    /// Keeps a refusal, also for the next run of the program: the model is not chosen again for a day.
+    private func remember(refusalOf entry: ChappieModel, of account: ChappieAccountInfo) async {
+        var refused = await refusedModels(of: account)
+        refused.add(entry, at: clock.now)
+        refusedModels = refused
+        modelList?.refused.insert(entry.slug)
+        guard let record = record(of: account) else { return }
+        await modelCache?.save(refused.document, record.nameOfRefusals)
+    }
+
+    /// The models that were refused to the account.
+    private func refusedModels(of account: ChappieAccountInfo) async -> RefusedModels {
+        let record = record(of: account)
+        let owner = record?.owner ?? []
+        if let refusedModels, refusedModels.owner == owner { return refusedModels }
+        let document = if let record { await modelCache?.load(record.nameOfRefusals) } else { [UInt8]?.none }
+        let refused = RefusedModels(document ?? [], of: owner)
+        refusedModels = refused
+        return refused
     }
 
     private func save(_ document: [UInt8]?, _ record: ModelListRecord) async {
@@ -193,6 +230,10 @@ extension ChappieClient {
     private func knownList(of account: ChappieAccountInfo) async -> ModelList? {
         if let modelList, modelList.account.isSameAccount(as: account) { return modelList }
         guard let record = record(of: account), let document = await modelCache?.load(record.name) else { return nil }
-        return record.read(document, of: account)
+        var list = record.read(document, of: account)
+        if let models = list?.models {
+            list?.refused = await refusedModels(of: account).slugs(in: models, at: clock.now)
+        }
+        return list
     }
 }

@@ -54,6 +54,8 @@ public actor ChappieClient: ChappieConversation {
     var modelList: ModelList?
     /// The parts that the service refuses of requests, as they are known for the account of the last turn.
     var refusedParts: RefusedPartsRecord?
+    /// The models that were refused to an account; `nil` before they are read.
+    var refusedModels: RefusedModels?
     /// Asks for the list beside a turn.
     var listing: Task<Void, Never>?
     /// When the list could not be had.
@@ -150,8 +152,11 @@ public actor ChappieClient: ChappieConversation {
     public var model: ChappieModelChoice {
         get async throws {
             let account = try await accountInfo()
-            return wish().choice(from: try await listForTurn(of: account), at: clock.now)
-                ?? ChappieModelChoice(slug: ModelList.lastResort, reason: .lastResort)
+            let list = try await listForTurn(of: account)
+            guard let choice = wish().choice(from: list, of: account.plan, at: clock.now) else {
+                throw ChappieClientError.invalidResponse
+            }
+            return choice
         }
     }
 
@@ -478,7 +483,7 @@ public actor ChappieClient: ChappieConversation {
     private static let modelsTried = 3
 
     /// Adds a turn to its conversation; another one may have begun since. The model is for one turn only if the request
-    /// names it, or if it was guessed because the list was missing.
+    /// names it, or if it was guessed because the list was missing or empty.
     private func keep(_ turn: Turn, isForOneTurn: Bool) {
         guard conversation?.id == turn.conversationID else { return }
         // A compaction that the host made during the turn stays.
@@ -490,7 +495,7 @@ public actor ChappieClient: ChappieConversation {
             conversation?.hasFlatTools = true
         }
         conversation?.append(
-            turn.items, model: turn.frame.model, isForOneTurn: isForOneTurn || modelList == nil,
+            turn.items, model: turn.frame.model, isForOneTurn: isForOneTurn || modelList?.models.isEmpty != false,
             measuredTokens: isCompacted ? nil : turn.measuredTokens, now: clock.now)
     }
 
@@ -517,11 +522,12 @@ public actor ChappieClient: ChappieConversation {
             emit(.notice(accountNotice))
         }
         let list = try await listForTurn(of: conversation.account)
-        guard let choice = wish.choice(from: list, at: clock.now) else {
+        guard let choice = wish.choice(from: list, of: account.plan, at: clock.now) else {
             throw wish.refusals.last.map(ChappieClientError.modelUnavailable) ?? .invalidResponse
         }
-        if let notice = choice.notice { tell(notice, emit) }
+        if let notice = choice.notice(after: wish.refusals, list) { tell(notice, emit) }
         let listed = list?[choice.slug]
+        if let notice = listed?.retirementNotice(at: clock.now) { tell(notice, emit) }
         // Every model that the service still has takes the lite form, so a model that the list lacks gets it, too.
         var model =
             listed ?? ChappieModel(slug: choice.slug, supportsParallelToolCalls: false, usesResponsesLite: true)
@@ -582,7 +588,7 @@ public actor ChappieClient: ChappieConversation {
         // The lite form has no tool choice: tools that must not be called are not declared.
         if frame.isLite, frame.toolChoice == .none { frame.tools = [] }
         // Of the turn's copy: a turn that fails leaves the conversation as it was.
-        conversation.drop(unreadableBy: frame.model, in: list)
+        conversation.drop(unreadableBy: frame.model, in: list?.models.isEmpty == true ? nil : list)
         return Turn(
             runner: runner(conversation, frame.headerFields), frame: frame, compactionHash: model.compactionHash,
             tools: ToolRound(

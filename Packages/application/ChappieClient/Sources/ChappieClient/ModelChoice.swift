@@ -16,7 +16,11 @@ public struct ChappieModelChoice: Sendable, Hashable, Codable {
         public static let bestListed = Reason(rawValue: "best_listed")
         /// It replaces the conversation's model, which is gone.
         public static let replacement = Reason(rawValue: "replacement")
-        /// The list of models can't be had.
+        /// The account's list shows no model to users; it is one that the list hides.
+        public static let hidden = Reason(rawValue: "hidden")
+        /// The account's list has no model, so it is a guess from the plan.
+        public static let emptyList = Reason(rawValue: "empty_list")
+        /// The list of models could not be loaded, so it is a guess from the plan.
         public static let lastResort = Reason(rawValue: "last_resort")
     }
 
@@ -72,7 +76,7 @@ public struct ChappieModelRefusal: Sendable, Hashable, Codable {
         return switch reason {
         case .retired: "The model \(name) is retired."
         case .notInPlan: "This account may not use the model \(name): it is retired, or your plan lacks it."
-        case .newerClientNeeded: "The service answers with the model \(name) only to a newer version of this program."
+        case .newerClientNeeded: "The model \(name) requires a newer version of this program."
         default: "The service does not know the model \(name)."
         }
     }
@@ -86,20 +90,39 @@ struct ModelList: Sendable {
     /// The models, best first.
     let models: [ChappieModel]
     let listedAt: Date
+    /// The models of the list that the service has refused lately.
+    var refused: Set<String> = []
 
     /// A list is used for a day without asking.
     static let lifetime: TimeInterval = 24 * 3600
-    /// The model to use if no list can be had. All known plans list it.
-    static let lastResort = "gpt-6-luna"
+
+    /// Returns the models to ask if no list can be had, the best first. All known plans list the last one.
+    static func lastResorts(of plan: ChappiePlan?) -> [String] {
+        switch plan {
+        case nil, .free, .go, .other: ["gpt-6-luna"]
+        default: ["gpt-6-sol", "gpt-6-luna"]
+        }
+    }
 
     /// A clock that was set back makes a list old, too.
     func isDue(at now: Date) -> Bool { !(0...Self.lifetime).contains(now.timeIntervalSince(listedAt)) }
 
     subscript(slug: String) -> ChappieModel? { models.first { $0.slug == slug } }
 
-    /// The best listed model that is none of `refused`.
+    /// Returns all models, the best first. Models that are internal, retired, refused lately or for newer clients come
+    /// last.
+    func bestFirst(at now: Date) -> [ChappieModel] {
+        func isUsable(_ model: ChappieModel) -> Bool {
+            !model.isInternal && !model.isRetired(at: now) && !refused.contains(model.slug) && !model.needsNewerClient
+        }
+        return models.filter(isUsable) + models.filter { !isUsable($0) }
+    }
+
+    /// Returns the best listed model that is none of `refused`. Of a list that shows no model it is a hidden one.
     func best(without refused: Set<String> = [], at now: Date) -> ChappieModel? {
-        models.first { $0.isListed && !refused.contains($0.slug) && !$0.isRetired(at: now) }
+        let candidates = bestFirst(at: now).filter { !$0.isInternal }
+        let listed = candidates.filter(\.isListed)
+        return (listed.isEmpty ? candidates : listed).first { !refused.contains($0.slug) }
     }
 
     /// The model that replaces `slug`: the list's replacement for it, else the best model.
@@ -120,6 +143,26 @@ extension ChappieModel {
     }
 
     func isRetired(at now: Date) -> Bool { retiresAt.map { $0 <= now } ?? false }
+
+    /// Whether the list asks for a newer wire format than this client's.
+    var needsNewerClient: Bool {
+        func numbers(_ version: String) -> [Int] {
+            version.split(separator: ".").map { Int($0.prefix { $0.isASCII && $0.isNumber }) ?? 0 }
+        }
+        return minimalClientVersion.map { numbers(WireFormat.version).lexicographicallyPrecedes(numbers($0)) } ?? false
+    }
+
+    /// How long before a model is retired its users are told.
+    private static let noticePeriod: TimeInterval = 30 * 24 * 3600
+
+    /// The notice to the user of a model that is retired soon, or already.
+    func retirementNotice(at now: Date) -> ChappieNotice? {
+        guard let upgrade, let date = retiresAt, date.timeIntervalSince(now) < Self.noticePeriod else { return nil }
+        let (name, other) = (UntrustedText.forTerminal(slug), UntrustedText.forTerminal(upgrade.model))
+        let day = date.formatted(.iso8601).prefix(10)
+        let verb = date <= now ? "was" : "will be"
+        return ChappieNotice(.modelRetires, "The model \(name) \(verb) retired on \(day). Use \(other) instead.")
+    }
 }
 
 extension ChappieNotice {
@@ -164,43 +207,61 @@ struct ModelWish: Sendable {
     /// The refusals in this turn, in the order in which the service sent them.
     var refusals: [ChappieModelRefusal] = []
 
-    /// Returns the model to ask next. A model that has refused in this turn is not asked again.
+    /// Returns the model to ask next. A model that was refused in this turn is not asked again, and no model outside the
+    /// list is asked if the list has one.
     ///
-    /// - Parameter list: `nil` if none can be had.
-    /// - Returns: `nil` if every model that may be asked has refused.
-    func choice(from list: ModelList?, at now: Date) -> ChappieModelChoice? {
+    /// - Parameters:
+    ///   - list: `nil` if none can be had.
+    ///   - plan: the account's.
+    /// - Returns: `nil` if every model that may be asked was refused.
+    func choice(from list: ModelList?, of plan: ChappiePlan?, at now: Date) -> ChappieModelChoice? {
         let refused = Set(refusals.map(\.slug))
         if let named { return refused.contains(named) ? nil : ChappieModelChoice(slug: named, reason: .named) }
-        let mayGuess = (list == nil || refused.isEmpty) && !refused.contains(ModelList.lastResort)
-        let lastResort = mayGuess ? ModelList.lastResort : nil
+        // A list without a model to choose says nothing about other models.
+        let usable = list.flatMap { $0.best(at: now) == nil ? nil : $0 }
+        let guess = usable == nil ? ModelList.lastResorts(of: plan).first { !refused.contains($0) } : nil
         if let conversation {
-            let isThere = list.map { $0[conversation].map { !$0.isRetired(at: now) } ?? false } ?? true
+            let isThere = usable.map { $0[conversation].map { !$0.isRetired(at: now) } ?? false } ?? true
             if isThere, !refused.contains(conversation) {
                 return ChappieModelChoice(slug: conversation, reason: .conversation)
             }
-            let next = list?.replacement(of: conversation, without: refused, at: now)?.slug ?? lastResort
+            let next = usable?.replacement(of: conversation, without: refused, at: now)?.slug ?? guess
             return next.map { ChappieModelChoice(slug: $0, reason: .replacement, replaces: conversation) }
         }
-        if let best = list?.best(without: refused, at: now) {
-            return ChappieModelChoice(slug: best.slug, reason: .bestListed, replaces: refusals.last?.slug)
+        let replaces = refusals.last?.slug
+        if let best = usable?.best(without: refused, at: now) {
+            return ChappieModelChoice(
+                slug: best.slug, reason: best.isListed ? .bestListed : .hidden, replaces: replaces)
         }
-        return lastResort.map { ChappieModelChoice(slug: $0, reason: .lastResort) }
+        return guess.map {
+            ChappieModelChoice(slug: $0, reason: list == nil ? .lastResort : .emptyList, replaces: replaces)
+        }
     }
 }
 
 extension ChappieModelChoice {
-    /// The notice to the user if the choice differs from the wish.
-    var notice: ChappieNotice? {
+    /// Returns the notice to the user if the choice differs from the wish.
+    ///
+    /// - Parameters:
+    ///   - refusals: the turn's.
+    ///   - list: the list from which the model was chosen.
+    func notice(after refusals: [ChappieModelRefusal], _ list: ModelList?) -> ChappieNotice? {
         let slug = UntrustedText.forTerminal(slug)
+        if let replaces {
+            let name = UntrustedText.forTerminal(replaces)
+            let cause =
+                refusals.last { $0.slug == replaces }?.sentence
+                ?? (list?[replaces] == nil
+                    ? "The model \(name) is no longer in your model list." : "The model \(name) is retired.")
+            return ChappieNotice(.modelReplaced, "\(cause) Using \(slug).")
+        }
         return switch reason {
-        case .lastResort:
-            ChappieNotice(
-                .modelGuessed, "The list of your account's models can't be had just now; \(slug) is asked instead.")
-        case _ where replaces != nil:
-            ChappieNotice(
-                .modelReplaced,
-                "The model \(UntrustedText.forTerminal(replaces ?? "")) is not to be had any more; \(slug) answers instead."
-            )
+        case .lastResort: ChappieNotice(.modelGuessed, "Couldn't load your model list. Using \(slug).")
+        case .emptyList where list?.models.isEmpty == false:
+            ChappieNotice(.modelGuessed, "Your model list has no model for questions. Using \(slug).")
+        case .emptyList: ChappieNotice(.modelGuessed, "Your model list is empty. Using \(slug).")
+        case .hidden:
+            ChappieNotice(.modelGuessed, "Your model list shows no model. Using \(slug), which the list hides.")
         default: nil
         }
     }

@@ -52,14 +52,140 @@ import Testing
 
     @Test func withoutAListTheLastResortAnswersAndTheUserIsToldOnce() async throws {
         let harness = harness(
-            .serverSentEvents, [.answer("one"), .answer("two", id: "resp_2")], lists: [.response(status: .notFound)])
+            .serverSentEvents, [.answer("one"), .answer("two", id: "resp_2")],
+            lists: [.response(status: .notFound), .response(status: .notFound)])
         let first = await harness.ask("a")
-        #expect(first.text == "one" && first.notices.map(\.kind) == [.modelGuessed])
+        #expect(
+            first.text == "one"
+                && first.notices == [.init(.modelGuessed, "Couldn't load your model list. Using gpt-6-sol.")])
         #expect(await harness.ask("b").notices.isEmpty)
-        #expect(try harness.requests.map { $0["model"] } == ["gpt-6-luna", "gpt-6-luna"])
+        #expect(try harness.requests.map { $0["model"] } == ["gpt-6-sol", "gpt-6-sol"])
         // A list that could not be had is not asked for before every turn.
-        #expect(lists(harness) == 1)
+        #expect(lists(harness) == 2)
         #expect(try await harness.client.model.reason == .lastResort, "the conversation does not stick to a guess")
+    }
+
+    @Test(arguments: [
+        ScriptedHTTPAnswer.response(status: .internalServerError), .response(status: .init(code: 402)),
+        .response(status: .tooManyRequests), .response(body: "\u{1F}\u{8B}"), ScriptedHTTPAnswer(body: [.cut]),
+    ])
+    func `a list that fails once is asked for again`(failure: ScriptedHTTPAnswer) async throws {
+        let harness = harness(.serverSentEvents, [.answer("one")], lists: [failure, Self.list()])
+        let seen = await harness.ask()
+        #expect(seen.text == "one" && seen.notices.isEmpty)
+        #expect(try harness.requests.map { $0["model"] } == ["new-sol"])
+    }
+
+    @Test(
+        arguments: [
+            (nil, ["gpt-6-luna"]), (.free, ["gpt-6-luna"]), (.go, ["gpt-6-luna"]),
+            (.plus, ["gpt-6-sol", "gpt-6-luna"]), (.edu, ["gpt-6-sol", "gpt-6-luna"]), (.other("new"), ["gpt-6-luna"]),
+        ] as [(ChappiePlan?, [String])])
+    func `without a list the plan decides which models are asked`(plan: ChappiePlan?, asked: [String]) {
+        var wish = ModelWish()
+        for slug in asked {
+            #expect(
+                wish.choice(from: nil, of: plan, at: .scriptedStart)
+                    == ChappieModelChoice(slug: slug, reason: .lastResort, replaces: wish.refusals.last?.slug))
+            wish.refusals.append(ChappieModelRefusal(slug: slug, reason: .unknown))
+        }
+        #expect(wish.choice(from: nil, of: plan, at: .scriptedStart) == nil)
+    }
+
+    @Test(
+        arguments: [
+            (#""#, "gpt-6-sol", "Your model list is empty. Using gpt-6-sol."),
+            (
+                #"{"slug":"a","visibility":"hide"}"#, "a",
+                "Your model list shows no model. Using a, which the list hides."
+            ),
+            (
+                #"{"slug":"codex-auto-review","visibility":"hide"},{"slug":"a","visibility":"none"}"#, "a",
+                "Your model list shows no model. Using a, which the list hides."
+            ),
+            (#"{"slug":"a","visibility":"workspace"}"#, "a", nil),
+            (#"{"slug":"gpt-reserve"}"#, "gpt-6-sol", "Your model list has no model for questions. Using gpt-6-sol."),
+            (#"{"slug":"gpt-reserve","priority":1},{"slug":"a","priority":2}"#, "a", nil),
+            (#"{"slug":"a","priority":1,"minimal_client_version":"0.164"},{"slug":"b","priority":2}"#, "b", nil),
+            (#"{"slug":"a","priority":1,"minimal_client_version":"0.99.0"},{"slug":"b","priority":2}"#, "a", nil),
+            (#"{"slug":"a","minimal_client_version":"9.0.0"}"#, "a", nil),
+        ] as [(String, String, String?)])
+    func `a list without a usual model is reported as what it is`(
+        entries: String, model: String, notice: String?
+    ) async throws {
+        let list = Self.list(#"{"models":[\#(entries)]}"#)
+        let harness = harness(.serverSentEvents, [.answer("one"), .answer("two", id: "resp_2")], lists: [list])
+        let seen = await harness.ask("a")
+        #expect(seen.text == "one" && seen.notices.map(\.message) == [notice].compactMap(\.self))
+        #expect(await harness.ask("b").notices.isEmpty)
+        #expect(try harness.requests.map { $0["model"]?.string } == [model, model])
+        #expect(lists(harness) == 1)
+    }
+
+    @Test func `a conversation goes on with its model while the list is empty`() async throws {
+        let harness = harness(.serverSentEvents, [.answer("one")], lists: [Self.list(#"{"models":[]}"#)])
+        await harness.client.resumeContext(
+            ChappieClientContext(sessionID: "s", model: "old", messages: [.user("before")], createdAt: .now))
+        #expect(await harness.ask().notices.isEmpty)
+        #expect(try harness.requests.map { $0["model"] } == ["old"])
+    }
+
+    @Test func `a model that was refused is not chosen again for a day, in later runs too`() async throws {
+        let cache = Memory()
+        let refused = Reply.refused(
+            400, #"{"detail":"The 'a' model is not supported when using Codex with a ChatGPT account."}"#)
+        func run(_ replies: [Reply], after hours: Double, list: String) async throws -> (Seen, [String?]) {
+            let harness = harness(
+                .serverSentEvents, replies, lists: [Self.list(list, tag: list), Self.list(list, tag: list)],
+                cache: cache, clock: HastyClock(now: .scriptedStart.addingTimeInterval(hours * 3600)))
+            let seen = await harness.ask()
+            await harness.client.finishRenewingList()
+            return (seen, try harness.requests.map { $0["model"]?.string })
+        }
+        let list =
+            #"{"models":[{"slug":"a","priority":1,"minimal_client_version":"0.1.0"},{"slug":"b","priority":2}]}"#
+        var (seen, asked) = try await run([refused, .answer("one")], after: 0, list: list)
+        #expect(asked == ["a", "b"] && seen.notices.map(\.kind) == [.modelReplaced])
+        (seen, asked) = try await run([.answer("two")], after: 23, list: list)
+        #expect(asked == ["b"] && seen.notices.isEmpty)
+        // Its entry has changed; the list is renewed beside the turn before.
+        let newer = list.replacing("0.1.0", with: "0.2.0")
+        _ = try await run([.answer("three")], after: 49, list: newer)
+        (seen, asked) = try await run([.answer("four")], after: 50, list: newer)
+        #expect(asked == ["a"] && seen.text == "four")
+    }
+
+    @Test func `a refused model that asks for a newer client is said to need one`() async throws {
+        let list = Self.list(
+            #"{"models":[{"slug":"new","minimal_client_version":"0.170.0"},{"slug":"b","priority":2}]}"#)
+        let harness = harness(
+            .serverSentEvents,
+            [
+                .refused(
+                    400, #"{"detail":"The 'new' model is not supported when using Codex with a ChatGPT account."}"#)
+            ], lists: [list, list])
+        await harness.client.selectModel("new")
+        #expect(
+            await harness.ask().error
+                == .modelUnavailable(
+                    ChappieModelRefusal(slug: "new", reason: .newerClientNeeded, suggestion: "b")))
+        #expect(try await harness.client.models().map(\.slug) == ["b", "new"])
+    }
+
+    @Test(
+        arguments: [
+            (3.0, "The model a will be retired on 2026-11-23. Use b instead."),
+            (-1, "The model a was retired on 2026-11-19. Use b instead."), (40, nil),
+        ] as [(Double, String?)])
+    func `the user of a model that is retired is told once`(days: Double, notice: String?) async throws {
+        let date = Date.scriptedStart.addingTimeInterval(days * 86_400)
+        let entry = #"{"slug":"a","upgrade":{"model":"b","retirement_at":\#(date.timeIntervalSince1970)}}"#
+        let harness = harness(
+            .serverSentEvents, [.answer("one"), .answer("two", id: "resp_2")],
+            lists: [Self.list(#"{"models":[\#(entry),{"slug":"b"}]}"#)])
+        await harness.client.selectModel("a")
+        #expect(await harness.ask("a").notices == [notice].compactMap(\.self).map { .init(.modelRetires, $0) })
+        #expect(await harness.ask("b").notices.isEmpty)
     }
 
     @Test func aModelThatARequestNamesIsForOneTurn() async throws {

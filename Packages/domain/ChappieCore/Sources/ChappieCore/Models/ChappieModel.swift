@@ -12,7 +12,7 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     public var supportedInAPI: Bool
     /// The rank; a lower number comes first.
     public var priority: Int
-    /// Whether the backend lists the model for users.
+    /// Whether the backend lists the model for users. Default `true`, also for a visibility that is not known here.
     public var isListed: Bool
     /// The kinds of input: `text`, `image`, … Default: both of these.
     public var inputModalities: [String]
@@ -180,7 +180,7 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
         self.init(
             slug: slug, displayName: json["display_name"]?.string, description: json["description"]?.string,
             supportedInAPI: json["supported_in_api"]?.bool ?? true, priority: json["priority"]?.int ?? .max,
-            isListed: (json["visibility"]?.string ?? "list") == "list",
+            isListed: !["hide", "none"].contains(json["visibility"]?.string),
             inputModalities: modalities.isEmpty ? ["text", "image"] : modalities,
             supportedReasoningLevels: (json["supported_reasoning_levels"]?.array ?? []).compactMap {
                 effort($0["effort"]) ?? effort($0)
@@ -222,6 +222,12 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
 }
 
 @_spi(ChappieInternals) extension ChappieModel {
+    /// Whether the model is for the backend's own purposes, although the list may show it. Such a model answers only if
+    /// it is named.
+    public var isInternal: Bool {
+        ["gpt-reserve", "codex-auto-review"].contains { slug == $0 || slug.hasPrefix($0 + "-") }
+    }
+
     /// From the least to the most.
     private static let efforts: [ChappieReasoningEffort] = [
         .none, .minimal, .low, .medium, .high, .extraHigh, .max, .ultra,

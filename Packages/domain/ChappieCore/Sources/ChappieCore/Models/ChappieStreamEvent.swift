@@ -52,8 +52,10 @@ public struct ChappieNotice: Sendable, Hashable, Codable {
 
         /// The conversation's model is retired or was refused; another model answers.
         public static let modelReplaced = Kind(rawValue: "model_replaced")
-        /// The list of models is not available; the model is a guess.
+        /// The account's list offers no model, or it could not be loaded; the model is a guess.
         public static let modelGuessed = Kind(rawValue: "model_guessed")
+        /// The model will be retired soon, or was retired.
+        public static let modelRetires = Kind(rawValue: "model_retires")
         /// The model does not support the requested effort.
         public static let effortChanged = Kind(rawValue: "effort_changed")
         /// An image of the conversation can't be sent any more.

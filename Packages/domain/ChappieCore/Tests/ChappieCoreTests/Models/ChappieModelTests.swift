@@ -140,6 +140,16 @@ import Testing
         }
     }
 
+    @Test(
+        "a model is listed unless its visibility is known to hide it",
+        arguments: [
+            (#""list""#, true), (#""workspace""#, true), (#""""#, true), ("null", true), ("7", true),
+            (#""hide""#, false), (#""none""#, false),
+        ])
+    func isListed(_ visibility: String, _ expected: Bool) {
+        #expect(ChappieModel(json(#"{"slug":"m","visibility":\#(visibility)}"#))?.isListed == expected)
+    }
+
     @Test func survivesARoundTrip() throws {
         let model = try #require(ChappieModel(json(#"{"slug":"m","default_reasoning_level":"cosmic","priority":3}"#)))
         #expect(try JSONDecoder().decode(ChappieModel.self, from: JSONEncoder().encode(model)) == model)
