@@ -296,6 +296,7 @@ extension HTTPField.Name {
     static let threadID = known("thread-id")
     static let turnState = known("x-codex-turn-state")
     static let modelsETag = known("x-models-etag")
+    static let answeringModel = known("openai-model")
     static let responsesLite = known("x-openai-internal-codex-responses-lite")
     static let activeLimit = known("x-codex-active-limit")
     static let wireFormatVersion = known("version")

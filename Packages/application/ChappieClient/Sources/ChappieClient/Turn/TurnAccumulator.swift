@@ -41,13 +41,20 @@ struct TurnAccumulator {
     private(set) var modelsETag: String?
     /// Names the present attempt's exchange, or its connection, at the server.
     private(set) var requestID: String?
+    private var facts: AnsweredFacts
+    /// The notices that the user has got about answers of this turn.
+    var told: Set<ChappieNotice> = []
 
     /// Whether the host has been shown anything that another attempt would show again.
     var hasDelivered: Bool {
         !text.isEmpty || !commentary.isEmpty || !reasoning.isEmpty || !arguments.isEmpty || !delivered.isEmpty
     }
 
-    init(emit: @escaping (ChappieStreamEvent) -> Void) { self.emit = emit }
+    /// - Parameter body: the request. Default: an empty one, with which no answer is compared.
+    init(asking body: ChappieJSONObject = ChappieJSONObject(), emit: @escaping (ChappieStreamEvent) -> Void) {
+        self.emit = emit
+        facts = AnsweredFacts(asking: body)
+    }
 
     /// The request goes out, for the first time or again.
     mutating func attemptBegan() {
@@ -63,6 +70,15 @@ struct TurnAccumulator {
         places = []
         hasBegun = false
         requestID = nil
+        facts.attemptBegan()
+    }
+
+    /// Takes the name of the model that answers, as a header field of the answer gives it.
+    mutating func received(model name: String?) { facts.received(model: name) }
+
+    /// Reports answers that differ from the request, once in a turn.
+    private mutating func tellDifferences() {
+        for notice in facts.takeNotices() where told.insert(notice).inserted { emit(.notice(notice)) }
     }
 
     mutating func received(requestID value: String?) { requestID = value ?? requestID }
@@ -147,7 +163,11 @@ struct TurnAccumulator {
 
     private mutating func take(_ event: ResponsesEvent) throws(ChappieClientError) -> ResponsesEvent? {
         switch event {
-        case .created(let response): emit(.created(response.id))
+        case .created(let response):
+            emit(.created(response.id))
+            facts.received(model: response.model)
+            // A notice in the middle of the text would break it.
+            if !hasDelivered { tellDifferences() }
         case .reasoningSummaryTextDelta(let delta, _, _):
             let new = reasoning.said(delta)
             if !new.isEmpty { emit(.reasoningSummaryDelta(new)) }
@@ -162,12 +182,16 @@ struct TurnAccumulator {
             received(turnState: fields["x-codex-turn-state"])
             received(modelsETag: fields["x-models-etag"])
             received(requestID: RequestID.of { fields[$0] })
+            facts.received(model: fields["openai-model"])
+            if !hasDelivered { tellDifferences() }
         case .completed(let response), .incomplete(let response):
             // An answer may come in items alone; a reader of the deltas sees it all the same.
             let rest = text.concluded(
                 response.with(items: items, text: "", commentary: commentary.text).outputText)
             if !rest.isEmpty { emit(.textDelta(rest)) }
             try checkCompleteness()
+            facts.received(response)
+            tellDifferences()
             return .completed(whole(response))
         case .failed(let response): return .failed(whole(response))
         case .error: return event
@@ -202,6 +226,7 @@ struct TurnAccumulator {
     private func whole(_ response: ChappieResponse) -> ChappieResponse {
         var response = response.with(items: items, text: text.text, commentary: commentary.text)
         response.requestID = requestID
+        if let other = facts.otherModel { response.model = other }
         return response
     }
 
@@ -213,7 +238,8 @@ struct TurnAccumulator {
         let items = isPresent ? items : handedOut.filter { !ChappieClientContext.isEncrypted($0.json) }
         guard !text.isEmpty || !items.isEmpty else { return nil }
         var response = ChappieResponse(
-            status: .incomplete, items: items, incompleteReason: ChappieResponse.interruption, requestID: requestID)
+            status: .incomplete, model: facts.otherModel, items: items, incompleteReason: ChappieResponse.interruption,
+            requestID: requestID)
         if !text.isEmpty { response.outputText = text.text }
         if response.commentary.isEmpty { response.commentary = commentary.text }
         return response

@@ -6,6 +6,8 @@ import HTTPTypes
 struct TurnRouting: Sendable {
     /// The backend wants this value in every further request of the turn.
     var turnState: String?
+    /// The notices that the user has got about the turn's answers.
+    var told: Set<ChappieNotice> = []
     /// The tag of the account's list of models as it is now.
     var modelsETag: String?
     /// The last answer as far as it was shown, if its turn was cancelled before it was whole.
@@ -49,11 +51,12 @@ struct TurnRunner: Sendable {
     func run(
         _ body: ChappieJSONObject, _ said: inout TurnRouting, emit: @escaping (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
-        var turn = TurnAccumulator(emit: emit)
+        var turn = TurnAccumulator(asking: body, emit: emit)
         turn.received(turnState: said.turnState)
+        turn.told = said.told
         defer {
             said = TurnRouting(
-                turnState: turn.turnState, modelsETag: turn.modelsETag ?? said.modelsETag,
+                turnState: turn.turnState, told: turn.told, modelsETag: turn.modelsETag ?? said.modelsETag,
                 interrupted: Task.isCancelled ? turn.interrupted : nil)
         }
         var plan = TurnPlan(
@@ -213,6 +216,7 @@ struct TurnRunner: Sendable {
             // A page for browsers: a captive portal, a proxy's error, the wrong address.
             guard response.mediaType != "text/html" else { throw AttemptFailure(.final, .invalidResponse) }
             turn.received(limitsIn: response.headerFields)
+            turn.received(model: response.headerFields[.answeringModel])
             defer { response.body.cancel() }
             var decoder = ResponsesEventDecoder()
             return try await answer(
@@ -271,6 +275,7 @@ struct TurnRunner: Sendable {
                     turn.received(turnState: fields[.turnState])
                     turn.received(modelsETag: fields[.modelsETag])
                     turn.received(limitsIn: fields)
+                    turn.received(model: fields[.answeringModel])
                 case .refused(var response) where response.status == .unauthorized:
                     if let refusal = try await errors.refusal(in: &response, now: clock.now) { throw refusal }
                     return .unauthorized(response)

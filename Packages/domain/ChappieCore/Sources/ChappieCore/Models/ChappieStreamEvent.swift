@@ -56,7 +56,11 @@ public struct ChappieNotice: Sendable, Hashable, Codable {
         public static let modelGuessed = Kind(rawValue: "model_guessed")
         /// The model will be retired soon, or was retired.
         public static let modelRetires = Kind(rawValue: "model_retires")
-        /// The model does not support the requested effort.
+        /// Another model has answered than the one that was asked.
+        public static let otherModel = Kind(rawValue: "other_model")
+        /// The answer came in another tier of service than the request's.
+        public static let otherTier = Kind(rawValue: "other_tier")
+        /// The model does not support the requested effort, or has answered with another one.
         public static let effortChanged = Kind(rawValue: "effort_changed")
         /// An image of the conversation can't be sent any more.
         public static let imageLeftOut = Kind(rawValue: "image_left_out")

@@ -1,0 +1,69 @@
+@_spi(ChappieInternals) import ChappieCore
+
+/// Compares what a request names with what the service reports about its answer.
+struct AnsweredFacts: Sendable {
+    private let model: String?
+    private let tier: String?
+    private let effort: String?
+    /// The model that answers; `nil` as long as no other one than that of the request is known.
+    private(set) var otherModel: String?
+    private var notices: [ChappieNotice] = []
+
+    init(asking body: ChappieJSONObject = ChappieJSONObject()) {
+        model = body["model"]?.string
+        tier = body["service_tier"]?.string
+        effort = body["reasoning"]?["effort"]?.string
+    }
+
+    /// The request goes out, for the first time or again.
+    mutating func attemptBegan() { self = AnsweredFacts(of: self) }
+
+    private init(of other: AnsweredFacts) { (model, tier, effort) = (other.model, other.tier, other.effort) }
+
+    /// Takes the name of the model that answers, from a header field, an event or the response.
+    mutating func received(model name: String?) {
+        guard let model, let name = UntrustedText.token(name, limit: 200), otherModel == nil,
+            Self.undated(name) != Self.undated(model)
+        else { return }
+        otherModel = name
+        notices.append(ChappieNotice(.otherModel, "\(name) answered instead of \(UntrustedText.forTerminal(model))."))
+    }
+
+    /// Takes the whole response, which names its tier and its effort as well.
+    mutating func received(_ response: ChappieResponse) {
+        received(model: response.model)
+        if let tier, let granted = UntrustedText.token(response.raw["service_tier"]?.string, limit: 100),
+            granted != tier, granted != "auto"
+        {
+            notices.append(
+                ChappieNotice(.otherTier, "The service answered in the tier \"\(granted)\" instead of \"\(tier)\"."))
+        }
+        if let effort, let used = UntrustedText.token(response.raw["reasoning"]?["effort"]?.string, limit: 100),
+            used != effort
+        {
+            notices.append(
+                ChappieNotice(
+                    .effortChanged, "The model answered with the effort \"\(used)\" instead of \"\(effort)\"."))
+        }
+    }
+
+    /// Returns the notices to the user since the last call.
+    mutating func takeNotices() -> [ChappieNotice] {
+        defer { notices = [] }
+        return notices
+    }
+
+    /// Returns the name in small letters, without a provider before it and without the date of a snapshot after it, as
+    /// in `gpt-5-2025-08-07`, `gpt-5-20250807` and `gpt-4-0613`.
+    private static func undated(_ name: String) -> String {
+        let own = name.lowercased().split(separator: "/").last.map(String.init) ?? name
+        var parts = own.split(separator: "-", omittingEmptySubsequences: false)
+        let digits = parts.map { part in part.allSatisfy { $0.isASCII && $0.isNumber } ? part.count : 0 }
+        if digits.count > 3, digits.suffix(3) == [4, 2, 2] {
+            parts.removeLast(3)
+        } else if parts.count > 1, [8, 4].contains(digits.last) || parts.last == "latest" {
+            parts.removeLast()
+        }
+        return parts.joined(separator: "-")
+    }
+}
