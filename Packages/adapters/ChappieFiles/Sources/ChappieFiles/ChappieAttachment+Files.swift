@@ -5,8 +5,11 @@ extension ChappieImage {
     public init(
         path: String, detail: Detail = .high, limit: Int = ChappieImage.defaultLimit
     ) throws(ChappieAttachmentError) {
-        try self.init(bytes: read(path, limit), name: path, detail: detail, limit: limit)
+        // An image that is a little too large is reported with its size.
+        try self.init(bytes: read(path, max(limit, Self.readLimit)), name: path, detail: detail, limit: limit)
     }
+
+    private static let readLimit = 64 << 20
 
     /// An image by its address: a `file:` URL is read now, a `data:` URL is checked like bytes, and the backend fetches
     /// an `https:` or `http:` URL. See ``init(bytes:name:detail:limit:)``.
@@ -17,6 +20,9 @@ extension ChappieImage {
         case "https", "http": self.init(source: .url(url.absoluteString), detail: detail)
         case "file": try self.init(path: url.path(percentEncoded: false), detail: detail, limit: limit)
         case "data":
+            if let size = DataURL.byteCount(of: url.absoluteString), size > limit {
+                throw .imageTooLarge("the image", bytes: size, limit: limit)
+            }
             guard let bytes = DataURL.bytes(of: url.absoluteString, limit: limit) else {
                 throw .unsupportedURL("a data: address that is not Base64")
             }

@@ -6,7 +6,11 @@ import TestFixtures
 import Testing
 
 @Suite struct ChappieAttachmentFileTests {
-    private static let png: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 1, 2]
+    private static let png = Array(
+        Data(
+            base64Encoded:
+                "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+            ?? Data())
 
     private func failure(_ work: () throws -> Void) -> ChappieAttachmentError? {
         do {
@@ -21,7 +25,9 @@ import Testing
         let url = "data:image/png;base64,\(Data(Self.png).base64EncodedString())"
         #expect(try ChappieImage(url: #require(URL(string: url))) == ChappieImage(source: .url(url)))
         let long = try #require(URL(string: "data:image/png;base64," + String(repeating: "A", count: 4000)))
-        #expect(failure { _ = try ChappieImage(url: long, limit: 100) } == .tooLarge("the image", limit: 100))
+        #expect(
+            failure { _ = try ChappieImage(url: long, limit: 100) }
+                == .imageTooLarge("the image", bytes: 3000, limit: 100))
     }
 
     @Test func readsFilesAndSaysWhyItCannot() throws {
@@ -36,8 +42,12 @@ import Testing
         let cases: [(String, Int, ChappieAttachmentError)] = [
             ("/none", size, .notFound(folder.path("none"))), ("/a b.png/x", size, .notFound(path + "/x")),
             ("", size, .isDirectory(folder.path)), ("/pipe", size, .notAFile(folder.path("pipe"))),
-            ("/a b.png", size - 1, .tooLarge(path, limit: size - 1)), ("\0", size, .notFound(folder.path + "\0")),
+            ("\0", size, .notFound(folder.path + "\0")),
         ]
+        #expect(failure { _ = try ChappieFile(path: path, limit: size - 1) } == .tooLarge(path, limit: size - 1))
+        #expect(
+            failure { _ = try ChappieImage(path: path, limit: size - 1) }
+                == .imageTooLarge(path, bytes: size, limit: size - 1))
         for (name, limit, error) in cases {
             #expect(failure { _ = try ChappieImage(path: folder.path + name, limit: limit) } == error)
             #expect(failure { _ = try ChappieFile(path: folder.path + name, limit: limit) } == error)

@@ -540,6 +540,14 @@ public actor ChappieClient: ChappieConversation {
                 "The service takes no message of the role \"\(role)\".",
                 "Give the text as the harness's instructions, or as a message of the role \"developer\".")
         }
+        if !model.inputModalities.contains("image"), items.contains(where: ChappieInputMessage.hasImage) {
+            let others = (list?.models ?? []).filter { $0.isListed && $0.inputModalities.contains("image") }
+            let names = others.prefix(5).map { UntrustedText.forTerminal($0.slug) }.joined(separator: ", ")
+            throw ChappieClientError.unsupportedInput(
+                "The model \(UntrustedText.forTerminal(model.slug)) takes text only.",
+                names.isEmpty
+                    ? "Ask without pictures." : "Ask without pictures, or name a model that takes them: \(names).")
+        }
         var (frame, items) = (frame, items)
         if !frame.model.isEmpty, frame.model != model.slug { items.removeAll(where: ChappieClientContext.isEncrypted) }
         frame.model = model.slug
@@ -704,5 +712,12 @@ public actor ChappieClient: ChappieConversation {
         guard conversation?.id == before.id else { return false }
         conversation = after
         return after.items != before.items
+    }
+}
+
+extension ChappieInputMessage {
+    /// Whether an input item is a message with a picture.
+    fileprivate static func hasImage(_ item: ChappieJSON) -> Bool {
+        item["content"]?.array?.contains { $0["type"] == "input_image" } ?? false
     }
 }

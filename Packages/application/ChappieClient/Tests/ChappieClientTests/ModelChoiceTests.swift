@@ -341,6 +341,23 @@ import Testing
         #expect(!example.asked.contains(refusal.suggestion ?? ""))
     }
 
+    @Test func `a picture for a model that takes text only is refused before anything is sent`() async throws {
+        let models = #"{"slug":"text","input_modalities":["text"]},{"slug":"a"},{"slug":"b","visibility":"hide"}"#
+        let harness = harness(
+            .serverSentEvents, [.answer("one")], lists: [Self.list(#"{"models":[\#(models)]}"#)])
+        let dot = ChappieImage(source: .url("data:image/gif;base64,R0lGODlh"))
+        await harness.client.selectModel("text")
+        let error = await Seen(harness.client.stream(.user("What is this?", images: [dot]))).error
+        #expect(
+            error
+                == .unsupportedInput(
+                    "The model text takes text only.", "Ask without pictures, or name a model that takes them: a."))
+        #expect(try harness.requests.isEmpty)
+        // A model outside the list may take pictures.
+        await harness.client.selectModel("unlisted")
+        #expect(await Seen(harness.client.stream(.user("What is this?", images: [dot]))).text == "one")
+    }
+
     // MARK: Efforts
 
     @Test(arguments: [

@@ -8,6 +8,26 @@ import Testing
 
 /// A model or a tool that overdoes it costs no turn and no memory.
 @Suite struct ToolBoundTests {
+    @Test func `an image that the service can't take is left out with a note to the model`() throws {
+        func image(_ bytes: [UInt8]) -> ChappieJSON {
+            [
+                "type": "input_image",
+                "image_url": .string("data:image/gif;base64,\(Data(bytes).base64EncodedString())"),
+            ]
+        }
+        let small = image(Array("GIF89a".utf8) + [100, 0, 100, 0, 0, 0, 0, 0x3B])
+        let large = image(Array("GIF89a".utf8) + [0x80, 0x1F, 0xA0, 0x17, 0, 0, 0, 0x3B])
+        let long = image([UInt8](repeating: 0, count: 8_300_000))
+        let bounded = ToolRound.bounded(ChappieToolResult(output: "Two.", parts: [large, small, long]), 10_000)
+        #expect(bounded.parts == [small])
+        #expect(
+            bounded.output == """
+                Two.
+                [An image was left out: the image has 8064x6048 pixels; the service takes about 5500x5500.]
+                [An image was left out: the image has 8.3 MB; the service takes about 8 MB.]
+                """)
+    }
+
     private static func answers(_ calls: [ChappieJSON]) -> [Reply] {
         [Reply(steps: [.events(items(calls))]), .answer("done", id: "resp_2")]
     }

@@ -204,6 +204,14 @@ struct ToolRound: Sendable {
     /// A single result must not fill the model's context window.
     static func bounded(_ result: ChappieToolResult, _ limit: Int) -> ChappieToolResult {
         var result = result
+        var refusals: [String] = []
+        result.parts.removeAll { part in
+            guard part["type"] == "input_image", let url = part["image_url"]?.string,
+                let refusal = ChappieImage.refusal(ofDataURL: url, name: "the image")
+            else { return false }
+            refusals.append("\n[An image was left out: \(refusal.errorDescription ?? "")]")
+            return true
+        }
         var room = parts.bytes
         let kept = result.parts.prefix(parts.count).prefix { part in
             room -= part.serializedBytes().count
@@ -214,6 +222,7 @@ struct ToolRound: Sendable {
             result.parts = Array(kept)
             result.output += "\n[… \(left) images or other parts left out …]"
         }
+        result.output += refusals.joined()
         result.output = bounded(result.output, limit)
         return result
     }

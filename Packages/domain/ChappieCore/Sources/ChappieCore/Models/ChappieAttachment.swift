@@ -54,9 +54,12 @@ public struct ChappieImage: Sendable, Hashable {
         case fileID(String)
     }
 
-    /// 20 MiB, the limit for an image unless a call sets another. A WebSocket message may have 16 MiB in all; a larger
-    /// message is sent over HTTP.
-    public static let defaultLimit = 20 << 20
+    /// 8 MB, the limit for an image unless a call sets another. The service takes about as much. A WebSocket message may
+    /// have 16 MiB in all; a larger message is sent over HTTP.
+    public static let defaultLimit = 8_000_000
+
+    /// The most squares of 32 by 32 pixels that the service takes in one image.
+    private static let patchLimit = 30_000
 
     /// The place from which the model gets the image.
     public let source: Source
@@ -79,10 +82,30 @@ public struct ChappieImage: Sendable, Hashable {
         bytes: [UInt8], name: String? = nil, detail: Detail = .high, limit: Int = ChappieImage.defaultLimit
     ) throws(ChappieAttachmentError) {
         let name = name ?? "the image"
-        guard bytes.count <= limit else { throw .tooLarge(name, limit: limit) }
+        guard bytes.count <= limit else { throw .imageTooLarge(name, bytes: bytes.count, limit: limit) }
         guard !bytes.isEmpty else { throw .empty(name) }
         guard let format = Format(sniffing: bytes) else { throw .unsupportedImage(name) }
+        if let refusal = Self.refusal(of: bytes, format, name) { throw refusal }
         self.init(source: .url(DataURL.make(bytes, format.mediaType)), detail: detail)
+    }
+
+    /// Returns the reason why the service would not take an image of this many pixels, or without its end.
+    private static func refusal(of bytes: [UInt8], _ format: Format, _ name: String) -> ChappieAttachmentError? {
+        let head = ImageHead(bytes, format)
+        if let size = head.size, size.patches > patchLimit {
+            return .tooManyPixels(name, width: size.width, height: size.height)
+        }
+        return head.isCutOff ? .cutOffImage(name) : nil
+    }
+
+    /// Returns the reason why the service would not take the image in a `data:` URL. `nil` for other URLs and formats.
+    @_spi(ChappieInternals) public static func refusal(ofDataURL url: String, name: String) -> ChappieAttachmentError? {
+        guard let size = DataURL.byteCount(of: url) else { return nil }
+        guard size <= defaultLimit else { return .imageTooLarge(name, bytes: size, limit: defaultLimit) }
+        guard let bytes = DataURL.bytes(of: url, limit: defaultLimit), let format = Format(sniffing: bytes) else {
+            return nil
+        }
+        return refusal(of: bytes, format, name)
     }
 
     /// An image with these bytes. See ``init(bytes:name:detail:limit:)``.
@@ -175,6 +198,12 @@ public enum ChappieAttachmentError: ChappieError, Hashable {
     case unreadable(String, reason: String)
     /// It has more bytes than the limit.
     case tooLarge(String, limit: Int)
+    /// The image has more bytes than the limit.
+    case imageTooLarge(String, bytes: Int, limit: Int)
+    /// The image has more pixels than the service takes.
+    case tooManyPixels(String, width: Int, height: Int)
+    /// The end of the image is missing.
+    case cutOffImage(String)
     /// It has no bytes.
     case empty(String)
     /// It is not an image of a supported kind.
@@ -191,6 +220,11 @@ public enum ChappieAttachmentError: ChappieError, Hashable {
         case .tooLarge(let name, let limit):
             limit >= 1 << 20 && limit % (1 << 20) == 0
                 ? "\(name) is over \(limit >> 20) MiB." : "\(name) is over \(limit) bytes."
+        case .imageTooLarge(let name, let bytes, let limit):
+            "\(name) has \(Self.size(bytes)); the service takes about \(Self.size(limit))."
+        case .tooManyPixels(let name, let width, let height):
+            "\(name) has \(width)x\(height) pixels; the service takes about 5500x5500."
+        case .cutOffImage(let name): "The end of \(name) is missing."
         case .empty(let name): "\(name) is empty."
         case .unsupportedImage(let name): "\(name) is not an image that models accept."
         case .unsupportedURL(let what): "This kind of address is not supported: \(what)."
@@ -201,10 +235,29 @@ public enum ChappieAttachmentError: ChappieError, Hashable {
         switch self {
         case .notFound, .isDirectory, .notAFile, .unreadable: "Check the path."
         case .tooLarge: "Make it smaller, or send a part of it."
+        case .imageTooLarge(let name, _, _), .tooManyPixels(let name, _, _):
+            "Make it smaller: magick \(Self.shellWord(name)) -resize 2048x2048 small.jpg"
+        case .cutOffImage: "Save it again, or download it again."
         case .empty: "Check the program that wrote it."
         case .unsupportedImage: "Convert it to PNG, JPEG, GIF or WebP."
         case .unsupportedURL: "Use https:, file: or a Base64 data: address."
         }
+    }
+
+    /// Returns `8.3 MB`, rounded up, or `700 bytes`.
+    private static func size(_ bytes: Int) -> String {
+        guard bytes >= 100_000 else { return "\(bytes) bytes" }
+        let tenths = (bytes - 1) / 100_000 + 1
+        return tenths % 10 == 0 ? "\(tenths / 10) MB" : "\(tenths / 10).\(tenths % 10) MB"
+    }
+
+    /// Returns the name if a shell takes it as one word and it is that of a file, else a word in its place.
+    private static func shellWord(_ name: String) -> String {
+        let isPlain = name.utf8.allSatisfy { byte in
+            UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte | 0x20 || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
+                || "._/-".utf8.contains(byte)
+        }
+        return isPlain && name.contains(".") && !name.hasPrefix("-") ? name : "IMAGE"
     }
 }
 
@@ -214,12 +267,21 @@ public enum ChappieAttachmentError: ChappieError, Hashable {
         "data:\(mediaType);base64,\(Data(bytes).base64EncodedString())"
     }
 
+    /// Returns about how many bytes a Base64 URL contains; `nil` for other URLs.
+    public static func byteCount(of url: String) -> Int? {
+        digits(of: url).map { $0.count / 4 * 3 - $0.suffix(2).count { $0 == UInt8(ascii: "=") } }
+    }
+
+    private static func digits(of url: String) -> Substring.UTF8View? {
+        guard let comma = url.utf8.firstIndex(of: UInt8(ascii: ",")), url[..<comma].lowercased().hasSuffix(";base64")
+        else { return nil }
+        return url.utf8[url.utf8.index(after: comma)...]
+    }
+
     /// The content of a Base64 URL; `nil` for other URLs. If the content is longer than `limit` bytes, the result is
     /// longer than that, too.
     public static func bytes(of url: String, limit: Int) -> [UInt8]? {
-        guard let comma = url.utf8.firstIndex(of: UInt8(ascii: ",")), url[..<comma].lowercased().hasSuffix(";base64")
-        else { return nil }
-        let digits = url.utf8[url.utf8.index(after: comma)...]
+        guard let digits = digits(of: url) else { return nil }
         guard digits.count / 4 <= limit / 3 + 1 else { return [UInt8](repeating: 0, count: limit + 1) }
         return Data(base64Encoded: String(Substring(digits))).map(Array.init)
     }

@@ -3,8 +3,7 @@ import FoundationEssentials
 import Testing
 
 @Suite struct ChappieAttachmentTests {
-    private static let png: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 1, 2]
-    private static let webp = Array("RIFF".utf8) + [1, 2, 3, 4] + Array("WEBPVP8 ".utf8)
+    private static let png = TinyImage.png(1, 1)
 
     private func failure(_ work: () throws -> Void) -> ChappieAttachmentError? {
         do {
@@ -20,8 +19,8 @@ import Testing
     @Test(
         "images by their first bytes",
         arguments: [
-            (png, "png"), ([0xFF, 0xD8, 0xFF, 0xE0], "jpeg"), (Array("GIF87a..".utf8), "gif"),
-            (Array("GIF89a..".utf8), "gif"), (webp, "webp"),
+            (png, "png"), (TinyImage.jpeg(1, 1), "jpeg"), (Array("GIF87a..".utf8), "gif"),
+            (Array("GIF89a..".utf8), "gif"), (TinyImage.webp("VP8 ", 1, 1), "webp"),
         ])
     func recognisesImages(_ bytes: [UInt8], _ kind: String) throws {
         let url = "data:image/\(kind);base64,\(Data(bytes).base64EncodedString())"
@@ -32,7 +31,7 @@ import Testing
     @Test(
         "what is no image of these kinds",
         arguments: [
-            Array(png.dropLast(4)), Array("RIFF....WAVE".utf8), Array("RIFF".utf8), Array("GIF88a".utf8),
+            Array(png.prefix(7)), Array("RIFF....WAVE".utf8), Array("RIFF".utf8), Array("GIF88a".utf8),
             Array("<svg/>".utf8), Array("BM".utf8), [0xFF, 0xD8], Array("%PDF-1.7".utf8),
             [0, 0, 0, 0x20] + Array("ftypheic".utf8),
         ])
@@ -58,12 +57,12 @@ import Testing
     // MARK: Bounds
 
     @Test func takesAsMuchAsItsLimitAndNotAByteMore() throws {
-        #expect(ChappieImage.defaultLimit == 20 << 20 && ChappieFile.defaultLimit == 20 << 20)
+        #expect(ChappieImage.defaultLimit == 8_000_000 && ChappieFile.defaultLimit == 20 << 20)
         let size = Self.png.count
         _ = try ChappieImage(bytes: Self.png, limit: size)
         #expect(
             failure { _ = try ChappieImage(bytes: Self.png, limit: size - 1) }
-                == .tooLarge("the image", limit: size - 1))
+                == .imageTooLarge("the image", bytes: size, limit: size - 1))
         #expect(failure { _ = try ChappieFile(bytes: Self.png, name: "a", limit: 1) } == .tooLarge("a", limit: 1))
         #expect(failure { _ = try ChappieImage(bytes: []) } == .empty("the image"))
         #expect(failure { _ = try ChappieFile(bytes: [], name: "a") } == .empty("a"))
