@@ -203,6 +203,10 @@ def test_the_web_is_searched_where_the_model_offers_it(person, tmp_path):
         outcome = someone.ask(question, "--web", transport=transport)
         assert outcome.output.endswith("they say ([Swift](https://swift.org/blog), [Forum](http://forums.example/x))." + sources), outcome
     assert "Sources" not in someone.ask(question).output
+    # The model may do without the search; the user learns it.
+    from_memory = someone.ask("reply: Swift is old", "--web")
+    assert from_memory.output == "Swift is old\n" and "Nothing was searched on the web for this answer." in from_memory.errors
+    assert "searched" not in outcome.errors + someone.ask("hi").errors
     events = someone.ask(question, "--web", "--json").events
     assert events[-1]["sources"] == [{"url": "https://swift.org/blog", "title": "Swift"}, {"url": "http://forums.example/x", "title": "Forum"}]
     target = tmp_path / "answer.md"

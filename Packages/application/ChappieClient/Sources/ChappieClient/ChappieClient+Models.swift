@@ -145,31 +145,22 @@ extension ChappieClient {
             list = ModelList(account: account, tag: tag, models: models, listedAt: now)
             if let record { await save(record.document(tag: tag, list: json, at: now), record) }
         }
-        list.refused = await refusedModels(of: account).slugs(in: list.models, at: now)
+        list.refused = await refused(in: list.models, of: account)
         modelList = list
         listFailed = nil
         return list
     }
 
-    /// Keeps a refusal, also for the next run of the program: the model is not chosen again for a day.
+    /// Keeps a refusal: the model is not chosen again for a day.
     private func remember(refusalOf entry: ChappieModel, of account: ChappieAccountInfo) async {
-        var refused = await refusedModels(of: account)
-        refused.add(entry, at: clock.now)
-        refusedModels = refused
+        var parts = await refusedParts(of: entry.slug, entry, in: account)
+        parts.wholeModel = true
+        await learn(parts, of: entry.slug, entry, in: account)
         modelList?.refused.insert(entry.slug)
-        guard let record = record(of: account) else { return }
-        await modelCache?.save(refused.document, record.nameOfRefusals)
     }
 
-    /// The models that were refused to the account.
-    private func refusedModels(of account: ChappieAccountInfo) async -> RefusedModels {
-        let record = record(of: account)
-        let owner = record?.owner ?? []
-        if let refusedModels, refusedModels.owner == owner { return refusedModels }
-        let document = if let record { await modelCache?.load(record.nameOfRefusals) } else { [UInt8]?.none }
-        let refused = RefusedModels(document ?? [], of: owner)
-        refusedModels = refused
-        return refused
+    private func refused(in models: [ChappieModel], of account: ChappieAccountInfo) async -> Set<String> {
+        await refusedPartsRecord(of: account)?.refused(in: models, at: clock.now) ?? []
     }
 
     private func save(_ document: [UInt8]?, _ record: ModelListRecord) async {
@@ -232,7 +223,7 @@ extension ChappieClient {
         guard let record = record(of: account), let document = await modelCache?.load(record.name) else { return nil }
         var list = record.read(document, of: account)
         if let models = list?.models {
-            list?.refused = await refusedModels(of: account).slugs(in: models, at: clock.now)
+            list?.refused = await refused(in: models, of: account)
         }
         return list
     }

@@ -54,8 +54,6 @@ public actor ChappieClient: ChappieConversation {
     var modelList: ModelList?
     /// The parts that the service refuses of requests, as they are known for the account of the last turn.
     var refusedParts: RefusedPartsRecord?
-    /// The models that were refused to an account; `nil` before they are read.
-    var refusedModels: RefusedModels?
     /// Asks for the list beside a turn.
     var listing: Task<Void, Never>?
     /// When the list could not be had.

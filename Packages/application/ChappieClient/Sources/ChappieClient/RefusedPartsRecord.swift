@@ -44,6 +44,11 @@ struct RefusedPartsRecord: Sendable, Codable {
         return entry.parts
     }
 
+    /// Returns the models of a list that the service refuses altogether.
+    func refused(in models: [ChappieModel], at now: Date) -> Set<String> {
+        Set(models.filter { parts(of: $0.slug, $0, at: now).wholeModel }.map(\.slug))
+    }
+
     mutating func learn(_ parts: RefusedParts, of slug: String, _ model: ChappieModel?, at now: Date) {
         entries = entries.filter { (0...Self.lifetime).contains(now.timeIntervalSince($0.value.learnedAt)) }
         entries[slug] = Entry(parts: parts, model: model, learnedAt: now)

@@ -2,6 +2,8 @@
 
 /// The parts of requests that the service refuses for one model.
 struct RefusedParts: Sendable, Hashable, Codable {
+    /// Whether the service refuses the model altogether.
+    var wholeModel = false
     /// Whether the model takes the full form only.
     var liteForm = false
     /// Whether the service demands the instructions as a member of the request.
