@@ -67,9 +67,35 @@ final class Attachments {
     private static func read(_ path: String) async throws(ChappieAttachmentError) -> Content {
         do throws(ChappieAttachmentError) {
             return .image(try ChappieImage(path: path))
-        } catch ChappieAttachmentError.unsupportedImage {
-            return .file(try ChappieFile(path: path))
+        } catch {
+            switch error {
+            case .unsupportedImage: return .file(try ChappieFile(path: path))
+            case .tooManyPixels, .imageTooLarge:
+                guard let smaller = smallerImage(path) else { throw error }
+                return .image(try ChappieImage(bytes: smaller, name: path))
+            default: throw error
+            }
         }
+    }
+
+    /// Returns the image at `path`, scaled to at most 2048 by 2048 pixels. `nil` if it can't be read.
+    private nonisolated static func smallerImage(_ path: String) -> [UInt8]? {
+        var (width, height) = (gint(0), gint(0))
+        guard gdk_pixbuf_get_file_info(path, &width, &height) != nil,
+            let scaled = gdk_pixbuf_new_from_file_at_scale(path, min(width, 2048), min(height, 2048), 1, nil)
+        else { return nil }
+        defer { g_object_unref(UnsafeMutableRawPointer(scaled)) }
+        // A photograph may be stored on its side.
+        guard let upright = gdk_pixbuf_apply_embedded_orientation(scaled) else { return nil }
+        defer { g_object_unref(UnsafeMutableRawPointer(upright)) }
+        let format = gdk_pixbuf_get_has_alpha(upright) != 0 ? "png" : "jpeg"
+        var buffer: UnsafeMutablePointer<gchar>?
+        var count: gsize = 0
+        guard gdk_pixbuf_save_to_bufferv(upright, &buffer, &count, format, nil, nil, nil) != 0, let buffer else {
+            return nil
+        }
+        defer { g_free(buffer) }
+        return Array(UnsafeRawBufferPointer(start: buffer, count: Int(count)))
     }
 
     /// The message, with all files; they are no longer here then.
