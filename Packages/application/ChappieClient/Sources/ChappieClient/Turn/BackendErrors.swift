@@ -1,0 +1,253 @@
+@_spi(ChappieInternals) import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+import HTTPTypes
+
+/// Classifies the backend's own errors.
+struct BackendErrors: Sendable {
+    /// The backend's, for errors.
+    let host: String
+    private let table: ChappieErrorTable
+    private let usagePage: URL?
+    /// Whether the sign-in can't be renewed any more. A service that then does not know the user means the sign-in.
+    private let isRenewalRefused: @Sendable () -> Bool
+
+    /// How much of an error body is kept, in bytes.
+    static let bodyLimit = 64 << 10
+    /// How many header fields of an error inside the stream are read: `HTTPFields` traps when they are too many.
+    private static let fieldLimit = 100
+
+    init(_ profile: ChappieEndpointProfile, isRenewalRefused: @escaping @Sendable () -> Bool = { false }) {
+        self.isRenewalRefused = isRenewalRefused
+        host = profile.backend.host() ?? ""
+        table = profile.errorTable
+        usagePage = profile.usagePage
+    }
+
+    /// Returns the failure for a 401 that is not about the token, so that a renewed one would not help; `nil` for any
+    /// other answer. The body can still be read.
+    func refusal(in response: inout HTTPExchangeResponse, now: Date) async throws -> (any Error)? {
+        guard response.status == .unauthorized else { return nil }
+        let body = try await response.body.beginning()
+        response.body = HTTPBody(bytes: body)
+        return refusal(status: 401, headerFields: response.headerFields, body: body, now: now)
+    }
+
+    /// Returns the same for an error inside the stream.
+    func refusal(_ event: ResponsesErrorEvent, requestID: String?, now: Date) -> (any Error)? {
+        guard event.status == 401 else { return nil }
+        return refusal(
+            status: 401, headerFields: Self.fields(of: event, requestID), body: event.raw.serializedBytes(), now: now)
+    }
+
+    private func refusal(status: Int, headerFields: HTTPFields, body: [UInt8], now: Date) -> (any Error)? {
+        let failure = failure(status: status, headerFields: headerFields, body: body, now: now)
+        switch failure.error {
+        case ChappieClientError.planRefused(let refusal) where refusal.reason == .workspaceRegion:
+            // The service may have another route for the workspace.
+            return RegionRefusal(status: status, message: refusal.message, requestID: refusal.requestID)
+        case ChappieClientError.planRefused(let refusal) where refusal.reason == .userUnknown && isRenewalRefused():
+            return nil
+        case ChappieClientError.planRefused: return failure
+        case ChappieClientError.httpError(_, let body):
+            let error = ChappieResponseError(body: (try? ChappieJSON(parsing: body)) ?? .null)
+            return Self.isAboutToken(error) ? nil : failure
+        default: return nil
+        }
+    }
+
+    /// Whether a 401 may be about the token. One without a reason counts as such, and so does one with a code about it.
+    /// A sentence about something else, such as the workspace or the model, does not.
+    private static func isAboutToken(_ error: ChappieResponseError) -> Bool {
+        let words = [error.code, error.message].compactMap { $0?.lowercased() }
+        guard let message = words.last else { return true }
+        return words.contains { word in tokenWords.contains(where: word.contains) } || !message.contains(" ")
+    }
+
+    private static let tokenWords = [
+        "token", "unauthorized", "unauthenticated", "authenticat", "credential", "session", "sign in", "signed in",
+        "signed out", "log in", "logged in", "logged out", "login", "bearer", "api key", "api_key", "expired",
+    ]
+
+    /// Whether the sentence is about the region to which the account's workspace is pinned.
+    private static func isAboutRegion(_ message: String?, _ status: Int) -> Bool {
+        guard let message = message?.lowercased(), [400, 401, 403].contains(status) else { return false }
+        let words = ["workspace is not authorized in this region", "not available for your project's geography"]
+        return (status == 401 ? words + ["region", "geography", "residency"] : words).contains(where: message.contains)
+    }
+
+    /// Classifies an HTTP error, and ends its body.
+    func failure(_ response: HTTPExchangeResponse, now: Date) async throws -> AttemptFailure {
+        failure(
+            status: response.status.code, headerFields: response.headerFields,
+            body: try await response.body.beginning(), now: now)
+    }
+
+    func failure(status: Int, headerFields: HTTPFields, body: [UInt8], now: Date) -> AttemptFailure {
+        if BlockingPage.isOne(status: status, contentType: headerFields[.contentType], body: body) {
+            let error = ChappieClientError.blockedByGateway(host)
+            if let requestID = headerFields.requestID { error.note(requestID: requestID) }
+            return AttemptFailure(.final, error)
+        }
+        let text = UntrustedText.withoutTokens(String(decoding: body, as: UTF8.self))
+        let error = ChappieResponseError(body: (try? ChappieJSON(parsing: text)) ?? .null)
+        if Self.isAboutRegion(error.message, status) {
+            let refusal = ChappiePlanRefusal(
+                reason: .workspaceRegion, status: status, message: error.message, requestID: headerFields.requestID)
+            return AttemptFailure(.final, .planRefused(refusal))
+        }
+        if let reason = Self.refusal(status, error) {
+            return AttemptFailure(.final, .modelUnavailable(ChappieModelRefusal(slug: "", reason: reason)))
+        }
+        let kind: AttemptFailure.Kind =
+            switch status {
+            case 429: .rateLimited(resetsIn: nil)
+            // RFC 9110, 15.5.9: the server gave up waiting for the request; the client may send it again.
+            case 408, 500...: .broken
+            default: .final
+            }
+        return failure(
+            error, headerFields, otherwise: kind,
+            .httpError(status, String(decoding: text.utf8.prefix(Self.bodyLimit), as: UTF8.self)), status: status,
+            now: now)
+    }
+
+    /// The reason for which the service refuses the model, if the error says so: it has three ways to do that, none
+    /// with a code.
+    private static func refusal(_ status: Int, _ error: ChappieResponseError) -> ChappieModelRefusal.Reason? {
+        let message = error.message?.lowercased() ?? ""
+        switch status {
+        case 400 where message.contains("not supported when using codex with a chatgpt account"): return .notInPlan
+        case 400 where message.contains("requires a newer version of codex"): return .newerClientNeeded
+        case 404 where error.raw["param"]?.string == "model" || message.hasPrefix("model not found"): return .unknown
+        default: return nil
+        }
+    }
+
+    /// Classifies an error inside the stream, by the HTTP error that it stands for. An error without a status counts as
+    /// the server's: the attempt brings nothing more.
+    ///
+    /// - Parameter requestID: the exchange's, in case the event names none.
+    func failure(_ event: ResponsesErrorEvent, requestID: String? = nil, now: Date) -> AttemptFailure {
+        failure(
+            status: event.status ?? 500, headerFields: Self.fields(of: event, requestID),
+            body: event.raw.serializedBytes(), now: now)
+    }
+
+    private static func fields(of event: ResponsesErrorEvent, _ requestID: String?) -> HTTPFields {
+        var fields = fields(in: event.headers)
+        if fields.requestID == nil { fields[RequestID.field] = requestID }
+        return fields
+    }
+
+    /// Classifies a response that ended in an error. Errors that the table does not know pass, as a rule.
+    func failure(_ response: ChappieResponse, now: Date) -> AttemptFailure {
+        let response = Self.withoutTokens(response)
+        let error = response.error ?? ChappieResponseError(.null)
+        var fields = Self.fields(in: error.raw["headers"])
+        if fields.requestID == nil { fields[RequestID.field] = response.requestID }
+        return failure(error, fields, otherwise: .broken, .responseFailed(response), now: now)
+    }
+
+    private func failure(
+        _ error: ChappieResponseError, _ fields: HTTPFields, otherwise kind: AttemptFailure.Kind,
+        _ unmapped: ChappieClientError, status: Int? = nil, now: Date
+    ) -> AttemptFailure {
+        func refused(_ reason: ChappiePlanRefusal.Reason) -> ChappieClientError {
+            let detail = error.raw["detail"]
+            let parameter = error.raw["param"]?.string ?? detail?["param"]?.string
+            // A list of complaints is shown as it is.
+            let complaints = detail?.array.map {
+                UntrustedText.forTerminal(String(ChappieJSON.array($0).serialized().prefix(500)))
+            }
+            return .planRefused(
+                ChappiePlanRefusal(
+                    reason: reason, status: status, message: error.message ?? complaints,
+                    parameter: parameter.map { UntrustedText.forTerminal(String($0.prefix(100))) },
+                    requestID: fields.requestID))
+        }
+        // Diagnostic text does not count as a code: the status alone has the meaning.
+        let isDetail = error.raw["detail"].map { !$0.isNull } ?? false
+        let byStatus = isDetail ? status.flatMap { table.detailMeanings[$0] } : nil
+        let retryAfter =
+            fields[.retryAfter].flatMap { RetryAfter.seconds($0, now: now) }
+            ?? error.message.flatMap(RetryAfter.seconds(inMessage:))
+        let (kind, error): (AttemptFailure.Kind, ChappieClientError) =
+            switch table.meaning(of: error.code, error.type) ?? byStatus {
+            case .usageLimitReached:
+                (
+                    .rateLimited(resetsIn: error.resetsInSeconds ?? error.resetsAt?.timeIntervalSince(now)),
+                    .usageLimitReached(usageLimit(error, fields, now: now))
+                )
+            case .quotaExceeded: (.final, .usageLimitReached(usageLimit(error, fields, now: now)))
+            case .contextWindowExceeded: (.final, .contextWindowExceeded)
+            case .rateLimited: (.rateLimited(resetsIn: nil), unmapped)
+            case .conversationLost: (.stale, unmapped)
+            case .unreadableReasoning: (.unreadableReasoning, unmapped)
+            case .modelUnavailable: (.final, .modelUnavailable(ChappieModelRefusal(slug: "", reason: .unknown)))
+            case .planLimitReached: (.final, .usageLimitReached(usageLimit(error, fields, now: now)))
+            case .planUnavailable: (.broken, refused(.unavailable))
+            case .planNotEligible: (.final, refused(.notEligible))
+            case .planNotAuthorized: (.final, refused(.notAuthorized))
+            case .appNotEnabled: (.final, refused(.appNotEnabled))
+            case .planUserUnknown: (.final, refused(.userUnknown))
+            case .capabilityUnsupported: (.final, refused(.capability))
+            case .routeUnsupported: (.final, refused(.route))
+            case .policyForbids: (.final, refused(.policy))
+            case .overloaded, .refused: (.final, unmapped)
+            case .accessTokenRefused, nil: (kind, unmapped)
+            }
+        if let requestID = fields.requestID { error.note(requestID: requestID) }
+        return AttemptFailure(kind, error, retryAfter: retryAfter)
+    }
+
+    private func usageLimit(_ error: ChappieResponseError, _ fields: HTTPFields, now: Date) -> ChappieUsageLimit {
+        let family = fields[.activeLimit].map { $0.split(separator: "_").joined(separator: "-") }
+        return ChappieUsageLimit(
+            type: error.type ?? error.code ?? "usage_limit_reached", message: error.message, plan: error.plan,
+            resetsAt: error.resetsAt ?? error.resetsInSeconds.map { now.addingTimeInterval($0) },
+            resetsInSeconds: error.resetsInSeconds,
+            rateLimit: family.flatMap { ChappieUsageLimitSnapshot(headerFields: fields, family: $0) }
+                ?? ChappieUsageLimitSnapshot(headerFields: fields),
+            requestID: fields.requestID, usagePage: usagePage)
+    }
+
+    private static func withoutTokens(_ response: ChappieResponse) -> ChappieResponse {
+        guard var object = response.raw.object, let error = object["error"], response.error != nil,
+            let clean = try? ChappieJSON(parsing: UntrustedText.withoutTokens(error.serialized()))
+        else { return response }
+        object["error"] = clean
+        var response = response
+        response.raw = .object(object)
+        response.error = ChappieResponseError(clean)
+        return response
+    }
+
+    /// The members of an error's `headers` that say something here.
+    private static func fields(in headers: ChappieJSON?) -> HTTPFields {
+        let members = (headers?.object?.members ?? []).lazy.filter {
+            let name = $0.name.lowercased()
+            return name == "retry-after" || name.hasPrefix("x-codex-") || RequestID.names.contains(name)
+        }
+        var fields: HTTPFields = [:]
+        for member in members.prefix(fieldLimit) {
+            guard let name = HTTPField.Name(member.name) else { continue }
+            fields[name] = member.value.string ?? member.value.double.map { String($0) }
+        }
+        return fields
+    }
+}
+
+/// Stops a 401 that no renewed token changes, before the tokens are renewed for it.
+struct PlanRefusals: HTTPMiddleware {
+    let errors: BackendErrors
+    let clock: any ChappieClock
+
+    func intercept(
+        _ request: HTTPExchangeRequest,
+        next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
+    ) async throws -> HTTPExchangeResponse {
+        var response = try await next(request)
+        if let refusal = try await errors.refusal(in: &response, now: clock.now) { throw refusal }
+        return response
+    }
+}
