@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("server-error-forever", 500, 1), ("overloaded", 503, 1), ("bad-request", 400, 1), ("blocked", 403, 1),
+        ("server-error-forever", 500, 1), ("bad-request", 400, 1), ("blocked", 403, 1),
         ("rate-limit", 429, 3),
     ])
     func anHTTPErrorKeepsItsStatus(scenario: String, expected: Int, requests: Int) async throws {
@@ -104,6 +104,14 @@ import Testing
             return
         }
         #expect(status == expected)
+    }
+
+    @Test func `a model without capacity is asked four times`() async throws {
+        guard case .modelUnavailable(let refusal)? = try await turn("overloaded", requests: 4).error else {
+            Issue.record("no refusal of the model")
+            return
+        }
+        #expect(refusal.reason == .atCapacity && !refusal.slug.isEmpty)
     }
 
     @Test func aUsageLimitSaysWhenItResets() async throws {

@@ -107,7 +107,7 @@ import Testing
             .completed(ChappieResponse(id: "r", status: .incomplete, incompleteReason: "max_output_tokens")),
         ]
         let errors = try await printed(events, "--verbose").errors
-        #expect(errors.contains("rate limited; trying again in 2 s (1 of 2)"))
+        #expect(errors.contains("the service is busy; trying again in 2 s (1 of 2)"))
         #expect(errors.contains("the answer ended early (max_output_tokens)"))
         #expect(errors.contains("93 % of the short-term usage limit") && !errors.contains("long-term"))
         #expect(errors.contains("transport sse, 0 reconnects, after falling back"))

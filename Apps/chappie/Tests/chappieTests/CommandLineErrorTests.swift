@@ -58,6 +58,11 @@ import Testing
             (ChappieClientError.renewalFailed(.networkFailure("Down.")), 69, "sign_in_unavailable", nil),
             (ChappieClientError.usageLimitReached(ChappieUsageLimit()), 75, "usage_limit_reached", nil),
             (ChappieClientError.httpError(429, ""), 69, "http_error", nil),
+            (
+                ChappieClientError.modelUnavailable(
+                    ChappieModelRefusal(slug: "gpt-6.1-sol", reason: .atCapacity, suggestion: "gpt-6-sol")), 69,
+                "model_at_capacity", "another model with -m, such as `-m gpt-6-sol`"
+            ),
             (ChappieClientError.invalidResponse, 65, "invalid_response", nil),
             (
                 ChappieClientError.invalidStructuredOutput(ChappieSchemaViolation(path: "/a", message: "must be"), ""),

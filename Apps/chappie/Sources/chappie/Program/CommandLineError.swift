@@ -69,6 +69,7 @@ struct CommandLineError: Error {
                     + "`chappie accounts remove NAME --route plan` first."
             case "plan_use_not_granted": "Sign in once more with \(Route.plan.login), and allow plan use."
             case "model_unavailable": Self.advice(for: error)
+            case "model_at_capacity": Self.adviceAtCapacity(error)
             case "keyring_absent":
                 "Start a keyring service such as gnome-keyring in this login session, or choose an encrypted file: set "
                     + "CHAPPIE_CREDENTIAL_STORE=file."
@@ -99,6 +100,14 @@ struct CommandLineError: Error {
         let model = UntrustedText.forTerminal(slug)
         return
             "Use `-m \(model)` (in a chat: `/model \(model)`). `chappie models` lists your account's models."
+    }
+
+    private static func adviceAtCapacity(_ error: any Error) -> String {
+        guard case ChappieClientError.modelUnavailable(let refusal) = error, let slug = refusal.suggestion else {
+            return "Try again later, or choose another model with -m."
+        }
+        let model = UntrustedText.forTerminal(slug)
+        return "Try again later, or choose another model with -m, such as `-m \(model)` (in a chat: `/model \(model)`)."
     }
 
     /// For `--json`.
@@ -157,6 +166,8 @@ struct CommandLineError: Error {
         case ChappieClientError.conversationRefused: (.unavailable, "conversation_refused")
         case ChappieClientError.contextWindowExceeded: (.unavailable, "context_window_exceeded")
         case ChappieClientError.messageTooLarge: (.usage, "message_too_large")
+        case ChappieClientError.modelUnavailable(let refusal) where refusal.reason == .atCapacity:
+            (.unavailable, "model_at_capacity")
         case ChappieClientError.modelUnavailable: (.usage, "model_unavailable")
         case ChappieClientError.unsupportedInput: (.usage, "unsupported_input")
         case ChappieClientError.timeLimitExceeded: (.unavailable, "time_limit_exceeded")

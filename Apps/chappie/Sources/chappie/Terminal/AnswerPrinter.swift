@@ -120,7 +120,7 @@ struct AnswerPrinter {
         case .transport(.waiting(let attempt, let maximum, let delay)):
             if markdown != nil { finishLine() }
             console.note(
-                "chappie: rate limited; trying again in \(Int(delay.inSeconds.rounded(.up))) s (\(attempt) of \(maximum))"
+                "chappie: the service is busy; trying again in \(Int(delay.inSeconds.rounded(.up))) s (\(attempt) of \(maximum))"
             )
         case .approvalRequested: finishLine()
         case .toolCallRequested(let request):

@@ -62,12 +62,17 @@ extension ChappieClient {
                 }
                 let failure = try await errors.failure(response, now: clock.now)
                 retries += 1
-                guard case .rateLimited(let resetsIn) = failure.kind, deadlines == nil,
-                    let pause = configuration.rateLimitBackoff.pause(
-                        beforeRetry: retries, asked: failure.retryAfter, resetsIn: resetsIn)
-                else { throw failure }
+                let backoff = configuration.rateLimitBackoff
+                let pause: Duration? =
+                    switch failure.kind {
+                    case .rateLimited(let resetsIn):
+                        backoff.pause(beforeRetry: retries, asked: failure.retryAfter, resetsIn: resetsIn)
+                    case .overloaded: backoff.pause(beforeOverloadRetry: retries, asked: failure.retryAfter)
+                    default: nil
+                    }
+                guard let pause, deadlines == nil else { throw failure }
                 log.asksAgain(
-                    .waiting(attempt: retries, maximum: configuration.rateLimitBackoff.maxRetries, delay: pause),
+                    .waiting(attempt: retries, maximum: backoff.maxRetries, delay: pause),
                     after: failure, over: .serverSentEvents, hasDelivered: false)
                 try await clock.sleep(for: pause)
             }

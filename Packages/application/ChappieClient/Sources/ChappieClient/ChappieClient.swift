@@ -460,6 +460,9 @@ public actor ChappieClient: ChappieConversation {
                 // It holds the results so far; another call of the same id is another call.
                 toolLedger.forgetResults()
                 throw ChappieClientError.approvalPending(pending)
+            } catch ChappieClientError.modelUnavailable(var refusal) where refusal.reason == .atCapacity {
+                refusal.suggestion = await modelList?.best(without: [refusal.slug], at: clock.now)?.slug
+                throw ChappieClientError.modelUnavailable(refusal)
             } catch ChappieClientError.modelUnavailable(let refusal) {
                 let explained = await explain(refusal, after: wish.refusals, of: account)
                 wish.refusals.append(explained)

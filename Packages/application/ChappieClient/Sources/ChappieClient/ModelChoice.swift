@@ -52,6 +52,8 @@ public struct ChappieModelRefusal: Sendable, Hashable, Codable {
         public static let notInPlan = Reason(rawValue: "not_in_plan")
         /// The service wants a newer wire format for it: a newer version of this program.
         public static let newerClientNeeded = Reason(rawValue: "newer_client_needed")
+        /// The model has no capacity at present, also after some pauses. It may answer later.
+        public static let atCapacity = Reason(rawValue: "at_capacity")
         /// The service does not know the model, or does not say.
         public static let unknown = Reason(rawValue: "unknown")
     }
@@ -63,17 +65,26 @@ public struct ChappieModelRefusal: Sendable, Hashable, Codable {
     /// The model to use instead: the list's replacement for it, else the best listed model. `nil` if the list could not
     /// be had.
     public var suggestion: String?
+    /// The service's words. Safe to show to the user: see `ChappieResponseError.message`.
+    public var message: String?
+    /// See `ChappieResponse.requestID`.
+    public var requestID: String?
 
     /// A refusal of these parts.
-    public init(slug: String, reason: Reason, suggestion: String? = nil) {
+    public init(
+        slug: String, reason: Reason, suggestion: String? = nil, message: String? = nil, requestID: String? = nil
+    ) {
         self.slug = slug
         self.reason = reason
         self.suggestion = suggestion
+        self.message = message
+        self.requestID = requestID
     }
 
     var sentence: String {
         let name = UntrustedText.forTerminal(String(slug.prefix(100)))
         return switch reason {
+        case .atCapacity: "\(name.isEmpty ? "The service" : name) is at capacity."
         case .retired: "The model \(name) is retired."
         case .notInPlan: "This account may not use the model \(name): it is retired, or your plan lacks it."
         case .newerClientNeeded: "The model \(name) requires a newer version of this program."

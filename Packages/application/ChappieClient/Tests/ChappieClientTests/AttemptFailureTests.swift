@@ -29,7 +29,6 @@ import Testing
         (429, #"{"error":{"code":"rate_limit_exceeded"}}"#, .rateLimited(resetsIn: nil)),
         (429, #"{"error":"busy"}"#, .rateLimited(resetsIn: nil)),
         (503, #"{"error":{"code":"slow_down"}}"#, .rateLimited(resetsIn: nil)),
-        (503, #"{"error":{"code":"server_is_overloaded"}}"#, .final),
         (500, #"{"error":{"code":"server_error"}}"#, .broken),
         (400, #"{"error":{"code":"websocket_connection_limit_reached"}}"#, .stale),
         (400, #"{"error":{"code":"previous_response_not_found"}}"#, .stale),
@@ -40,6 +39,23 @@ import Testing
         let failure = failure(example.status, example.body)
         #expect(failure.kind == example.kind)
         #expect(failure.error as? ChappieClientError == .httpError(example.status, example.body))
+    }
+
+    @Test func `each code of the table has its class`() throws {
+        let classes: [ChappieErrorTable.Meaning: [AttemptFailure.Kind]] = [
+            .usageLimitReached: [.rateLimited(resetsIn: nil)], .quotaExceeded: [.final],
+            .rateLimited: [.rateLimited(resetsIn: nil)], .overloaded: [.overloaded], .contextWindowExceeded: [.final],
+            .refused: [.final], .modelUnavailable: [.final], .unreadableReasoning: [.unreadableReasoning],
+            .conversationLost: [.stale],
+        ]
+        for (code, meaning) in ChappieErrorTable.chatGPT.meanings {
+            let error = #"{"code":"\#(code)","message":"m"}"#
+            let kinds = [
+                failure(400, #"{"error":\#(error)}"#), failure(503, #"{"error":\#(error)}"#),
+                try failure(ofResponse: error),
+            ].map(\.kind)
+            for kind in kinds { #expect(classes[meaning]?.contains(kind) == true, "\(code): \(kind)") }
+        }
     }
 
     @Test(arguments: [

@@ -59,9 +59,50 @@ import Testing
 
     @Test(
         arguments: Wire.allCases,
-        ["server_is_overloaded", "cyber_policy", "invalid_prompt", "context_length_exceeded", "insufficient_quota"])
+        ["cyber_policy", "invalid_prompt", "context_length_exceeded", "insufficient_quota"])
     func aResponseThatWasRefusedIsFinal(wire: Wire, code: String) async throws {
         let harness = ClientHarness(wire, [.failed(#"{"code":"\#(code)","message":"No. Try again in 1s."}"#)])
+        #expect(await harness.ask().error != nil)
+        #expect(try harness.requests.count == 1)
+    }
+
+    static let overload = #"{"code":"server_is_overloaded","message":"Our servers are currently overloaded."}"#
+
+    /// The forms in which a model without capacity is reported, and the pause that each asks for.
+    static let overloads: [(reply: Reply, asked: Duration?)] = [
+        (.refused(503, #"{"error":\#(overload)}"#), nil),
+        (.refused(503, #"{"error":\#(overload)}"#, headers: ["Retry-After": "2"]), .seconds(2)),
+        (.refused(503, #"{"error":\#(overload)}"#, headers: ["Retry-After": "600"]), .seconds(30)),
+        (.events(#"{"type":"error","error":\#(overload)}"#), nil), (.failed(overload), nil),
+    ]
+
+    @Test(arguments: Wire.allCases, overloads)
+    func `a model without capacity is asked again after a pause`(
+        wire: Wire, example: (reply: Reply, asked: Duration?)
+    ) async {
+        let harness = ClientHarness(wire, [example.reply, .answer("yes")])
+        let seen = await harness.ask()
+        #expect(seen.text == "yes", "\(seen)")
+        let pause = example.asked ?? .seconds(1)
+        #expect(seen.events.contains(.waiting(attempt: 1, maximum: 3, delay: pause)), "\(seen)")
+    }
+
+    @Test(arguments: Wire.allCases, overloads)
+    func `a model that stays without capacity is named with another one`(
+        wire: Wire, example: (reply: Reply, asked: Duration?)
+    ) async throws {
+        let harness = ClientHarness(wire, Array(repeating: example.reply, count: 4))
+        let seen = await harness.ask()
+        let computed: [Duration] = [.seconds(1), .seconds(2), .seconds(4)]
+        #expect(seen.pauses == (example.asked.map { Array(repeating: $0, count: 3) } ?? computed), "\(seen)")
+        #expect(try harness.requests.count == 4)
+        let error = try #require(seen.error)
+        #expect(error.errorDescription == "flat is at capacity.")
+        #expect(error.recoverySuggestion == "Try again later, or choose another model, such as other.")
+    }
+
+    @Test func `a policy without retries asks a model without capacity once`() async throws {
+        let harness = ClientHarness(.serverSentEvents, [.failed(Self.overload)], backoff: .disabled)
         #expect(await harness.ask().error != nil)
         #expect(try harness.requests.count == 1)
     }

@@ -21,6 +21,8 @@ struct AttemptFailure: Error {
         case stale
         /// Too many requests, or a usage limit. `resetsIn` is in seconds, if the server says when.
         case rateLimited(resetsIn: TimeInterval?)
+        /// The model has no capacity at present.
+        case overloaded
         /// The message is larger than the backend takes over WebSocket; nothing was sent.
         case messageTooLarge
         /// Encrypted items of the conversation can't be read: the request without them may succeed.

@@ -96,7 +96,8 @@ struct BackendErrors: Sendable {
             return AttemptFailure(.final, .planRefused(refusal))
         }
         if let reason = Self.refusal(status, error) {
-            return AttemptFailure(.final, .modelUnavailable(ChappieModelRefusal(slug: "", reason: reason)))
+            let refusal = ChappieModelRefusal(slug: "", reason: reason, requestID: headerFields.requestID)
+            return AttemptFailure(.final, .modelUnavailable(refusal))
         }
         let kind: AttemptFailure.Kind =
             switch status {
@@ -183,7 +184,11 @@ struct BackendErrors: Sendable {
             case .rateLimited: (.rateLimited(resetsIn: nil), unmapped)
             case .conversationLost: (.stale, unmapped)
             case .unreadableReasoning: (.unreadableReasoning, unmapped)
-            case .modelUnavailable: (.final, .modelUnavailable(ChappieModelRefusal(slug: "", reason: .unknown)))
+            case .modelUnavailable:
+                (
+                    .final,
+                    .modelUnavailable(ChappieModelRefusal(slug: "", reason: .unknown, requestID: fields.requestID))
+                )
             case .planLimitReached: (.final, .usageLimitReached(usageLimit(error, fields, now: now)))
             case .planUnavailable: (.broken, refused(.unavailable))
             case .planNotEligible: (.final, refused(.notEligible))
@@ -193,7 +198,14 @@ struct BackendErrors: Sendable {
             case .capabilityUnsupported: (.final, refused(.capability))
             case .routeUnsupported: (.final, refused(.route))
             case .policyForbids: (.final, refused(.policy))
-            case .overloaded, .refused: (.final, unmapped)
+            case .overloaded:
+                (
+                    .overloaded,
+                    .modelUnavailable(
+                        ChappieModelRefusal(
+                            slug: "", reason: .atCapacity, message: error.message, requestID: fields.requestID))
+                )
+            case .refused: (.final, unmapped)
             case .accessTokenRefused, nil: (kind, unmapped)
             }
         if let requestID = fields.requestID { error.note(requestID: requestID) }

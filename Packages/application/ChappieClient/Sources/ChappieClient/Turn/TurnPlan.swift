@@ -7,7 +7,7 @@
 /// - The turn stops using WebSocket at once if it does not open although the host answers, or if nothing comes on it.
 /// - A host that can't be reached is an error at once, unless it has answered before in this turn.
 /// - A lost conversation and a kept connection that has died are repaired once, unseen.
-/// - Rate limits have their own policy.
+/// - Rate limits have their own policy. A model without capacity is asked again in the same way, once more often.
 struct TurnPlan: Sendable {
     /// The next step.
     enum Step: Sendable {
@@ -27,6 +27,7 @@ struct TurnPlan: Sendable {
     private var hasReconnected = false
     private var hasRepairedUnseen = false
     private var rateLimitRetries = 0
+    private var overloadRetries = 0
 
     init(
         kind: ChappieTransportEvent.Kind, policy: ChappieStreamingTransportPolicy,
@@ -49,6 +50,14 @@ struct TurnPlan: Sendable {
             }
             rateLimitRetries = retry
             return .again(after: delay, telling: .waiting(attempt: retry, maximum: backoff.maxRetries, delay: delay))
+        case .overloaded:
+            let retry = overloadRetries + 1
+            guard let delay = backoff.pause(beforeOverloadRetry: retry, asked: failure.retryAfter) else {
+                return .fail(failure.error)
+            }
+            overloadRetries = retry
+            return .again(
+                after: delay, telling: .waiting(attempt: retry, maximum: backoff.maxOverloadRetries, delay: delay))
         case .stale where !hasRepairedUnseen:
             hasRepairedUnseen = true
             return .again(after: .zero, telling: nil)

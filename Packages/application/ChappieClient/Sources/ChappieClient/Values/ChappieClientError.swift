@@ -19,7 +19,7 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     /// The backend does not report how much of the plan is used. The page on which the user sees and manages it, if there
     /// is one.
     case usageNotReported(URL?)
-    /// The service does not answer with the model that was named. Asking again changes nothing.
+    /// The service does not answer with the model. Unless the model is only at capacity, asking again changes nothing.
     case modelUnavailable(ChappieModelRefusal)
     /// The model called a tool that the program has not given; the string is its name.
     case missingToolHandler(String)
@@ -121,6 +121,8 @@ extension ChappieClientError: ChappieError {
                 ? "Look at what your plan includes." : "Wait until the limit resets, or look at your plan's usage page."
         case .planRefused(let refusal): refusal.advice
         case .usageNotReported(let page): Self.manageUsage(page)
+        case .modelUnavailable(let refusal) where refusal.reason == .atCapacity:
+            "Try again later, or choose another model" + (refusal.suggestion.map { ", such as \($0)." } ?? ".")
         case .modelUnavailable(let refusal):
             refusal.suggestion.map { "Use \($0)." } ?? "Choose a model that your account lists."
         case .unsupportedInput(_, let advice): advice

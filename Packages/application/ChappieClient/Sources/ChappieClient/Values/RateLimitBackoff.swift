@@ -2,6 +2,8 @@
 
 /// How often, and after what pauses, a rate-limited request (status 429) is tried again.
 ///
+/// A request whose model has no capacity is tried again by the same rules, and once more often.
+///
 /// A usage limit counts as a rate limit, unless the reset that it names is further away than ``maximumDelay``: then it is
 /// an error at once.
 public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable, Codable {
@@ -49,10 +51,22 @@ public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable, Codable {
     func pause(beforeRetry retry: Int, asked: TimeInterval?, resetsIn: TimeInterval?) -> Duration? {
         guard retry <= maxRetries, resetsIn ?? 0 <= maximumDelay else { return nil }
         if respectsRetryAfterHeader, let asked { return .seconds(min(asked, maximumDelay)) }
-        let doubled = initialDelay * Double(1 << min(retry - 1, 60))
         // A try before the reset would be in vain.
-        return .seconds(max(min(doubled, maximumDelay), resetsIn ?? 0))
+        return .seconds(max(min(doubled(retry), maximumDelay), resetsIn ?? 0))
     }
+
+    /// The most tries after the first one while a model has no capacity, which passes within seconds or minutes.
+    var maxOverloadRetries: Int { maxRetries == 0 ? 0 : maxRetries &+ 1 }
+
+    /// Returns the pause before retry number `retry` of a request whose model has no capacity; `nil` if there is none.
+    ///
+    /// - Parameter asked: the pause that the server asks for, in seconds. A longer one than ``maximumDelay`` is cut.
+    func pause(beforeOverloadRetry retry: Int, asked: TimeInterval?) -> Duration? {
+        guard retry <= maxOverloadRetries else { return nil }
+        return .seconds(min(respectsRetryAfterHeader ? asked ?? doubled(retry) : doubled(retry), maximumDelay))
+    }
+
+    private func doubled(_ retry: Int) -> TimeInterval { initialDelay * Double(1 << min(retry - 1, 60)) }
 
     private static func clamped(_ seconds: TimeInterval) -> TimeInterval {
         // A day is as good as forever, and safe to turn into a Duration.

@@ -36,6 +36,7 @@ extension ChappieClientError {
         case .responseFailed(let response): response.requestID
         case .usageLimitReached(let limit): limit.requestID
         case .planRefused(let refusal): refusal.requestID
+        case .modelUnavailable(let refusal): refusal.requestID
         case .httpError, .blockedByGateway, .contextWindowExceeded:
             Self.noted.withLock { [hashValue] noted in noted.last { $0.error == hashValue }?.id }
         default: nil
