@@ -99,7 +99,8 @@ import Testing
 
     @Test func waitingLimitsAndAnEarlyEndAreNoted() async throws {
         let limits = ChappieUsageLimitSnapshot(
-            primary: ChappieUsageWindow(usedPercent: 93.7), secondary: ChappieUsageWindow(usedPercent: 79))
+            primary: ChappieUsageWindow(usedPercent: 93.7, windowMinutes: 10_080),
+            secondary: ChappieUsageWindow(usedPercent: 79, windowMinutes: 300))
         let events: [ChappieStreamEvent] = [
             .transport(.waiting(attempt: 1, maximum: 2, delay: .milliseconds(1500))), .usageLimits(limits),
             .transport(.connected(.webSocket)), .transport(.fellBack(.serverSentEvents)),
@@ -109,7 +110,7 @@ import Testing
         let errors = try await printed(events, "--verbose").errors
         #expect(errors.contains("the service is busy; trying again in 2 s (1 of 2)"))
         #expect(errors.contains("the answer ended early (max_output_tokens)"))
-        #expect(errors.contains("93 % of the short-term usage limit") && !errors.contains("long-term"))
+        #expect(errors.contains("93 % of the weekly usage limit") && !errors.contains("5-hour"))
         #expect(errors.contains("transport sse, 0 reconnects, after falling back"))
     }
 

@@ -53,6 +53,32 @@ import Testing
             ])
     }
 
+    @Test func `a model without quota and an overage limit have a line each`() {
+        let usage = ChappieUsageLimitSnapshot(
+            credits: ChappieUsageCredits(hasCredits: false, isUnlimited: false, isOverageLimitReached: true),
+            availableResets: 0,
+            models: [
+                ChappieModelUsage(
+                    slug: "gpt-6-astra", isAvailable: false, availableAt: Self.now.addingTimeInterval(1800),
+                    creditsWouldEnable: true), ChappieModelUsage(slug: "gpt-6-luna", isAvailable: true),
+            ])
+        let lines = Usage.lines(usage, isTerminal: false, now: Self.now)
+        #expect(lines.count == 3 && lines[1] == "Your limit for use beyond the plan is reached.")
+        #expect(
+            lines.last?.hasPrefix("The limit for gpt-6-astra is reached. It is available in 30 minutes, at ") == true)
+        #expect(lines.last?.hasSuffix(" Credits would enable it now.") == true)
+    }
+
+    @Test(
+        arguments: [
+            (nil, nil), (0, nil), (300, "5-hour"), (60, "1-hour"), (10_080, "weekly"), (1440, "daily"),
+            (43_200, "30-day"),
+            (90, "90-minute"),
+        ] as [(Int?, String?)])
+    func `a limit is named by its length`(minutes: Int?, name: String?) {
+        #expect(Usage.adjective(minutes) == name)
+    }
+
     @Test func whereNothingIsSaidThatIsSaid() {
         #expect(
             Usage.lines(ChappieUsageLimitSnapshot(), isTerminal: true) == ["The service reports no limits."])

@@ -133,13 +133,23 @@ struct Usage: ProgramCommand {
         }
         return (usage.plan.map { ["Plan: \($0.displayName)"] } ?? [])
             + (table.rows.isEmpty ? ["The service reports no limits."] : table.lines(isTerminal: isTerminal))
-            + remarks(usage)
+            + remarks(usage, now)
     }
 
-    private static func remarks(_ usage: ChappieUsageLimitSnapshot) -> [String] {
+    private static func remarks(_ usage: ChappieUsageLimitSnapshot, _ now: Date) -> [String] {
         var lines: [String] = []
         if let credits = usage.credits, credits.hasCredits {
             lines.append(credits.isUnlimited ? "Credits: unlimited" : "Credits: \(credits.balance ?? "some")")
+        }
+        if usage.credits?.isOverageLimitReached == true {
+            lines.append("Your limit for use beyond the plan is reached.")
+        }
+        for model in usage.models where !model.isAvailable {
+            let slug = UntrustedText.forTerminal(model.slug)
+            let time = model.availableAt.map { " It is available \($0.inWords(from: now))." } ?? ""
+            lines.append(
+                "The limit for \(slug) is reached.\(time)\(model.creditsWouldEnable ? " Credits would enable it now." : "")"
+            )
         }
         if usage.spendControl?.isReached == true { lines.append("Your spending limit in this workspace is reached.") }
         if let resets = usage.availableResets, resets > 0 {
@@ -161,6 +171,18 @@ struct Usage: ProgramCommand {
     static func bar(_ percent: Int) -> String {
         let filled = percent <= 0 ? 0 : min(max(percent / 5, 1), 20)
         return String(repeating: "█", count: filled) + String(repeating: "░", count: 20 - filled)
+    }
+
+    /// Returns a limit's name, by the length of its window: `weekly`, `5-hour`.
+    static func adjective(_ minutes: Int?) -> String? {
+        guard let minutes, minutes > 0 else { return nil }
+        switch minutes {
+        case 10_080: return "weekly"
+        case 1440: return "daily"
+        case _ where minutes % 1440 == 0: return "\(minutes / 1440)-day"
+        case _ where minutes % 60 == 0: return "\(minutes / 60)-hour"
+        default: return "\(minutes)-minute"
+        }
     }
 
     /// `5 hours`, `1 week`, `90 minutes`.

@@ -172,8 +172,8 @@ struct AnswerPrinter {
         }
         for crossing in limits?.crossings() ?? [] {
             let family = limits?.limitID == crossing.limitID ? "" : "\(crossing.limitName ?? crossing.limitID): "
-            let used =
-                "\(crossing.window.wholePercent) % of the \(crossing.isPrimary ? "short" : "long")-term usage limit"
+            let name = Usage.adjective(crossing.window.windowMinutes).map { "\($0) usage limit" } ?? "usage limit"
+            let used = "\(crossing.window.wholePercent) % of the \(name)"
             console.note("chappie: \(family)\(used) is used\(crossing.window.reset("; it resets"))")
         }
     }

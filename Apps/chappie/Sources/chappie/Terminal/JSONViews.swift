@@ -41,6 +41,7 @@ extension ChappieUsageLimitSnapshot {
             "additional": .array(additional.map(\.json)),
             "spend_control": spendControl?.json ?? .null, "reached_type": .optional(reachedType?.rawValue),
             "available_resets": .optional(availableResets), "promotion": .optional(promotion),
+            "models": .array(models.map(\.json)),
         ]
     }
 }
@@ -52,6 +53,17 @@ extension ChappieUsageCredits {
             "has_credits": .bool(hasCredits), "unlimited": .bool(isUnlimited), "balance": .optional(balance),
             "approximate_local_messages": range(approximateLocalMessages),
             "approximate_cloud_messages": range(approximateCloudMessages),
+            "overage_limit_reached": isOverageLimitReached.map(ChappieJSON.bool) ?? .null,
+        ]
+    }
+}
+
+extension ChappieModelUsage {
+    fileprivate var json: ChappieJSON {
+        [
+            "slug": .string(slug), "available": .bool(isAvailable),
+            "available_at": .optional(availableAt?.formatted(.iso8601)),
+            "credits_would_enable": .bool(creditsWouldEnable),
         ]
     }
 }

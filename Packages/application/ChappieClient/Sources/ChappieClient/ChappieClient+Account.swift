@@ -16,7 +16,7 @@ extension ChappieClient {
         guard let usage = json.flatMap(ChappieUsageLimitSnapshot.init(usageBody:)) else {
             throw ChappieClientError.invalidResponse
         }
-        return usage
+        return usage.dated(at: clock.now)
     }
 
     /// The account that is signed in, by the stored credential.

@@ -111,12 +111,10 @@ import Testing
     static let askedPauses: [(status: Int, headers: [String: String], body: String, pause: Duration)] = [
         (429, [:], "{}", .seconds(1)),
         (429, ["retry-after": "7"], "{}", .seconds(7)),
-        (429, ["retry-after": "Fri, 31 Dec 2037 23:59:59 GMT"], "{}", .seconds(30)),
         (429, [:], #"{"error":{"message":"Please try again in 4s."}}"#, .seconds(4)),
         (429, ["retry-after": "2"], #"{"error":{"message":"Please try again in 4s."}}"#, .seconds(2)),
         (503, ["retry-after": "2"], "{}", .seconds(2)),
         (500, [:], #"{"error":{"code":"server_error","message":"Try again in 2.5 s"}}"#, .milliseconds(2500)),
-        (429, ["retry-after": "99999999"], "{}", .seconds(30)),
         (429, ["retry-after": "5"], #"{"error":{"type":"usage_limit_reached"}}"#, .seconds(5)),
     ]
 
@@ -133,7 +131,7 @@ import Testing
 
     /// The members of a usage limit's error object, and the pauses of its two retries; none when it is final at once.
     static let limits: [(members: String, pauses: [Duration])] = [
-        ("", [.seconds(1), .seconds(2)]),
+        ("", []),
         (#","resets_in_seconds":20"#, [.seconds(20), .seconds(20)]),
         (#","resets_in_seconds":31"#, []),
         (#","resets_at":1795176030"#, [.seconds(30), .seconds(2)]),
@@ -155,6 +153,64 @@ import Testing
             return
         }
         #expect(limit.plan == .pro)
+    }
+
+    /// Limits that no request can lift soon: the answer, the sentence, and the advice.
+    static let finalLimits: [(reply: Reply, says: String, advises: String)] = [
+        (
+            .refused(
+                429, #"{"error":{"type":"usage_limit_reached","plan_type":"plus"}}"#,
+                headers: [
+                    "x-codex-primary-used-percent": "100.0", "x-codex-primary-window-minutes": "300",
+                    "x-codex-primary-reset-at": "1795179600", "x-codex-secondary-used-percent": "31.0",
+                    "x-codex-secondary-reset-at": "1795579600",
+                ]), "The usage limit has been reached on the Plus plan; it resets at 2026-11-20T13:00:00Z.",
+            "Wait until the limit resets"
+        ),
+        (
+            .refused(
+                429, #"{"error":{"type":"usage_limit_reached","resets_at":null,"resets_in_seconds":null}}"#,
+                headers: ["X-Codex-Primary-Used-Percent": "100", "X-Codex-Primary-Reset-After-Seconds": "3600"]),
+            "The usage limit has been reached; it resets at 2026-11-20T13:00:00Z.", "Wait until"
+        ),
+        (
+            .refused(429, #"{"detail":{"type":"usage_limit_reached","resets_in_seconds":"3600","plan_type":"plus"}}"#),
+            "The usage limit has been reached on the Plus plan; it resets at 2026-11-20T13:00:00Z.", "Wait until"
+        ),
+        (
+            .refused(429, #"{"error":{"type":"workspace_owner_credits_depleted","message":"Out of credits"}}"#),
+            "Out of credits.", "Add credits to your workspace."
+        ),
+        (
+            .refused(
+                429, #"{"error":{"type":"usage_limit_reached"}}"#,
+                headers: ["x-codex-rate-limit-reached-type": "workspace_member_credits_depleted"]),
+            "Your workspace has no credits left.", "Ask the owner of your workspace to add credits."
+        ),
+        (
+            .refused(429, headers: ["x-codex-rate-limit-reached-type": "workspace_member_usage_limit_reached"]),
+            "The usage limit has been reached.", "Ask the owner of your workspace to raise your limit."
+        ),
+        (
+            .refused(429, headers: ["Retry-After": "3600"]),
+            "There were too many requests; it resets at 2026-11-20T13:00:00Z.", "Wait until"
+        ),
+        (
+            .refused(429, #"{"error":{"code":"rate_limit_exceeded","message":"Busy. Please try again in 1h."}}"#),
+            "Busy. Please try again in 1h. It resets at 2026-11-20T13:00:00Z.", "Wait until"
+        ),
+    ]
+
+    @Test(arguments: Wire.allCases, finalLimits)
+    func `a limit that no request can lift soon is one request`(
+        wire: Wire, example: (reply: Reply, says: String, advises: String)
+    ) async throws {
+        let harness = ClientHarness(wire, [example.reply])
+        let seen = await harness.ask()
+        let error = try #require(seen.error, "\(seen)")
+        #expect(error.errorDescription == example.says)
+        #expect(error.recoverySuggestion?.hasPrefix(example.advises) == true, "\(error.recoverySuggestion ?? "")")
+        #expect(try harness.requests.count == 1)
     }
 
     @Test(arguments: [(ChappieRateLimitBackoffPolicy.disabled, 1), (.default, 3)])

@@ -54,8 +54,12 @@ import Testing
         Case(failures: [stale, stale, stale], steps: ["again 0.0 seconds", once, twice]),
         // Rate limits have their own budget.
         Case(
-            failures: [broken, busy, failed(.rateLimited(resetsIn: nil), asking: 9_999_999), busy],
+            failures: [broken, busy, failed(.rateLimited(resetsIn: nil), asking: 30), busy],
             steps: [once, "wait 1/2 1.0 seconds", "wait 2/2 30.0 seconds", "fail"]),
+        Case(failures: [failed(.rateLimited(resetsIn: nil), asking: 9_999_999)], steps: ["fail"]),
+        Case(
+            failures: [failed(.overloaded), failed(.overloaded, asking: 9_999_999), failed(.overloaded)],
+            steps: ["wait 1/3 1.0 seconds", "wait 2/3 30.0 seconds", "wait 3/3 4.0 seconds"]),
         // The pause that a server in trouble asks for is bounded.
         Case(
             kind: .serverSentEvents, failures: [failed(.broken, asking: 2), failed(.broken, asking: 1e9), broken],

@@ -27,6 +27,9 @@ struct AttemptFailure: Error {
         case messageTooLarge
         /// Encrypted items of the conversation can't be read: the request without them may succeed.
         case unreadableReasoning
+
+        /// Whether it is a limit of requests.
+        var isRateLimit: Bool { if case .rateLimited = self { true } else { false } }
     }
 
     var kind: Kind

@@ -169,18 +169,15 @@ struct BackendErrors: Sendable {
         // Diagnostic text does not count as a code: the status alone has the meaning.
         let isDetail = error.raw["detail"].map { !$0.isNull } ?? false
         let byStatus = isDetail ? status.flatMap { table.detailMeanings[$0] } : nil
-        let retryAfter =
-            fields[.retryAfter].flatMap { RetryAfter.seconds($0, now: now) }
-            ?? error.message.flatMap(RetryAfter.seconds(inMessage:))
+        let retryAfter = retryAfter(error, fields, now: now)
+        let isLimit = fields[.reachedLimit] != nil || retryAfter.map { $0 > Self.longestPause } == true
         let (kind, error): (AttemptFailure.Kind, ChappieClientError) =
             switch table.meaning(of: error.code, error.type) ?? byStatus {
-            case .usageLimitReached:
-                (
-                    .rateLimited(resetsIn: error.resetsInSeconds ?? error.resetsAt?.timeIntervalSince(now)),
-                    .usageLimitReached(usageLimit(error, fields, now: now))
-                )
+            case .usageLimitReached: limited(usageLimit(error, fields, now: now), now: now)
             case .quotaExceeded: (.final, .usageLimitReached(usageLimit(error, fields, now: now)))
             case .contextWindowExceeded: (.final, .contextWindowExceeded)
+            case .rateLimited where isLimit, nil where isLimit && kind.isRateLimit:
+                limited(usageLimit(error, fields, called: "rate_limit_exceeded", now: now), now: now)
             case .rateLimited: (.rateLimited(resetsIn: nil), unmapped)
             case .conversationLost: (.stale, unmapped)
             case .unreadableReasoning: (.unreadableReasoning, unmapped)
@@ -212,15 +209,44 @@ struct BackendErrors: Sendable {
         return AttemptFailure(kind, error, retryAfter: retryAfter)
     }
 
-    private func usageLimit(_ error: ChappieResponseError, _ fields: HTTPFields, now: Date) -> ChappieUsageLimit {
+    /// A pause of more seconds is a limit that the user has to know about.
+    private static let longestPause: TimeInterval = 30
+
+    /// Classifies a usage limit: another request can only help after its reset, and not at all if its credits are used
+    /// up.
+    private func limited(_ limit: ChappieUsageLimit, now: Date) -> (AttemptFailure.Kind, ChappieClientError) {
+        let isOfCredits = [.workspaceOwnerCredits, .workspaceMemberCredits].contains(limit.reachedType)
+        let resetsIn = isOfCredits ? nil : limit.resetsAt?.timeIntervalSince(now)
+        return (resetsIn.map { .rateLimited(resetsIn: $0) } ?? .final, .usageLimitReached(limit))
+    }
+
+    /// Returns the limit with its reset, wherever the answer has it: in the error, in the windows of the header fields, or
+    /// as a pause that the server asks for.
+    ///
+    /// - Parameter name: the type of a limit that has none.
+    private func usageLimit(
+        _ error: ChappieResponseError, _ fields: HTTPFields, called name: String = "usage_limit_reached", now: Date
+    ) -> ChappieUsageLimit {
         let family = fields[.activeLimit].map { $0.split(separator: "_").joined(separator: "-") }
+        let rateLimit =
+            family.flatMap { ChappieUsageLimitSnapshot(headerFields: fields, family: $0) }
+            ?? ChappieUsageLimitSnapshot(headerFields: fields)
+        let snapshot = rateLimit?.dated(at: now)
+        let seconds = error.resetsInSeconds ?? retryAfter(error, fields, now: now)
+        let resetsAt =
+            error.resetsAt ?? error.resetsInSeconds.map { now.addingTimeInterval($0) } ?? snapshot?.resetOfUsedUp
+            ?? seconds.map { now.addingTimeInterval($0) }
+        let names = [error.type, error.code].compactMap(\.self)
         return ChappieUsageLimit(
-            type: error.type ?? error.code ?? "usage_limit_reached", message: error.message, plan: error.plan,
-            resetsAt: error.resetsAt ?? error.resetsInSeconds.map { now.addingTimeInterval($0) },
-            resetsInSeconds: error.resetsInSeconds,
-            rateLimit: family.flatMap { ChappieUsageLimitSnapshot(headerFields: fields, family: $0) }
-                ?? ChappieUsageLimitSnapshot(headerFields: fields),
-            requestID: fields.requestID, usagePage: usagePage)
+            type: names.first { table.meaning(of: $0) != nil } ?? names.first ?? name,
+            message: error.message, plan: error.plan, resetsAt: resetsAt, resetsInSeconds: error.resetsInSeconds,
+            rateLimit: snapshot, requestID: fields.requestID, usagePage: usagePage)
+    }
+
+    /// Returns the pause that the server asks for, in seconds.
+    private func retryAfter(_ error: ChappieResponseError, _ fields: HTTPFields, now: Date) -> TimeInterval? {
+        fields[.retryAfter].flatMap { RetryAfter.seconds($0, now: now) }
+            ?? error.message.flatMap(RetryAfter.seconds(inMessage:))
     }
 
     private static func withoutTokens(_ response: ChappieResponse) -> ChappieResponse {
@@ -262,4 +288,9 @@ struct PlanRefusals: HTTPMiddleware {
         if let refusal = try await errors.refusal(in: &response, now: clock.now) { throw refusal }
         return response
     }
+}
+
+extension HTTPField.Name {
+    /// Names the limit that was reached. The name is valid by RFC 9110's grammar; the fallback only spares a trap.
+    fileprivate static let reachedLimit = HTTPField.Name("x-codex-rate-limit-reached-type") ?? .accept
 }

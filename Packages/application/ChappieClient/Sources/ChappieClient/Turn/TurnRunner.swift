@@ -51,7 +51,10 @@ struct TurnRunner: Sendable {
     func run(
         _ body: ChappieJSONObject, _ said: inout TurnRouting, emit: @escaping (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
-        var turn = TurnAccumulator(asking: body, emit: emit)
+        var turn = TurnAccumulator(asking: body) { [clock] event in
+            guard case .usageLimits(let limits) = event else { return emit(event) }
+            emit(.usageLimits(limits.dated(at: clock.now)))
+        }
         turn.received(turnState: said.turnState)
         turn.told = said.told
         defer {

@@ -116,6 +116,7 @@ extension ChappieClientError: ChappieError {
         switch self {
         case .missingCredential, .missingRefreshToken, .missingAccountID, .reauthenticationRequired: "Sign in again."
         case .usageLimitReached(let limit) where limit.usagePage != nil: Self.manageUsage(limit.usagePage)
+        case .usageLimitReached(let limit) where limit.workspaceAdvice != nil: limit.workspaceAdvice
         case .usageLimitReached(let limit):
             limit.resetsAt == nil
                 ? "Look at what your plan includes." : "Wait until the limit resets, or look at your plan's usage page."
@@ -165,17 +166,43 @@ extension ChappieClientError: ChappieError {
 
     private func describe(_ limit: ChappieUsageLimit) -> String {
         // With such a page the limit may be the plan's, or the user's own for the app.
-        let usual = "The usage limit" + (limit.usagePage == nil ? "" : " of your plan, or of this app on it,")
-        let message = limit.message ?? "\(usual) has been reached"
-        let plan = limit.plan.map { " on the \($0.displayName) plan" } ?? ""
+        let usual =
+            switch limit.reachedType {
+            case .workspaceOwnerCredits?, .workspaceMemberCredits?: "Your workspace has no credits left"
+            case nil where limit.type == "rate_limit_exceeded": "There were too many requests"
+            default:
+                "The usage limit" + (limit.usagePage == nil ? "" : " of your plan, or of this app on it,")
+                    + " has been reached"
+            }
+        let message = limit.message ?? usual
         let sentence = message.hasSuffix(".") ? String(message.dropLast()) : message
-        guard let resetsAt = limit.resetsAt else { return "\(sentence)\(plan)." }
-        return "\(sentence)\(plan); it resets at \(resetsAt.formatted(.iso8601))."
+        let reset = limit.resetsAt.map { $0.formatted(.iso8601) }
+        guard sentence == usual else {
+            // The service's own sentence ends where it wants.
+            let plan = limit.plan.map { "The plan is \($0.displayName)." }
+            return [UntrustedText.sentence(message), plan, reset.map { "It resets at \($0)." }]
+                .compactMap(\.self).joined(separator: " ")
+        }
+        let plan = limit.plan.map { " on the \($0.displayName) plan" } ?? ""
+        return "\(sentence)\(plan)" + (reset.map { "; it resets at \($0)." } ?? ".")
     }
 
     private func describe(status: Int, body: String) -> String {
         let message = (try? ChappieJSON(parsing: body)).flatMap { ChappieResponseError(body: $0).message }
         guard let message, !message.isEmpty else { return "The server answered with status \(status)." }
         return "The server answered with status \(status): \(message.prefix(500))"
+    }
+}
+
+extension ChappieUsageLimit {
+    /// The next step if a limit of the workspace is reached; `nil` for another limit.
+    fileprivate var workspaceAdvice: String? {
+        switch reachedType {
+        case .workspaceOwnerCredits?: "Add credits to your workspace."
+        case .workspaceMemberCredits?: "Ask the owner of your workspace to add credits."
+        case .workspaceOwnerLimit?: "Raise the usage limit of your workspace."
+        case .workspaceMemberLimit?: "Ask the owner of your workspace to raise your limit."
+        default: nil
+        }
     }
 }

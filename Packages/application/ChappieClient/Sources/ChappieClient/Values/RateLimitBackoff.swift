@@ -4,14 +4,14 @@
 ///
 /// A request whose model has no capacity is tried again by the same rules, and once more often.
 ///
-/// A usage limit counts as a rate limit, unless the reset that it names is further away than ``maximumDelay``: then it is
-/// an error at once.
+/// A limit is an error at once if its reset, or the pause that the server asks for, is longer than ``maximumDelay``, and
+/// so is a usage limit without a known reset.
 public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable, Codable {
     /// Tries after the first one. Default 2.
     public let maxRetries: Int
     /// Seconds before the first retry; doubles from retry to retry. Default 1.
     public let initialDelay: TimeInterval
-    /// Seconds; the bound for every pause, the server's included. Default 30.
+    /// Seconds; the bound for every pause. Default 30.
     public let maximumDelay: TimeInterval
     /// Whether the pause that the server asks for, in `Retry-After` (RFC 9110, 10.2.3) or in its message, replaces the
     /// computed one. Default `true`.
@@ -50,7 +50,7 @@ public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable, Codable {
     ///   - resetsIn: seconds until the usage limit ends, if the server says when.
     func pause(beforeRetry retry: Int, asked: TimeInterval?, resetsIn: TimeInterval?) -> Duration? {
         guard retry <= maxRetries, resetsIn ?? 0 <= maximumDelay else { return nil }
-        if respectsRetryAfterHeader, let asked { return .seconds(min(asked, maximumDelay)) }
+        if respectsRetryAfterHeader, let asked { return asked <= maximumDelay ? .seconds(asked) : nil }
         // A try before the reset would be in vain.
         return .seconds(max(min(doubled(retry), maximumDelay), resetsIn ?? 0))
     }

@@ -284,8 +284,8 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
         self.init(
             type: json["type"]?.string, code: json["code"]?.string, message: message,
             plan: json["plan_type"]?.string.map(ChappiePlan.init),
-            resetsAt: PeerNumber.date(json["resets_at"]?.double),
-            resetsInSeconds: json["resets_in_seconds"]?.double.map { min(max($0, -PeerNumber.end), PeerNumber.end) },
+            resetsAt: PeerNumber.reset(PeerNumber.number(json["resets_at"])),
+            resetsInSeconds: PeerNumber.duration(PeerNumber.number(json["resets_in_seconds"])),
             raw: json)
     }
 }

@@ -4,7 +4,7 @@ public struct ChappieUsageCrossing: Sendable, Hashable, Codable {
     public var limitID: String
     /// A name of the family, if the backend sends one.
     public var limitName: String?
-    /// Whether it is the short window.
+    /// Whether it is the snapshot's first window. The length of the window names it.
     public var isPrimary: Bool
     /// The window in its present state.
     public var window: ChappieUsageWindow

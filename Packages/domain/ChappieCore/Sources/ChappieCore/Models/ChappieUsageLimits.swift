@@ -8,9 +8,9 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
     public var limitName: String?
     /// The model for which these limits are a reserve; `nil` for other limits.
     public var normalModel: String?
-    /// The short window, five hours at the time of writing.
+    /// The first window that the backend reports: the short one if the account has two. Its length names it.
     public var primary: ChappieUsageWindow?
-    /// The long window, a week at the time of writing.
+    /// The second window, if the account has two.
     public var secondary: ChappieUsageWindow?
     /// Credits beyond the windows.
     public var credits: ChappieUsageCredits?
@@ -22,10 +22,12 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
     public var spendControl: ChappieSpendControl?
     /// The limit that was reached; `nil` if none was.
     public var reachedType: ReachedType?
-    /// The number of free resets of the windows; `nil` if the backend does not report it.
+    /// The number of free resets that apply to the present windows; `nil` if the backend does not report it.
     public var availableResets: Int?
     /// The backend's sentence about additional quota, which is safe to show to the user.
     public var promotion: String?
+    /// The models whose use depends on a limit of their own.
+    public var models: [ChappieModelUsage]
 
     /// The kinds of limits that can be reached; unknown values survive.
     public struct ReachedType: RawRepresentable, Sendable, Hashable, Codable {
@@ -50,7 +52,8 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
         primary: ChappieUsageWindow? = nil, secondary: ChappieUsageWindow? = nil, credits: ChappieUsageCredits? = nil,
         plan: ChappiePlan? = nil,
         additional: [ChappieUsageLimitSnapshot] = [], spendControl: ChappieSpendControl? = nil,
-        reachedType: ReachedType? = nil, availableResets: Int? = nil, promotion: String? = nil
+        reachedType: ReachedType? = nil, availableResets: Int? = nil, promotion: String? = nil,
+        models: [ChappieModelUsage] = []
     ) {
         self.limitID = limitID
         self.limitName = limitName
@@ -64,6 +67,7 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
         self.reachedType = reachedType
         self.availableResets = availableResets
         self.promotion = promotion
+        self.models = models
     }
 
     /// Decodes also the form that earlier versions wrote.
@@ -78,11 +82,13 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
             credits: try value(.credits),
             plan: try value(.plan), additional: try value(.additional) ?? [], spendControl: try value(.spendControl),
             reachedType: try value(.reachedType), availableResets: try value(.availableResets),
-            promotion: try value(.promotion))
+            promotion: try value(.promotion), models: try value(.models) ?? [])
     }
 
     /// Whether the snapshot has no limits at all.
-    public var isEmpty: Bool { isSilent && additional.isEmpty && spendControl == nil && reachedType == nil }
+    public var isEmpty: Bool {
+        isSilent && additional.isEmpty && spendControl == nil && reachedType == nil && models.isEmpty
+    }
 
     /// Whether the snapshot has no limits of its own family.
     private var isSilent: Bool { primary == nil && secondary == nil && credits == nil }
@@ -96,7 +102,8 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
             limitID: Self.normalized(json["metered_limit_name"]?.string ?? json["limit_name"]?.string ?? "codex"),
             limitName: json["limit_name"]?.string,
             primary: ChappieUsageWindow(limits?["primary"]), secondary: ChappieUsageWindow(limits?["secondary"]),
-            credits: ChappieUsageCredits(json["credits"]), plan: json["plan_type"]?.string.map(ChappiePlan.init))
+            credits: ChappieUsageCredits(json["credits"]), plan: json["plan_type"]?.string.map(ChappiePlan.init),
+            reachedType: ReachedType(json))
         let reviews = json["code_review_rate_limits"]
         let review = ChappieUsageLimitSnapshot(
             limitID: "code_review", primary: ChappieUsageWindow(reviews?["primary"]),
@@ -121,9 +128,11 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
             return limits
         }
         spendControl = ChappieSpendControl(json["spend_control"])
-        let reached = json["rate_limit_reached_type"]
-        reachedType = (reached?["type"]?.string ?? reached?.string).map(ReachedType.init(rawValue:))
-        availableResets = json["rate_limit_reset_credits"]?["available_count"]?.int
+        reachedType = ReachedType(json)
+        let resets = json["rate_limit_reset_credits"]
+        availableResets =
+            PeerNumber.integer(resets?["applicable_available_count"]) ?? PeerNumber.integer(resets?["available_count"])
+        models = (json["model_usage"]?.object?.members ?? []).compactMap { ChappieModelUsage($0.name, $0.value) }
     }
 
     private init(limitID: String = "codex", limitName: String? = nil, rateLimit: ChappieJSON?) {
@@ -135,11 +144,13 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
     /// Reads the `x-codex-*` headers of a response.
     ///
     /// - Parameter family: `codex`, or another family in the headers, such as `codex-bengalfox`.
-    /// - Returns: `nil` if the headers have no limits of that family. Other families in the headers become
-    ///   ``additional``.
+    /// - Returns: `nil` if the headers have no limits of that family, and name no limit that was reached. Other families
+    ///   in the headers become ``additional``.
     public init?(headerFields: HTTPFields, family: String = "codex") {
         self.init(headerFields: headerFields, onlyFamily: family)
-        if isSilent { return nil }
+        func value(_ name: String) -> String? { HTTPField.Name(name).flatMap { headerFields[$0] } }
+        reachedType = value("x-codex-rate-limit-reached-type").map(ReachedType.init(rawValue:))
+        if isSilent, reachedType == nil { return nil }
         let mark = "-primary-used-percent"
         for name in headerFields.map(\.name.canonicalName) where name.hasPrefix("x-") && name.hasSuffix(mark) {
             let other = String(name.dropFirst(2).dropLast(mark.count))
@@ -149,8 +160,6 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
                 additional.append(limits)
             }
         }
-        func value(_ name: String) -> String? { HTTPField.Name(name).flatMap { headerFields[$0] } }
-        reachedType = value("x-codex-rate-limit-reached-type").map(ReachedType.init(rawValue:))
         promotion = UntrustedText.message(value("x-codex-promo-message"))
     }
 
@@ -159,15 +168,14 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
         func number(_ name: String) -> Double? {
             value(name).flatMap { Double($0.trimmingPrefix(while: \.isWhitespace)) }
         }
-        func flag(_ name: String) -> Bool? {
-            ["true": true, "1": true, "false": false, "0": false][value(name)?.lowercased() ?? ""]
-        }
+        func flag(_ name: String) -> Bool? { value(name).flatMap(PeerNumber.flag) }
         func window(_ kind: String) -> ChappieUsageWindow? {
             guard let used = PeerNumber.percent(number("\(kind)-used-percent")) else { return nil }
             let minutes = number("\(kind)-window-minutes").flatMap { Int(exactly: $0) }
-            let reset = PeerNumber.date(number("\(kind)-reset-at"))
-            guard used != 0 || (minutes ?? 0) != 0 || reset != nil else { return nil }
-            return ChappieUsageWindow(usedPercent: used, windowMinutes: minutes, resetsAt: reset)
+            let reset = PeerNumber.reset(number("\(kind)-reset-at"))
+            let seconds = PeerNumber.duration(number("\(kind)-reset-after-seconds"))
+            guard used != 0 || (minutes ?? 0) != 0 || reset != nil || seconds != nil else { return nil }
+            return ChappieUsageWindow(reported: used, minutes: minutes, resetsAt: reset, resetsInSeconds: seconds)
         }
         let credits = flag("credits-has-credits").map {
             ChappieUsageCredits(
@@ -176,6 +184,26 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
         self.init(
             limitID: Self.normalized(family), limitName: value("limit-name"), primary: window("primary"),
             secondary: window("secondary"), credits: credits)
+    }
+
+    /// Returns the snapshot with the times of its resets, as far as the backend has only said how long they take.
+    ///
+    /// - Parameter now: the time of the backend's answer.
+    public func dated(at now: Date) -> ChappieUsageLimitSnapshot {
+        var dated = self
+        dated.primary = primary?.dated(at: now)
+        dated.secondary = secondary?.dated(at: now)
+        if let seconds = spendControl?.resetsInSeconds, spendControl?.resetsAt == nil {
+            dated.spendControl?.resetsAt = now.addingTimeInterval(seconds)
+        }
+        dated.additional = additional.map { $0.dated(at: now) }
+        return dated
+    }
+
+    /// The time when all windows that are used up have reset; `nil` if it is unknown, or if none is used up.
+    public var resetOfUsedUp: Date? {
+        let windows = [primary, secondary].compactMap(\.self).filter { $0.usedPercent >= 100 }
+        return windows.compactMap(\.resetsAt).max()
     }
 
     private static func normalized(_ name: String) -> String { name.lowercased().replacing("-", with: "_") }
@@ -189,22 +217,80 @@ public struct ChappieUsageWindow: Sendable, Hashable, Codable {
     public var windowMinutes: Int?
     /// The time when the window resets, from 1970 to 9999; `nil` if it is unknown.
     public var resetsAt: Date?
+    /// The time until the reset, from the moment of the backend's answer; not a countdown. `nil` if the backend does not
+    /// report it.
+    public var resetsInSeconds: TimeInterval?
 
     /// A window with the given properties.
-    public init(usedPercent: Double, windowMinutes: Int? = nil, resetsAt: Date? = nil) {
+    public init(
+        usedPercent: Double, windowMinutes: Int? = nil, resetsAt: Date? = nil, resetsInSeconds: TimeInterval? = nil
+    ) {
         self.usedPercent = usedPercent
         self.windowMinutes = windowMinutes
         self.resetsAt = resetsAt
+        self.resetsInSeconds = resetsInSeconds
+    }
+
+    /// Creates the window that a backend reports; `nil` if it has the length 0, with which the backend fills an unused
+    /// place.
+    init?(reported used: Double, minutes: Int?, resetsAt: Date?, resetsInSeconds: TimeInterval?) {
+        if let minutes, minutes <= 0 { return nil }
+        self.init(usedPercent: used, windowMinutes: minutes, resetsAt: resetsAt, resetsInSeconds: resetsInSeconds)
+    }
+
+    fileprivate func dated(at now: Date) -> ChappieUsageWindow {
+        var dated = self
+        dated.resetsAt = resetsAt ?? resetsInSeconds.map { now.addingTimeInterval($0) }
+        return dated
     }
 
     /// Reads a window of the `codex.rate_limits` event or of the usage endpoint.
     init?(_ json: ChappieJSON?) {
-        guard let json, let used = PeerNumber.percent(json["used_percent"]?.double) else { return nil }
-        let seconds = json["limit_window_seconds"]?.int
+        guard let json, let used = PeerNumber.percent(PeerNumber.number(json["used_percent"])) else { return nil }
+        let seconds = PeerNumber.integer(json["limit_window_seconds"])
         self.init(
-            usedPercent: used,
-            windowMinutes: json["window_minutes"]?.int ?? seconds.map { $0 / 60 + ($0 % 60 > 0 ? 1 : 0) },
-            resetsAt: PeerNumber.date(json["reset_at"]?.double))
+            reported: used,
+            minutes: PeerNumber.integer(json["window_minutes"])
+                ?? seconds.map { $0 / 60 + ($0 % 60 > 0 ? 1 : 0) },
+            resetsAt: PeerNumber.reset(PeerNumber.number(json["reset_at"])),
+            resetsInSeconds: PeerNumber.duration(PeerNumber.number(json["reset_after_seconds"])))
+    }
+}
+
+/// The availability of a model whose use depends on a limit of its own.
+public struct ChappieModelUsage: Sendable, Hashable, Codable {
+    /// The model's name in requests.
+    public var slug: String
+    /// Whether the account may use it now.
+    public var isAvailable: Bool
+    /// The time from which it is available again; `nil` if the backend does not say.
+    public var availableAt: Date?
+    /// Whether credits would make it available now.
+    public var creditsWouldEnable: Bool
+
+    /// An availability with the given properties.
+    public init(slug: String, isAvailable: Bool, availableAt: Date? = nil, creditsWouldEnable: Bool = false) {
+        self.slug = slug
+        self.isAvailable = isAvailable
+        self.availableAt = availableAt
+        self.creditsWouldEnable = creditsWouldEnable
+    }
+
+    init?(_ slug: String, _ json: ChappieJSON) {
+        guard let isAvailable = PeerNumber.flag(json["available"]) else { return nil }
+        self.init(
+            slug: slug, isAvailable: isAvailable,
+            availableAt: PeerNumber.reset(PeerNumber.number(json["available_at"])),
+            creditsWouldEnable: PeerNumber.flag(json["credits_would_enable"]) ?? false)
+    }
+}
+
+extension ChappieUsageLimitSnapshot.ReachedType {
+    /// Reads the limit that was reached, which is an object or a text.
+    fileprivate init?(_ json: ChappieJSON) {
+        let reached = json["rate_limit_reached_type"]
+        guard let name = reached?["type"]?.string ?? reached?.string else { return nil }
+        self.init(rawValue: name)
     }
 }
 
@@ -222,26 +308,33 @@ public struct ChappieUsageCredits: Sendable, Hashable, Codable {
     /// The lowest and the highest number of messages in the cloud that they pay for; `nil` if the backend does not
     /// report it.
     public var approximateCloudMessages: [Int]?
+    /// Whether the limit for what may be used beyond the plan is reached; `nil` if the backend does not report it.
+    public var isOverageLimitReached: Bool?
 
     /// Credits with the given properties.
     public init(
         hasCredits: Bool, isUnlimited: Bool, balance: String? = nil, approximateLocalMessages: [Int]? = nil,
-        approximateCloudMessages: [Int]? = nil
+        approximateCloudMessages: [Int]? = nil, isOverageLimitReached: Bool? = nil
     ) {
         self.hasCredits = hasCredits
         self.isUnlimited = isUnlimited
         self.balance = balance
         self.approximateLocalMessages = approximateLocalMessages
         self.approximateCloudMessages = approximateCloudMessages
+        self.isOverageLimitReached = isOverageLimitReached
     }
 
     init?(_ json: ChappieJSON?) {
-        guard let json, let hasCredits = json["has_credits"]?.bool else { return nil }
-        func range(_ name: String) -> [Int]? { json[name]?.array?.compactMap(\.int) }
+        guard let json else { return nil }
+        let isOverageLimitReached = PeerNumber.flag(json["overage_limit_reached"])
+        guard let hasCredits = PeerNumber.flag(json["has_credits"]) ?? isOverageLimitReached.map({ _ in false }) else {
+            return nil
+        }
+        func range(_ name: String) -> [Int]? { json[name]?.array?.compactMap { PeerNumber.integer($0) } }
         self.init(
-            hasCredits: hasCredits, isUnlimited: json["unlimited"]?.bool ?? false,
+            hasCredits: hasCredits, isUnlimited: PeerNumber.flag(json["unlimited"]) ?? false,
             balance: PeerNumber.text(json["balance"]), approximateLocalMessages: range("approx_local_messages"),
-            approximateCloudMessages: range("approx_cloud_messages"))
+            approximateCloudMessages: range("approx_cloud_messages"), isOverageLimitReached: isOverageLimitReached)
     }
 }
 
@@ -259,11 +352,13 @@ public struct ChappieSpendControl: Sendable, Hashable, Codable {
     public var usedPercent: Double?
     /// The time when the limit resets.
     public var resetsAt: Date?
+    /// See ``ChappieUsageWindow/resetsInSeconds``.
+    public var resetsInSeconds: TimeInterval?
 
     /// Spending with the given properties.
     public init(
         isReached: Bool, limit: String? = nil, used: String? = nil, remaining: String? = nil,
-        usedPercent: Double? = nil, resetsAt: Date? = nil
+        usedPercent: Double? = nil, resetsAt: Date? = nil, resetsInSeconds: TimeInterval? = nil
     ) {
         self.isReached = isReached
         self.limit = limit
@@ -271,22 +366,25 @@ public struct ChappieSpendControl: Sendable, Hashable, Codable {
         self.remaining = remaining
         self.usedPercent = usedPercent
         self.resetsAt = resetsAt
+        self.resetsInSeconds = resetsInSeconds
     }
 
     init?(_ json: ChappieJSON?) {
         guard let json, json.object != nil else { return nil }
         let own = json["individual_limit"]
         self.init(
-            isReached: json["reached"]?.bool ?? false, limit: PeerNumber.text(own?["limit"]),
+            isReached: PeerNumber.flag(json["reached"]) ?? false, limit: PeerNumber.text(own?["limit"]),
             used: PeerNumber.text(own?["used"]), remaining: PeerNumber.text(own?["remaining"]),
-            usedPercent: PeerNumber.percent(own?["used_percent"]?.double),
-            resetsAt: PeerNumber.date(own?["reset_at"]?.double))
+            usedPercent: PeerNumber.percent(PeerNumber.number(own?["used_percent"])),
+            resetsAt: PeerNumber.reset(PeerNumber.number(own?["reset_at"])),
+            resetsInSeconds: PeerNumber.duration(PeerNumber.number(own?["reset_after_seconds"])))
     }
 }
 
 /// A usage limit that was reached.
 public struct ChappieUsageLimit: Sendable, Hashable, Codable {
-    /// The backend's name for the error; usually `usage_limit_reached`.
+    /// The backend's name for the error; usually `usage_limit_reached`. A rate limit counts as a usage limit if the
+    /// backend asks for a pause of more than half a minute.
     public var type: String
     /// Safe to show to the user: see ``ChappieResponseError/message``.
     public var message: String?
@@ -317,5 +415,11 @@ public struct ChappieUsageLimit: Sendable, Hashable, Codable {
         self.rateLimit = rateLimit
         self.requestID = requestID
         self.usagePage = usagePage
+    }
+
+    /// The limit that was reached, as far as the backend names it.
+    public var reachedType: ChappieUsageLimitSnapshot.ReachedType? {
+        if let reached = rateLimit?.reachedType, reached != .rateLimit { return reached }
+        return type.hasPrefix("workspace_") ? .init(rawValue: type) : rateLimit?.reachedType
     }
 }

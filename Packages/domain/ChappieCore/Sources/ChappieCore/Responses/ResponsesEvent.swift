@@ -113,7 +113,7 @@ public struct ResponsesErrorEvent: Sendable, Hashable {
     public var raw: ChappieJSON
 
     init(_ json: ChappieJSON) {
-        status = json["status"]?.int ?? json["status_code"]?.int
+        status = PeerNumber.integer(json["status"]) ?? PeerNumber.integer(json["status_code"])
         headers = json["headers"] ?? .null
         raw = json
         if let error = json["error"], !error.isNull {

@@ -8,6 +8,33 @@
         seconds.flatMap { (0..<end).contains($0) ? Date(timeIntervalSince1970: $0) : nil }
     }
 
+    /// Returns a number that is sent as a number or as text; `nil` unless it is finite.
+    static func number(_ json: ChappieJSON?) -> Double? {
+        let number = json?.double ?? json?.string.flatMap { Double($0.trimmingPrefix(while: \.isWhitespace)) }
+        return number.flatMap { $0.isFinite ? $0 : nil }
+    }
+
+    /// Returns an integer that is sent as a number or as text.
+    static func integer(_ json: ChappieJSON?) -> Int? { json?.int ?? number(json).flatMap { Int(exactly: $0) } }
+
+    /// Returns a Boolean that is sent as one, or as the text of one.
+    static func flag(_ json: ChappieJSON?) -> Bool? { json?.bool ?? json?.string.flatMap(flag) }
+
+    /// Returns the Boolean that `text` spells.
+    static func flag(_ text: String) -> Bool? {
+        switch text.lowercased() {
+        case "true", "1": true
+        case "false", "0": false
+        default: nil
+        }
+    }
+
+    /// Returns a date for `seconds` since 1970, where 0 stands for no date.
+    static func reset(_ seconds: Double?) -> Date? { seconds == 0 ? nil : date(seconds) }
+
+    /// Returns a duration in seconds, limited so that it can be added to a date.
+    static func duration(_ seconds: Double?) -> Double? { seconds.map { min(max($0, -end), end) } }
+
     /// An amount, which is sent as a string or as a number.
     static func text(_ json: ChappieJSON?) -> String? {
         if case .number(let number)? = json { number.literal } else { json?.string }

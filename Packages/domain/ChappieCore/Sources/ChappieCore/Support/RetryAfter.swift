@@ -22,17 +22,32 @@
         return date.map { max($0.timeIntervalSince(now), 0) }
     }
 
-    /// The pause that a message names, as in "Please try again in 1.5s.": seconds or milliseconds.
+    /// Returns the pause that a message names, as in "Please try again in 1.5s." or "try again in 1h2m3s".
     public static func seconds(inMessage message: String) -> TimeInterval? {
         let message = message.lowercased()
         guard let phrase = message.firstRange(of: "try again in") else { return nil }
-        let rest = message[phrase.upperBound...].drop(while: \.isWhitespace)
-        let number = rest.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
-        guard let value = Double(number), value.isFinite else { return nil }
-        switch rest.dropFirst(number.count).drop(while: \.isWhitespace).prefix(while: \.isLetter) {
-        case "s", "second", "seconds": return value
-        case "ms", "millisecond", "milliseconds": return value / 1000
-        default: return nil
+        var rest = message[phrase.upperBound...]
+        var sum: TimeInterval?
+        while true {
+            rest = rest.drop { $0.isWhitespace || $0 == "," }
+            let number = rest.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+            rest = rest.dropFirst(number.count).drop(while: \.isWhitespace)
+            let unit = rest.prefix(while: \.isLetter)
+            guard let value = Double(number), let seconds = seconds(in: unit) else { return sum }
+            sum = (sum ?? 0) + value * seconds
+            rest = rest.dropFirst(unit.count)
+        }
+    }
+
+    /// Returns the length of a unit of time, by its name or symbol.
+    private static func seconds(in unit: Substring) -> TimeInterval? {
+        switch unit {
+        case "ms", "millisecond", "milliseconds": 0.001
+        case "s", "sec", "secs", "second", "seconds": 1
+        case "m", "min", "mins", "minute", "minutes": 60
+        case "h", "hr", "hrs", "hour", "hours": 3600
+        case "d", "day", "days": 86_400
+        default: nil
         }
     }
 }

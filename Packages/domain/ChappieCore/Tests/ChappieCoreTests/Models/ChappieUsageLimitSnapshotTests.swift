@@ -59,7 +59,8 @@ import Testing
         "a window is there only if it says something",
         arguments: [
             ("0", nil, nil, false), ("0.0", "0", nil, false), ("0", "300", nil, true), ("0", nil, "1795221026", true),
-            ("0.5", nil, nil, true), ("abc", "300", "1795221026", false), ("", "300", nil, false),
+            ("12", "0", "1795221026", false), ("0.5", nil, nil, true), ("abc", "300", "1795221026", false),
+            ("", "300", nil, false),
             ("nan", "300", nil, false), ("inf", "300", nil, false), ("12", "5h", "soon", true), ("-1", nil, nil, true),
             ("120", nil, nil, true),
         ] as [(String, String?, String?, Bool)])
@@ -118,7 +119,8 @@ import Testing
     @Test(
         "an event with little in it",
         arguments: [
-            "{}", "null", #"{"rate_limits":null,"credits":null}"#, #"{"rate_limits":{"primary":{"used_percent":"1"}}}"#,
+            "{}", "null", #"{"rate_limits":null,"credits":null}"#,
+            #"{"rate_limits":{"primary":{"used_percent":"much"}}}"#,
             #"{"rate_limits":7,"credits":{"unlimited":true}}"#,
         ])
     func readsABareEvent(_ text: String) {
@@ -177,11 +179,78 @@ import Testing
 
     @Test(
         "seconds become minutes, rounded up",
-        arguments: [(0, 0), (1, 1), (59, 1), (60, 1), (61, 2), (18000, 300), (Int.max, Int.max / 60 + 1)])
+        arguments: [(1, 1), (59, 1), (60, 1), (61, 2), (18000, 300), (Int.max, Int.max / 60 + 1)])
     func roundsMinutesUp(_ seconds: Int, _ minutes: Int) {
         let window = #"{"used_percent":1,"limit_window_seconds":\#(seconds)}"#
         let read = ChappieUsageLimitSnapshot(rateLimitsEvent: json(#"{"rate_limits":{"primary":\#(window)}}"#))
         #expect(read.primary?.windowMinutes == minutes)
+    }
+
+    @Test(
+        "a window without a length is no limit",
+        arguments: [#""limit_window_seconds":0"#, #""limit_window_seconds":"0""#, #""window_minutes":0"#])
+    func hasALength(_ length: String) {
+        let window = #"{"used_percent":0,"reset_at":1700000000,\#(length)}"#
+        let event = ChappieUsageLimitSnapshot(rateLimitsEvent: json(#"{"rate_limits":{"secondary":\#(window)}}"#))
+        #expect(event.secondary == nil)
+        let body = #"{"plan_type":"plus","rate_limit":{"primary_window":\#(window)}}"#
+        #expect(ChappieUsageLimitSnapshot(usageBody: json(body)) == ChappieUsageLimitSnapshot(plan: .plus))
+    }
+
+    @Test func `numbers are read from text`() {
+        let window =
+            #"{"used_percent":"42.5","limit_window_seconds":"18000","reset_at":"1700000000","reset_after_seconds":"9"}"#
+        let body = json(
+            #"{"plan_type":"plus","rate_limit":{"primary_window":\#(window)},"credits":{"has_credits":"true","unlimited":"0","approx_local_messages":["1","2"]},"rate_limit_reset_credits":{"available_count":"2"},"spend_control":{"reached":"true","individual_limit":{"used_percent":"7"}}}"#
+        )
+        let expected = ChappieUsageLimitSnapshot(
+            primary: ChappieUsageWindow(
+                usedPercent: 42.5, windowMinutes: 300, resetsAt: Self.moment, resetsInSeconds: 9),
+            credits: ChappieUsageCredits(hasCredits: true, isUnlimited: false, approximateLocalMessages: [1, 2]),
+            plan: .plus, spendControl: ChappieSpendControl(isReached: true, usedPercent: 7), availableResets: 2)
+        #expect(ChappieUsageLimitSnapshot(usageBody: body) == expected)
+        let error = ChappieResponseError(json(#"{"resets_at":"1700000000","resets_in_seconds":"90"}"#))
+        #expect(error.resetsAt == Self.moment && error.resetsInSeconds == 90)
+    }
+
+    @Test func `a reset in seconds becomes a time`() {
+        let headers = ["X-Codex-Primary-Used-Percent": "100", "X-Codex-Primary-Reset-After-Seconds": "60"]
+        let spending = #"{"reached":false,"individual_limit":{"used_percent":1,"reset_after_seconds":60}}"#
+        let window = #"{"used_percent":100,"reset_at":0,"reset_after_seconds":60}"#
+        let body = json(
+            #"{"plan_type":"plus","rate_limit":{"primary_window":\#(window)},"spend_control":\#(spending)}"#)
+        let later = Self.moment.addingTimeInterval(60)
+        let read = [snapshot(headers), ChappieUsageLimitSnapshot(usageBody: body)].map { $0?.dated(at: Self.moment) }
+        #expect(read.map { $0?.primary?.resetsAt } == [later, later])
+        #expect(read.map { $0?.resetOfUsedUp } == [later, later])
+        #expect(read[1]?.spendControl?.resetsAt == later)
+    }
+
+    @Test func `only windows that are used up say when a limit ends`() {
+        let early = ChappieUsageWindow(usedPercent: 100, resetsAt: Self.moment)
+        let late = ChappieUsageWindow(usedPercent: 99, resetsAt: Self.moment.addingTimeInterval(9))
+        #expect(ChappieUsageLimitSnapshot(primary: early, secondary: late).resetOfUsedUp == Self.moment)
+        #expect(ChappieUsageLimitSnapshot(primary: late).resetOfUsedUp == nil)
+    }
+
+    @Test func `the usage body has models, resets that apply, and an overage limit`() {
+        let body = json(
+            #"{"plan_type":"plus","rate_limit":null,"credits":{"overage_limit_reached":true},"rate_limit_reset_credits":{"available_count":3,"applicable_available_count":0},"model_usage":{"gpt-6-astra":{"available":false,"available_at":1700000000,"credits_would_enable":true},"gpt-6-luna":{"available":true},"odd":null}}"#
+        )
+        let expected = ChappieUsageLimitSnapshot(
+            credits: ChappieUsageCredits(hasCredits: false, isUnlimited: false, isOverageLimitReached: true),
+            plan: .plus, availableResets: 0,
+            models: [
+                ChappieModelUsage(
+                    slug: "gpt-6-astra", isAvailable: false, availableAt: Self.moment, creditsWouldEnable: true),
+                ChappieModelUsage(slug: "gpt-6-luna", isAvailable: true),
+            ])
+        #expect(ChappieUsageLimitSnapshot(usageBody: body) == expected)
+    }
+
+    @Test func `headers that only name a limit are a snapshot`() {
+        let read = snapshot(["x-codex-rate-limit-reached-type": "workspace_member_credits_depleted"])
+        #expect(read == ChappieUsageLimitSnapshot(reachedType: .workspaceMemberCredits))
     }
 
     // MARK: Thresholds

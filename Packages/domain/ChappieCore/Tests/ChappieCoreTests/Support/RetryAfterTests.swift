@@ -15,8 +15,10 @@ import Testing
 
     @Test(arguments: [
         ("Please try again in 1.5s.", 1.5), ("try again in 20 seconds", 20), ("TRY AGAIN IN 250ms", 0.25),
-        ("Try again in 3 s, or later", 3), ("Try again in a moment", nil), ("Try again in 5 minutes", nil),
-        ("Try again in 1e9s", nil), ("Try again in", nil), ("", nil),
+        ("Try again in 3 s, or later", 3), ("Try again in a moment", nil), ("Try again in 5 minutes", 300),
+        ("Please try again in 40m.", 2400), ("try again in 1h2m3s", 3723), ("Try again in 1 day, 2 hours.", 93_600),
+        ("Try again in 6m0s.", 360), ("Try again in 2 weeks", nil), ("Try again in 1e9s", nil), ("Try again in", nil),
+        ("", nil),
     ])
     func readsAPauseInAMessage(message: String, expected: Double?) {
         #expect(RetryAfter.seconds(inMessage: message) == expected)
