@@ -68,6 +68,8 @@ struct CommandLineError: Error {
                 "Run \(Route.plan.login) again. If the page does not know this app any more, run "
                     + "`chappie accounts remove NAME --route plan` first."
             case "plan_use_not_granted": "Sign in once more with \(Route.plan.login), and allow plan use."
+            case "workspace_unavailable":
+                "Run `chappie login` and choose another workspace, or ask the administrator of this one."
             case "model_unavailable": Self.advice(for: error)
             case "model_at_capacity": Self.adviceAtCapacity(error)
             case "keyring_absent":
@@ -123,6 +125,7 @@ struct CommandLineError: Error {
     private static func classify(_ refusal: ChappiePlanRefusal) -> (ExitStatus, String) {
         switch refusal.reason {
         case .notGranted, .notAuthorized: (.signInNeeded, "plan_use_not_granted")
+        case .workspace: (.signInNeeded, "workspace_unavailable")
         case .capability: (.usage, "unsupported_capability")
         case .unavailable: (.unavailable, "plan_unavailable")
         default: (.unavailable, "plan_refused")

@@ -144,6 +144,56 @@ import Testing
         #expect(limit.rateLimit?.primary?.usedPercent == expected)
     }
 
+    /// Every shape in which the service, or something in front of it, sends an error: the body, its header fields, and
+    /// the end of the sentence.
+    static let shapes: [(body: String, fields: [String: String], says: String)] = [
+        (#"{"error":{"message":"No.","code":"c_1"}}"#, [:], " (c_1): No."),
+        (#"{"error":{"message":"No c_1.","code":"c_1"}}"#, [:], ": No c_1."),
+        (#"{"error":{"message":null,"code":"c_1"}}"#, [:], " (c_1)."),
+        (#"{"error":{"code":"c_1"},"detail":null}"#, [:], " (c_1)."), (#"{"error":"No."}"#, [:], ": No."),
+        (#"{"errors":[{"message":"No.","code":"c_1"}]}"#, [:], " (c_1): No."),
+        (#"{"error":"c_1","error_description":"No."}"#, [:], " (c_1): No."),
+        (#"{"message":"No.","code":"c_1"}"#, [:], " (c_1): No."), (#"{"detail":"No."}"#, [:], ": No."),
+        (#"{"detail":{"code":"c_1"}}"#, [:], " (c_1)."),
+        (#"{"detail":{"code":"c_1","message":"No."}}"#, [:], " (c_1): No."),
+        (#"{"detail":{"error_code":"c_1"}}"#, [:], " (c_1)."),
+        (#"{"detail":{"error":{"code":"c_1","message":"No."}}}"#, [:], " (c_1): No."),
+        (
+            #"{"detail":[{"loc":["body","input",0],"msg":"is missing","type":"t"},{"msg":"is odd"}]}"#, [:],
+            ": body.input.0: is missing; is odd."
+        ), (#""No.""#, [:], ": No."), ("Not\nthat.", [:], ": Not that."), ("{}", [:], "."), ("null", [:], "."),
+        ("<html><head><title>Bad\nGateway</title></head></html>", [:], ": Bad Gateway."),
+        (" <!DOCTYPE html><p>No title</p>", [:], "."),
+        ("", ["x-openai-authorization-error": "no_matching_rule"], " (no_matching_rule)."),
+        (" ", ["x-error-json": "eyJlcnJvciI6eyJjb2RlIjoiY18xIiwibWVzc2FnZSI6Ik5vLiJ9fQ=="], " (c_1): No."),
+        ("{}", ["x-openai-authorization-error": "no_matching_rule"], "."),
+    ]
+
+    @Test(arguments: shapes) func `an error is read in every shape`(
+        shape: (body: String, fields: [String: String], says: String)
+    ) throws {
+        var fields: HTTPFields = [:]
+        for (name, value) in shape.fields { fields[try #require(HTTPField.Name(name))] = value }
+        let error = try #require(failure(409, shape.body, fields).error as? ChappieClientError)
+        #expect(error.errorDescription == "The server answered with status 409" + shape.says)
+    }
+
+    @Test(arguments: [
+        (402, #"{"detail":{"code":"deactivated_workspace"}}"#, "deactivated_workspace"),
+        (403, #"{"detail":{"code":"invalid_workspace_selected"}}"#, "invalid_workspace_selected"),
+        (
+            403, #"{"error":{"code":"deactivated_workspace","message":"It is off."}}"#,
+            "It is off. (deactivated_workspace)"
+        ),
+    ])
+    func `a workspace that can't be used is named with its code`(status: Int, body: String, words: String) throws {
+        let failure = failure(status, body)
+        #expect(failure.kind == .final)
+        let error = try #require(failure.error as? ChappieClientError)
+        #expect(error.errorDescription == "The workspace of this sign-in can't be used: \(words).")
+        #expect(error.recoverySuggestion?.contains("choose another workspace") == true)
+    }
+
     @Test func noErrorRepeatsTheToken() throws {
         let token = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEiLCJqdGkiOiJ4eXp6eSJ9.c2lnbmF0dXJl"
         let message = "Not \(token), request 7f"

@@ -322,6 +322,8 @@ public struct ChappieErrorTable: Sendable, Hashable, Codable {
         case capabilityUnsupported
         /// The address or the method may not be used on the plan.
         case routeUnsupported
+        /// The workspace of the sign-in can't be used. A sign-in in another workspace may help.
+        case workspaceUnavailable
         /// A policy forbids the request, for example in the user's region.
         case policyForbids
         /// The access token has run out or is not valid any more. A renewed one helps.
@@ -362,6 +364,8 @@ public struct ChappieErrorTable: Sendable, Hashable, Codable {
         "cyber_policy": .refused, "bio_policy": .refused, "misalignment_policy_violation": .refused,
         "invalid_prompt": .refused, "model_not_found": .modelUnavailable,
         "invalid_encrypted_content": .unreadableReasoning,
+        "deactivated_workspace": .workspaceUnavailable, "workspace_deactivated": .workspaceUnavailable,
+        "invalid_workspace_selected": .workspaceUnavailable,
         "websocket_connection_limit_reached": .conversationLost, "previous_response_not_found": .conversationLost,
     ])
 

@@ -49,6 +49,7 @@ struct BackendErrors: Sendable {
             return nil
         case ChappieClientError.planRefused: return failure
         case ChappieClientError.httpError(_, let body):
+            // A sentence that is no JSON may be a proxy's.
             let error = ChappieResponseError(body: (try? ChappieJSON(parsing: body)) ?? .null)
             return Self.isAboutToken(error) ? nil : failure
         default: return nil
@@ -88,8 +89,8 @@ struct BackendErrors: Sendable {
             if let requestID = headerFields.requestID { error.note(requestID: requestID) }
             return AttemptFailure(.final, error)
         }
-        let text = UntrustedText.withoutTokens(String(decoding: body, as: UTF8.self))
-        let error = ChappieResponseError(body: (try? ChappieJSON(parsing: text)) ?? .null)
+        let text = UntrustedText.withoutTokens(Self.words(body, headerFields))
+        let error = ChappieResponseError(text: text)
         if Self.isAboutRegion(error.message, status) {
             let refusal = ChappiePlanRefusal(
                 reason: .workspaceRegion, status: status, message: error.message, requestID: headerFields.requestID)
@@ -110,6 +111,22 @@ struct BackendErrors: Sendable {
             error, headerFields, otherwise: kind,
             .httpError(status, String(decoding: text.utf8.prefix(Self.bodyLimit), as: UTF8.self)), status: status,
             now: now)
+    }
+
+    /// Returns the body of an error. If it is blank, the reason is returned that some parts of the service give in header
+    /// fields only, as a body.
+    private static func words(_ body: [UInt8], _ fields: HTTPFields) -> String {
+        guard body.allSatisfy({ [0x20, 0x09, 0x0A, 0x0D].contains($0) }) else {
+            return String(decoding: body, as: UTF8.self)
+        }
+        let encoded = fields[.errorJSON]?.replacing("+", with: "-").replacing("/", with: "_")
+        if let json = encoded.flatMap(Base64URL.decode).map({ String(decoding: $0, as: UTF8.self) }),
+            (try? ChappieJSON(parsing: json))?.object != nil
+        {
+            return json
+        }
+        guard let reason = fields[.authorizationError] else { return "" }
+        return ChappieJSON.object(["error": ["code": .string(reason)]]).serialized()
     }
 
     /// The reason for which the service refuses the model, if the error says so: it has three ways to do that, none
@@ -154,15 +171,16 @@ struct BackendErrors: Sendable {
         _ unmapped: ChappieClientError, status: Int? = nil, now: Date
     ) -> AttemptFailure {
         func refused(_ reason: ChappiePlanRefusal.Reason) -> ChappieClientError {
-            let detail = error.raw["detail"]
-            let parameter = error.raw["param"]?.string ?? detail?["param"]?.string
-            // A list of complaints is shown as it is.
-            let complaints = detail?.array.map {
-                UntrustedText.forTerminal(String(ChappieJSON.array($0).serialized().prefix(500)))
-            }
+            // Only the code of such a refusal has the reason.
+            let code = reason == .workspace ? error.shownCode : nil
+            let words =
+                error.message.map { words in
+                    code.map { words.contains($0) ? words : "\(words) (\($0))" } ?? words
+                } ?? code
+            let parameter = error.raw["param"]?.string ?? error.raw["detail"]?["param"]?.string
             return .planRefused(
                 ChappiePlanRefusal(
-                    reason: reason, status: status, message: error.message ?? complaints,
+                    reason: reason, status: status, message: words,
                     parameter: parameter.map { UntrustedText.forTerminal(String($0.prefix(100))) },
                     requestID: fields.requestID))
         }
@@ -195,6 +213,7 @@ struct BackendErrors: Sendable {
             case .capabilityUnsupported: (.final, refused(.capability))
             case .routeUnsupported: (.final, refused(.route))
             case .policyForbids: (.final, refused(.policy))
+            case .workspaceUnavailable: (.final, refused(.workspace))
             case .overloaded:
                 (
                     .overloaded,
@@ -293,4 +312,8 @@ struct PlanRefusals: HTTPMiddleware {
 extension HTTPField.Name {
     /// Names the limit that was reached. The name is valid by RFC 9110's grammar; the fallback only spares a trap.
     fileprivate static let reachedLimit = HTTPField.Name("x-codex-rate-limit-reached-type") ?? .accept
+    /// Has the reason of a refusal in Base64.
+    fileprivate static let errorJSON = HTTPField.Name("x-error-json") ?? .accept
+    /// Has the code of a refusal.
+    fileprivate static let authorizationError = HTTPField.Name("x-openai-authorization-error") ?? .accept
 }

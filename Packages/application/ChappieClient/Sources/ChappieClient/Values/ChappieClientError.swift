@@ -135,6 +135,9 @@ extension ChappieClientError: ChappieError {
             "Use what is there, ask for the rest, or ask for something shorter."
         case .streamingTransportReplayDiverged, .responseFailed: "Try again in a moment."
         case .httpError(401, _): "Try again later. If your questions are refused as well, sign in again."
+        case .httpError(402, _): "Look at your plan's usage page, or ask the administrator of your workspace."
+        case .httpError(403, _): "Your account may lack this. Ask the administrator of your workspace."
+        case .httpError(413, _): "Send less at once."
         case .httpError(429, _): "Too many requests just now; wait a moment and try again."
         case .httpError(let status, _):
             status >= 500 ? "The service has a problem; try again in a moment." : "Check the request and the address."
@@ -157,7 +160,10 @@ extension ChappieClientError: ChappieError {
         if response.status == .incomplete {
             return "The answer ended early: \(response.incompleteReason ?? "the server gave no reason")"
         }
-        return response.error?.message.map { "The answer failed: \($0)" } ?? "The answer failed without a reason."
+        guard let error = response.error, error.message ?? error.shownCode != nil else {
+            return "The answer failed without a reason."
+        }
+        return "The answer failed" + error.codeAndMessage
     }
 
     private static func manageUsage(_ page: URL?) -> String {
@@ -188,9 +194,22 @@ extension ChappieClientError: ChappieError {
     }
 
     private func describe(status: Int, body: String) -> String {
-        let message = (try? ChappieJSON(parsing: body)).flatMap { ChappieResponseError(body: $0).message }
-        guard let message, !message.isEmpty else { return "The server answered with status \(status)." }
-        return "The server answered with status \(status): \(message.prefix(500))"
+        var error = ChappieResponseError(text: body)
+        error.message = error.message ?? BlockingPage.title(of: body)
+        return "The server answered with status \(status)" + error.codeAndMessage
+    }
+}
+
+extension ChappieResponseError {
+    /// The code, if it can be shown to the user.
+    var shownCode: String? { UntrustedText.token(code, limit: 100) }
+
+    /// The end of a sentence about the error: the code in parentheses, unless the message has it, and the message. The
+    /// final full stop may be missing.
+    fileprivate var codeAndMessage: String {
+        let message = message.flatMap { $0.isEmpty ? nil : $0.prefix(500) }
+        let code = shownCode.flatMap { message?.contains($0) == true ? nil : " (\($0))" } ?? ""
+        return code + (message.map { ": \($0)" } ?? ".")
     }
 }
 

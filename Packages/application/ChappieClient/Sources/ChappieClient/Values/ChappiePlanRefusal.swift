@@ -26,6 +26,8 @@ public struct ChappiePlanRefusal: Sendable, Hashable, Codable {
         public static let capability = Reason(rawValue: "unsupported_capability")
         /// The address or the method may not be used on a plan.
         public static let route = Reason(rawValue: "unsupported_route")
+        /// The workspace of the sign-in is deactivated, or may not be used.
+        public static let workspace = Reason(rawValue: "workspace")
         /// A policy forbids the request, for example in the user's region.
         public static let policy = Reason(rawValue: "policy")
         /// The account's workspace is pinned to a region, and the request was not for it.
@@ -71,7 +73,8 @@ extension ChappiePlanRefusal {
 
     /// The refusal in words, with the service's own behind them; the full stop may be missing.
     var sentence: String {
-        let first = message.flatMap { $0.isEmpty ? nil : "\(summary): \($0.prefix(500))" } ?? summary + "."
+        let words = message.flatMap { $0.isEmpty ? nil : $0.prefix(500) }
+        let first = words.map { "\(summary): \($0)" } ?? summary + "."
         // The advice asks the user to report these.
         if [.userUnknown, .appNotEnabled].contains(reason), let requestID {
             return "\(UntrustedText.sentence(first)) \(RequestID.sentence(requestID))"
@@ -95,6 +98,7 @@ extension ChappiePlanRefusal {
                 ?? "The request has something that can't be used on a ChatGPT plan"
         case .route: "This address of the service can't be used on a ChatGPT plan"
         case .policy: "A policy of the service forbids this request"
+        case .workspace: "The workspace of this sign-in can't be used"
         case .workspaceRegion: "Your workspace allows requests from its region only"
         default: "The service does not answer this request on your ChatGPT plan"
         }
@@ -114,6 +118,7 @@ extension ChappiePlanRefusal {
             "Try again later; you stay signed in. Report it, with the request's id, if it happens again."
         case .capability: "Leave it out of the request, or choose another model or tool."
         case .route: "Check the configured addresses."
+        case .workspace: "Sign in again and choose another workspace, or ask the administrator of this one."
         case .workspaceRegion: "Ask the administrator of your workspace. Signing in again does not change it."
         case .policy: "Asking again does not change it; it may depend on where you are."
         default: "Try again later."

@@ -262,22 +262,51 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
     /// Reads the value of `error`, an object or a string.
     public init(_ json: ChappieJSON) { self.init(json, message: json["message"]?.string ?? json.string) }
 
-    /// Reads an error body in any known form: `{"error":{…}}`, `{"error":"…"}`, `{"detail":"…"}`,
-    /// `{"detail":{"error_code":…}}`, or the bare object.
+    /// Reads an error body in any known form: `{"error":{…}}`, `{"errors":[{…}]}`, `{"error":"…"}`, `{"detail":"…"}`,
+    /// `{"detail":{"code":…}}`, `{"detail":[{"loc":…,"msg":…}]}`, or the bare object.
     public init(body: ChappieJSON) {
-        let error = body["error"].flatMap { $0.isNull ? nil : $0 }
+        let error = body["error"].flatMap { $0.isNull ? nil : $0 } ?? body["errors"]?.array?.first
         let beside = body["error_description"]?.string ?? body["message"]?.string ?? body["detail"]?.string
         if let word = error?.string {
             // OAuth's form (RFC 6749, 5.2): the string is a code, and the sentence is a member beside it.
             self.init(.string(word), message: beside ?? word)
             code = word
         } else {
-            let detail = error == nil ? body["detail"] : nil
+            let detail = error == nil ? body["detail"].flatMap { $0.isNull ? nil : $0 } : nil
+            let inner = (detail?["error"] ?? detail).map { ChappieResponseError($0) }
             self.init(
-                error ?? body, message: error?["message"]?.string ?? body.string ?? beside ?? detail?["message"]?.string
-            )
-            code = code ?? detail?["error_code"]?.string
+                error ?? body,
+                message: error?["message"]?.string ?? body.string ?? beside ?? inner?.message
+                    ?? detail?.array.flatMap(Self.complaints))
+            code = code ?? inner?.code ?? detail?["error_code"]?.string
+            type = type ?? inner?.type
+            plan = plan ?? inner?.plan
+            resetsAt = resetsAt ?? inner?.resetsAt
+            resetsInSeconds = resetsInSeconds ?? inner?.resetsInSeconds
         }
+    }
+
+    /// Reads the body of an HTTP error: JSON in any known form, or a sentence. A web page has no sentence.
+    public init(text: String) {
+        if let json = try? ChappieJSON(parsing: text), json.object != nil || json.array != nil || json.string != nil {
+            self.init(body: json)
+        } else {
+            let isSentence = !BlockingPage.isWebPage(contentType: nil, body: Array(text.utf8.prefix(100)))
+            let text = text.split(whereSeparator: \.isNewline).joined(separator: " ")
+            self.init(message: isSentence && !text.isEmpty ? text : nil)
+        }
+    }
+
+    /// Returns a sentence for a list of complaints, each with the place and the words.
+    private static func complaints(_ list: [ChappieJSON]) -> String? {
+        let words = list.compactMap { complaint -> String? in
+            let place = (complaint["loc"]?.array ?? []).compactMap { $0.string ?? $0.int.map { "\($0)" } }
+            guard let text = complaint["msg"]?.string ?? complaint["message"]?.string ?? complaint.string else {
+                return place.isEmpty ? nil : place.joined(separator: ".")
+            }
+            return place.isEmpty ? text : "\(place.joined(separator: ".")): \(text)"
+        }
+        return words.isEmpty ? nil : words.joined(separator: "; ")
     }
 
     private init(_ json: ChappieJSON, message: String?) {

@@ -11,6 +11,13 @@
         return contentType?.lowercased().hasPrefix("text/html") == true || firstByte == UInt8(ascii: "<")
     }
 
+    /// Returns the title of a web page, in one line; `nil` if it has none.
+    public static func title(of page: String) -> String? {
+        guard let start = page.firstRange(of: "<title>") ?? page.firstRange(of: "<TITLE>") else { return nil }
+        let rest = page[start.upperBound...]
+        return UntrustedText.message(String(rest.prefix { $0 != "<" }))
+    }
+
     /// The failure, as a sentence for the user.
     public static func sentence(host: String) -> String {
         "A web page answered with status 403 instead of \(host): a protection of the service, or a network on the way, "
