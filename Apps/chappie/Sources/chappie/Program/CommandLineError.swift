@@ -165,6 +165,7 @@ struct CommandLineError: Error {
         case ChappieClientError.usageLimitReached: (.usageLimit, "usage_limit_reached")
         case ChappieClientError.planRefused(let refusal): classify(refusal)
         case ChappieClientError.usageNotReported: (.unavailable, "usage_not_reported")
+        case let error as ChappieClientError where error.isContentRefusal: (.unavailable, "content_refused")
         case ChappieClientError.httpError: (.unavailable, "http_error")
         case ChappieClientError.conversationRefused: (.unavailable, "conversation_refused")
         case ChappieClientError.contextWindowExceeded: (.unavailable, "context_window_exceeded")

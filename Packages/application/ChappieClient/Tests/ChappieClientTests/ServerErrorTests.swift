@@ -107,6 +107,32 @@ import Testing
         #expect(try harness.requests.count == 1)
     }
 
+    static let contentCodes = [
+        "cyber_policy", "bio_policy", "invalid_prompt", "content_policy_violation", "misalignment_policy_violation",
+        "content_filter", "moderation_blocked", "user_blocked",
+    ]
+
+    @Test(arguments: Wire.allCases, contentCodes)
+    func `a question that is refused for its content is asked once, and no advice repeats it`(
+        wire: Wire, code: String
+    ) async throws {
+        let error = #"{"code":"\#(code)","message":"It was flagged."}"#
+        let bare = #"{"code":"\#(code)","message":null}"#
+        let replies: [Reply] = [
+            .failed(error), .failed(bare), .refused(400, #"{"error":\#(error)}"#),
+            .refused(403, #"{"error":\#(bare)}"#),
+            .events(#"{"type":"error","error":\#(error)}"#),
+        ]
+        for reply in replies {
+            let harness = ClientHarness(wire, [reply])
+            let error = try #require(await harness.ask().error)
+            #expect(error.errorDescription?.contains("(\(code))") == true, "\(error)")
+            #expect(error.errorDescription?.contains("The service") == true, "\(error)")
+            #expect(error.recoverySuggestion?.contains("again") == false, "\(error)")
+            #expect(try harness.requests.count == 1)
+        }
+    }
+
     /// An HTTP error, and the pause before the next request.
     static let askedPauses: [(status: Int, headers: [String: String], body: String, pause: Duration)] = [
         (429, [:], "{}", .seconds(1)),

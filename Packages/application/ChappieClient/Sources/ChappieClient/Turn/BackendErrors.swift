@@ -222,6 +222,7 @@ struct BackendErrors: Sendable {
                             slug: "", reason: .atCapacity, message: error.message, requestID: fields.requestID))
                 )
             case .refused: (.final, unmapped)
+            case nil where ContentRefusal(error.code) != nil: (.final, unmapped)
             case .accessTokenRefused, nil: (kind, unmapped)
             }
         if let requestID = fields.requestID { error.note(requestID: requestID) }

@@ -133,7 +133,9 @@ extension ChappieClientError: ChappieError {
         case .toolLoopLimitExceeded: "Ask for something smaller, or raise the limit."
         case .responseFailed(let response) where response.status == .incomplete:
             "Use what is there, ask for the rest, or ask for something shorter."
+        case .responseFailed(let response) where isContentRefusal: Self.contentAdvice(response.error?.code)
         case .streamingTransportReplayDiverged, .responseFailed: "Try again in a moment."
+        case .httpError(_, let body) where isContentRefusal: Self.contentAdvice(ChappieResponseError(text: body).code)
         case .httpError(401, _): "Try again later. If your questions are refused as well, sign in again."
         case .httpError(402, _): "Look at your plan's usage page, or ask the administrator of your workspace."
         case .httpError(403, _): "Your account may lack this. Ask the administrator of your workspace."
@@ -163,8 +165,10 @@ extension ChappieClientError: ChappieError {
         guard let error = response.error, error.message ?? error.shownCode != nil else {
             return "The answer failed without a reason."
         }
-        return "The answer failed" + error.codeAndMessage
+        return (ContentRefusal(error.code)?.summary ?? "The answer failed") + error.codeAndMessage
     }
+
+    private static func contentAdvice(_ code: String?) -> String? { ContentRefusal(code)?.advice(code) }
 
     private static func manageUsage(_ page: URL?) -> String {
         page.map { "Manage usage at \($0.absoluteString)." } ?? "Look at your plan's usage page."
@@ -196,7 +200,8 @@ extension ChappieClientError: ChappieError {
     private func describe(status: Int, body: String) -> String {
         var error = ChappieResponseError(text: body)
         error.message = error.message ?? BlockingPage.title(of: body)
-        return "The server answered with status \(status)" + error.codeAndMessage
+        return (ContentRefusal(error.code)?.summary ?? "The server answered with status \(status)")
+            + error.codeAndMessage
     }
 }
 

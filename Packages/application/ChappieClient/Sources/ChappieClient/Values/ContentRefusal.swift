@@ -1,0 +1,50 @@
+import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+
+/// A refusal for what the question asks for, or for who asks. Asking once more does not change it.
+enum ContentRefusal {
+    case content, account
+
+    /// Returns the refusal that an error's code stands for; `nil` for any other error.
+    init?(_ code: String?) {
+        guard let code = code?.lowercased(), !code.contains("workspace") else { return nil }
+        if ChappieErrorTable.chatGPT.meaning(of: code) == .refused || Self.words.contains(where: code.contains) {
+            self = .content
+        } else if code.hasSuffix("_blocked") || code.hasSuffix("_suspended") {
+            self = .account
+        } else {
+            return nil
+        }
+    }
+
+    private static let words = ["policy", "moderation", "content_filter", "safety"]
+
+    /// The beginning of the sentence for the user.
+    var summary: String {
+        switch self {
+        case .content: "The service refused this question for its content"
+        case .account: "The service does not answer this account's questions"
+        }
+    }
+
+    /// Returns the user's next step.
+    func advice(_ code: String?) -> String {
+        switch self {
+        case .content where code?.lowercased().contains("cyber") == true:
+            "Ask in other words. For authorised work, see https://chatgpt.com/cyber."
+        case .content: "Ask in other words."
+        case .account: "Ask the service at https://help.openai.com."
+        }
+    }
+}
+
+extension ChappieClientError {
+    /// Whether the service refuses the question for its content, or for the account that asks.
+    @_spi(ChappieInternals) public var isContentRefusal: Bool {
+        switch self {
+        case .httpError(_, let body): ContentRefusal(ChappieResponseError(text: body).code) != nil
+        case .responseFailed(let response): ContentRefusal(response.error?.code) != nil
+        default: false
+        }
+    }
+}
