@@ -16,7 +16,8 @@ import Testing
         case missingToolHandler, toolApprovalDenied, toolExecutionFailed, toolLoopLimitExceeded, responseFailed
         case streamingTransportReplayDiverged, httpError, invalidResponse, approvalPending, invalidStructuredOutput
         case invalidTool, transportFailed, contextWindowExceeded, messageTooLarge, renewalFailed, credentialStoreFailed
-        case blockedByGateway, modelUnavailable, unsupportedInput, planRefused, usageNotReported, timeLimitExceeded
+        case blockedByGateway, gatewayAnswered, modelUnavailable, unsupportedInput, planRefused, usageNotReported,
+            timeLimitExceeded
 
         init(_ error: ChappieClientError) {
             self =
@@ -43,6 +44,7 @@ import Testing
                 case .renewalFailed: .renewalFailed
                 case .credentialStoreFailed: .credentialStoreFailed
                 case .blockedByGateway: .blockedByGateway
+                case .gatewayAnswered: .gatewayAnswered
                 case .modelUnavailable: .modelUnavailable
                 case .unsupportedInput: .unsupportedInput
                 case .planRefused: .planRefused
@@ -169,6 +171,10 @@ import Testing
                             "/backend-api/codex/responses",
                             #""status":403,"body":"<!DOCTYPE html><title>Wait</title>","headers":{"content-type":"text/html"}"#
                         )), policy: $1, matches: { $0 == .blockedByGateway("127.0.0.1") })
+            }
+        case .gatewayAnswered:
+            [("a page", #""body":"<html>","headers":{"content-type":"text/html"}"#), ("511", #""status":511"#)].map {
+                Row(name: name, note: $0, scenario: .scenario(.rule("/backend-api/codex/responses", $1)))
             }
         case .modelUnavailable:
             [
@@ -322,6 +328,8 @@ import Testing
             return .httpError
         } catch ChappieClientError.blockedByGateway(let host) where !host.isEmpty {
             return .blockedByGateway
+        } catch ChappieClientError.gatewayAnswered(let answer) where answer.sender == .network {
+            return .gatewayAnswered
         } catch ChappieClientError.planRefused(let refusal) where refusal.reason == .notEligible {
             return .planRefused
         } catch ChappieClientError.usageNotReported(nil) {

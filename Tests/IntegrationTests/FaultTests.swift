@@ -123,7 +123,15 @@ import Testing
         #expect(limit.plan == .plus)
     }
 
-    @Test(arguments: ["html", "not-json", "too-giant-event"])
+    @Test func aPageIsANetworks() async throws {
+        guard case .gatewayAnswered(let answer)? = try await turn("html").error else {
+            Issue.record("no page")
+            return
+        }
+        #expect(answer.sender == .network && answer.status == 200)
+    }
+
+    @Test(arguments: ["not-json", "too-giant-event"])
     func nonsenseIsAnInvalidResponse(scenario: String) async throws {
         #expect(try await turn(scenario).error == .invalidResponse)
     }

@@ -315,6 +315,7 @@ import Testing
             .credentialStoreFailed(.locked("the keyring is locked")), .blockedByGateway("example.com"),
             .modelUnavailable(ChappieModelRefusal(slug: "gpt-5.5", reason: .retired, suggestion: "gpt-6.1-sol")),
             .unsupportedInput("The model takes no images.", "Leave it out."), .usageNotReported(nil),
+            .gatewayAnswered(ChappieGatewayAnswer(sender: .edge, host: "example.com", status: 404)),
             .planRefused(ChappiePlanRefusal(reason: .notEligible)), .timeLimitExceeded(.seconds(90)),
         ]
         for error in errors {
@@ -330,6 +331,7 @@ import Testing
                 .blockedByGateway(let text), .unsupportedInput(let text, _):
                 #expect(!text.isEmpty)
             case .modelUnavailable(let refusal): #expect(refusal.slug == "gpt-5.5" && refusal.reason == .retired)
+            case .gatewayAnswered(let answer): #expect(answer.sender == .edge && answer.host == "example.com")
             case .planRefused(let refusal): #expect(refusal.reason == .notEligible)
             case .timeLimitExceeded(let limit): #expect(limit == .seconds(90))
             case .usageNotReported(let page): #expect(page == nil)

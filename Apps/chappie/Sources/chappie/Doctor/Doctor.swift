@@ -81,7 +81,9 @@ private struct DoctorChecks {
                 method: .post, url: profile.deviceUserCodeURL,
                 headerFields: [.contentType: "application/json", .accept: "application/json"],
                 body: .init(bytes: body.serializedBytes()))
-            return .deviceSignIn(status: try await head(request).status.code)
+            let head = try await head(request)
+            return .deviceSignIn(
+                status: head.status.code, contentType: head.headerFields[.contentType] ?? "")
         }
         try await check("HTTP", unless: noBackend) {
             let head = try await head(HTTPExchangeRequest(url: profile.modelsURL))
@@ -211,6 +213,10 @@ private struct DoctorChecks {
                 case .refused(let response) where response.status.code == 401: return .unauthorized(response)
                 case .refused(let response):
                     response.body.cancel()
+                    let type = response.headerFields[.contentType]
+                    if BlockingPage.isOfNetwork(status: response.status.code, contentType: type, body: []) {
+                        return .value("a network on the way answers instead of the service")
+                    }
                     return .value("the server refuses the upgrade with status \(response.status.code)")
                 }
             }

@@ -72,8 +72,10 @@ extension Finding {
             "Set it (`timedatectl set-ntp true`): tokens and certificates depend on it.")
     }
 
-    static func deviceSignIn(status: Int) -> Finding {
+    static func deviceSignIn(status: Int, contentType: String) -> Finding {
         switch status {
+        case _ where BlockingPage.isOfNetwork(status: status, contentType: contentType, body: []):
+            Finding(.failed, "a network on the way answers instead of the sign-in service", BlockingPage.networkAdvice)
         case 200..<300: Finding(.ok, "is available (the check asked for a code and did not use it)")
         case 404:
             Finding(
@@ -113,10 +115,8 @@ extension Finding {
     /// Without a token the service refuses, and that is an answer.
     static func http(status: Int, contentType: String) -> Finding {
         switch status {
-        case 200..<300 where contentType.hasPrefix("text/html"):
-            Finding(
-                .failed, "a web page answers instead of the service",
-                "This network wants you to sign in to it first: open any page in a browser.")
+        case _ where BlockingPage.isOfNetwork(status: status, contentType: contentType, body: []):
+            Finding(.failed, "a network on the way answers instead of the service", BlockingPage.networkAdvice)
         case 500...: Finding(.failed, "the service has a problem (status \(status))", "Try again later.")
         default: Finding(.ok, "the service answers (status \(status))")
         }

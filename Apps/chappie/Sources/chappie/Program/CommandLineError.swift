@@ -151,6 +151,8 @@ struct CommandLineError: Error {
         case ChappieClientError.blockedByGateway, ChappieAuthError.blockedByGateway,
             ChappieClientError.renewalFailed(.blockedByGateway):
             (.unavailable, "blocked_by_gateway")
+        case ChappieClientError.gatewayAnswered(let answer):
+            (.unavailable, answer.sender == .edge ? "service_not_reached" : "network_page")
         case ChappieAuthError.networkFailure, ChappieAuthError.tokenExchangeFailed, ChappieAuthError.tooManyRequests,
             ChappieAuthError.callbackUnavailable,
             ChappieClientError.renewalFailed:

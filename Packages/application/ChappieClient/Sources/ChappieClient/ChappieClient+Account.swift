@@ -50,17 +50,37 @@ extension ChappieClient {
         if configuration.endpoints.profile.sendsCodexFields { fields[.wireFormatVersion] = WireFormat.version }
         var request = HTTPExchangeRequest(url: url, headerFields: fields, deadlines: deadlines)
         request.headerFields[.ifNoneMatch] = tag
-        var retries = 0
+        var (retries, hasWaited) = (0, false)
         do {
             while true {
-                let response = try await authorized.send(request)
+                let response: HTTPExchangeResponse
+                do {
+                    response = try await authorized.send(request)
+                } catch let error as ChappieTransportError
+                    where error.code == .unknownHost && deadlines == nil && !hasWaited
+                {
+                    hasWaited = true
+                    try await clock.sleep(for: TurnPlan.servicePause)
+                    continue
+                }
                 if response.status == .notModified { return (tag, nil) }
                 if response.status.kind == .successful {
                     let body = try await response.body.collect(upTo: Self.listLimit)
-                    guard let json = try? ChappieJSON(parsing: body) else { throw ChappieClientError.invalidResponse }
+                    let json = try? ChappieJSON(parsing: body)
+                    let isError = [json?["error"], json?["detail"]].contains { $0?.isNull == false }
+                    guard let json, !isError else {
+                        throw errors.failure(
+                            ofSuccess: response.status.code, headerFields: response.headerFields, body: body,
+                            now: clock.now)
+                    }
                     return (response.headerFields[.eTag], json)
                 }
                 let failure = try await errors.failure(response, now: clock.now)
+                if failure.kind == .outage, deadlines == nil, !hasWaited {
+                    hasWaited = true
+                    try await clock.sleep(for: TurnPlan.servicePause)
+                    continue
+                }
                 retries += 1
                 let backoff = configuration.rateLimitBackoff
                 let pause: Duration? =

@@ -23,7 +23,7 @@ import Testing
     // MARK: The backend's words
 
     static let httpErrors: [(status: Int, body: String, kind: AttemptFailure.Kind)] = [
-        (400, "body", .final), (402, "body", .final), (403, "body", .final), (404, "", .final), (418, "{}", .final),
+        (400, "body", .final), (402, "body", .final), (403, "body", .final), (418, "{}", .final),
         (408, "body", .broken), (500, "", .broken), (502, "<html>", .broken), (529, "{}", .broken),
         (429, "", .rateLimited(resetsIn: nil)), (429, "nonsense", .rateLimited(resetsIn: nil)),
         (429, #"{"error":{"code":"rate_limit_exceeded"}}"#, .rateLimited(resetsIn: nil)),
@@ -110,6 +110,41 @@ import Testing
                 == .httpError(500, String(repeating: "x", count: BackendErrors.bodyLimit)))
     }
 
+    @Test(arguments: [
+        (#"{"error":{"message":"upstream says no"}}"#, "The answer failed: upstream says no."),
+        (#"{"detail":"Unauthorized"}"#, "The answer failed: Unauthorized."),
+        ("event: error\ndata: upstream\ndata: says no\n\n", "The answer failed: upstream says no."),
+        ("event: error\r\ndata: {\"error\":{\"code\":\"c_1\"}}\r\n\r\n", "The answer failed (c_1)."),
+        ("<html>", "Something on the way answered instead of chatgpt.com (status 200)"),
+        ("nonsense", "The server sent an answer that could not be understood."),
+        (#"{"error":null,"ok":true}"#, "The server sent an answer that could not be understood."),
+    ])
+    func `an error in the place of an answer has the server's words`(body: String, words: String) throws {
+        let failure = Self.errors.failure(
+            ofSuccess: 200, headerFields: [:], body: Array(body.utf8), now: Self.now)
+        let error = try #require(failure.error as? ChappieClientError)
+        #expect(failure.kind == .final && error.errorDescription?.hasPrefix(words) == true, "\(error)")
+    }
+
+    @Test(arguments: [
+        (#"{"error":{"message":"It broke.","code":"c_1"}}"#, AttemptFailure.Kind.broken, " (c_1): It broke."),
+        (#"{"message":"It broke."}"#, .broken, ": It broke."), ("{}", .broken, " without a reason."),
+        (#"{"error":{"message":"No.","type":"invalid_request_error","param":"text"}}"#, .final, ": No."),
+    ])
+    func `an error event without a status gets none`(
+        members: String, kind: AttemptFailure.Kind, words: String
+    ) throws {
+        let event = #"{"type":"error",\#(members.dropFirst())"#.replacing(",}", with: "}")
+        guard case .error(let event)? = try ResponsesEvent.parse(event) else {
+            Issue.record("no error")
+            return
+        }
+        let failure = Self.errors.failure(event, requestID: "req_1", now: Self.now)
+        let error = try #require(failure.error as? ChappieClientError)
+        #expect(failure.kind == kind && error.requestID == "req_1")
+        #expect(error.errorDescription == "The answer failed" + words)
+    }
+
     /// An `error` event with these `headers`.
     private func failure(headers: [(String, ChappieJSON)], type: String = "busy") throws -> AttemptFailure {
         let json: ChappieJSON = [
@@ -142,6 +177,35 @@ import Testing
             return
         }
         #expect(limit.rateLimit?.primary?.usedPercent == expected)
+    }
+
+    /// Answers that are the service's edge's, a network's, or the service's own.
+    static let gateways: [(status: Int, body: String, fields: HTTPFields, sender: ChappieGatewayAnswer.Sender?)] = [
+        (404, "", [:], .edge), (403, " \n", [:], .edge), (404, "", [rayID: "8c1f-FRA"], .edge),
+        (404, "", [requestID: "req_1"], nil), (404, "{}", [:], nil), (404, "gone", [:], nil), (400, "", [:], nil),
+        (511, "", [:], .network), (511, "{}", [:], .network), (404, "<html>", [:], .network),
+        (405, "x", [.contentType: "text/html"], .network), (502, "<html>", [:], nil), (429, "<html>", [:], nil),
+    ]
+
+    private static let rayID = HTTPField.Name("cf-ray") ?? .accept
+    private static let requestID = HTTPField.Name("x-oai-request-id") ?? .accept
+
+    @Test(arguments: gateways) func `an answer that is not the service's is known`(
+        example: (status: Int, body: String, fields: HTTPFields, sender: ChappieGatewayAnswer.Sender?)
+    ) throws {
+        let failure = failure(example.status, example.body, example.fields)
+        let error = try #require(failure.error as? ChappieClientError)
+        guard case .gatewayAnswered(let answer) = error else {
+            #expect(example.sender == nil, "\(error)")
+            return
+        }
+        #expect(answer.sender == example.sender && answer.status == example.status && answer.host == "chatgpt.com")
+        #expect(failure.kind == (answer.sender == .edge ? .outage : .final))
+        #expect(failure.ofUpgrade.kind == .upgradeFailed)
+        #expect(error.recoverySuggestion?.contains(answer.sender == .edge ? "status.openai.com" : "sign in") == true)
+        guard answer.requestID != nil else { return }
+        let words = "The service can't be reached at the moment (404 from chatgpt.com, cf-ray 8c1f-FRA)."
+        #expect(error.errorDescription == words && error.requestID == "8c1f-FRA")
     }
 
     /// Every shape in which the service, or something in front of it, sends an error: the body, its header fields, and
@@ -218,7 +282,7 @@ import Testing
             ChappieTransportError.Code, ChappieTransportError.Stage, webSocket: AttemptFailure.Kind,
             sse: AttemptFailure.Kind
         )] = [
-            (.unknownHost, .connect, .unreachable, .unreachable),
+            (.unknownHost, .connect, .unresolved, .unresolved),
             (.connectFailed, .connect, .unreachable, .unreachable),
             (.proxyFailed, .connect, .unreachable, .unreachable), (.timedOut, .tls, .unreachable, .unreachable),
             (.certificateRejected, .tls, .final, .final), (.tlsFailed, .tls, .final, .final),
@@ -277,6 +341,8 @@ import Testing
             .messageTooLarge(bytes: 2, limit: 1), .renewalFailed(.networkFailure("n")),
             .credentialStoreFailed(.denied("d")), .usageNotReported(nil),
             .planRefused(ChappiePlanRefusal(reason: .policy)),
+            .gatewayAnswered(ChappieGatewayAnswer(sender: .edge, host: "h", status: 404)),
+            .gatewayAnswered(ChappieGatewayAnswer(sender: .network, host: "h", status: 511)),
         ]
         for error in all {
             #expect(!(try #require(error.errorDescription)).isEmpty)

@@ -133,6 +133,41 @@ import Testing
         }
     }
 
+    @Test func `an outage of the edge is asked about once more`() async throws {
+        let outage = Reply(steps: [.raw(.response(status: .notFound))])
+        let harness = ClientHarness(.serverSentEvents, [outage, .answer("yes")])
+        let seen = await harness.ask()
+        #expect(seen.text == "yes" && seen.pauses.count == 1, "\(seen)")
+        let lasting = ClientHarness(.serverSentEvents, [outage, outage])
+        guard case .gatewayAnswered(let answer)? = await lasting.ask().error else {
+            Issue.record("no outage")
+            return
+        }
+        #expect(answer.sender == .edge)
+        #expect(try lasting.requests.count == 2)
+    }
+
+    @Test func `a name that does not resolve is looked up once more`() async throws {
+        let unknown = ChappieTransportError(.unknownHost, stage: .connect, host: "h", reason: "r")
+        let lost = Reply(steps: [.raw(.failure(unknown))])
+        let harness = ClientHarness(.serverSentEvents, [lost, .answer("yes")])
+        #expect(await harness.ask().text == "yes")
+        #expect(await ClientHarness(.serverSentEvents, [lost, lost]).ask().error == .transportFailed(unknown))
+    }
+
+    @Test func `the limits are asked for once more after an outage, and show the server's words`() async throws {
+        let usage = #"{"plan_type":"plus"}"#
+        let harness = ClientHarness(
+            others: [.response(status: .notFound), .response(body: usage), .response(body: #"{"detail":"No."}"#)])
+        #expect(try await harness.client.usageLimits().plan == .plus)
+        do {
+            _ = try await harness.client.usageLimits()
+            Issue.record("no error")
+        } catch let error as ChappieClientError {
+            #expect(error.errorDescription == "The answer failed: No.")
+        }
+    }
+
     /// An HTTP error, and the pause before the next request.
     static let askedPauses: [(status: Int, headers: [String: String], body: String, pause: Duration)] = [
         (429, [:], "{}", .seconds(1)),

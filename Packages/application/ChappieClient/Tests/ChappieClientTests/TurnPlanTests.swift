@@ -64,6 +64,10 @@ import Testing
         Case(
             kind: .serverSentEvents, failures: [failed(.broken, asking: 2), failed(.broken, asking: 1e9), broken],
             steps: ["1/2 2.0 seconds", "2/2 30.0 seconds", "fail"]),
+        // A name that does not resolve, and an outage, are tried once more.
+        Case(failures: [failed(.unresolved), failed(.unresolved)], steps: ["1/1 3.0 seconds", "fail"]),
+        Case(failures: [failed(.outage), failed(.outage)], steps: ["1/1 3.0 seconds", "fail"]),
+        Case(hasDelivered: true, failures: [failed(.unresolved)], steps: [once]),
         // A message that is too large is not WebSocket's fault.
         Case(failures: [tooLarge], steps: [sse]),
         Case(policy: noFallback, failures: [tooLarge], steps: ["fail"]),

@@ -41,6 +41,7 @@
 @_exported import protocol ChappieCore.ChappieModelCache
 @_exported import struct ChappieCore.ChappieModelFilter
 @_exported import struct ChappieCore.ChappieModelUpgrade
+@_exported import struct ChappieCore.ChappieModelUsage
 @_exported import struct ChappieCore.ChappieNetworkPolicy
 @_exported import struct ChappieCore.ChappieNotice
 @_exported import struct ChappieCore.ChappieOutputItem

@@ -12,8 +12,12 @@ struct AttemptFailure: Error {
         /// This transport brings nothing, though the connection is alive: a deadline for events has passed, or a
         /// message was over the limit, which is smaller over WebSocket than over HTTP.
         case silent
-        /// The host can't be reached: its name, its port, its proxy.
+        /// The host can't be reached: its port, its proxy.
         case unreachable
+        /// The host's name does not resolve. Shortly after a start or a resume there may be no network yet.
+        case unresolved
+        /// The service's edge does not reach the service: once more after some seconds.
+        case outage
         /// The host answers, but opens no WebSocket.
         case upgradeFailed
         /// A kept connection turned out to be dead before it brought anything, or the backend has lost its
@@ -56,7 +60,8 @@ struct AttemptFailure: Error {
     private static func kind(of error: ChappieTransportError, over transport: ChappieTransportEvent.Kind) -> Kind {
         let isUpgrade = transport == .webSocket && error.stage == .responseHead
         switch error.code {
-        case .proxyFailed, .unknownHost, .connectFailed: return .unreachable
+        case .unknownHost: return .unresolved
+        case .proxyFailed, .connectFailed: return .unreachable
         case .timedOut where error.stage == .connect || error.stage == .tls: return .unreachable
         case .timedOut where isUpgrade, .connectionLost where isUpgrade, .protocolViolation where isUpgrade:
             return .upgradeFailed
@@ -70,9 +75,10 @@ struct AttemptFailure: Error {
 
     /// The failure as a handshake's: an error that does not depend on the request counts against WebSocket.
     var ofUpgrade: AttemptFailure {
-        guard kind == .final || kind == .broken else { return self }
+        guard kind == .final || kind == .broken || kind == .outage else { return self }
         switch error {
-        case ChappieClientError.httpError, ChappieClientError.blockedByGateway: break
+        case ChappieClientError.httpError, ChappieClientError.blockedByGateway, ChappieClientError.gatewayAnswered:
+            break
         default: return self
         }
         var failure = self

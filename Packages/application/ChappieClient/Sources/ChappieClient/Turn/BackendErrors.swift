@@ -89,7 +89,13 @@ struct BackendErrors: Sendable {
             if let requestID = headerFields.requestID { error.note(requestID: requestID) }
             return AttemptFailure(.final, error)
         }
+        if BlockingPage.isOfNetwork(status: status, contentType: headerFields[.contentType], body: body) {
+            return AttemptFailure(.final, gatewayAnswered(.network, status, headerFields))
+        }
         let text = UntrustedText.withoutTokens(Self.words(body, headerFields))
+        if text.isEmpty, [403, 404].contains(status), !RequestID.isOfService(headerFields) {
+            return AttemptFailure(.outage, gatewayAnswered(.edge, status, headerFields))
+        }
         let error = ChappieResponseError(text: text)
         if Self.isAboutRegion(error.message, status) {
             let refusal = ChappiePlanRefusal(
@@ -111,6 +117,13 @@ struct BackendErrors: Sendable {
             error, headerFields, otherwise: kind,
             .httpError(status, String(decoding: text.utf8.prefix(Self.bodyLimit), as: UTF8.self)), status: status,
             now: now)
+    }
+
+    private func gatewayAnswered(
+        _ sender: ChappieGatewayAnswer.Sender, _ status: Int, _ fields: HTTPFields
+    ) -> ChappieClientError {
+        .gatewayAnswered(
+            ChappieGatewayAnswer(sender: sender, host: host, status: status, requestID: fields.requestID))
     }
 
     /// Returns the body of an error. If it is blank, the reason is returned that some parts of the service give in header
@@ -141,14 +154,46 @@ struct BackendErrors: Sendable {
         }
     }
 
-    /// Classifies an error inside the stream, by the HTTP error that it stands for. An error without a status counts as
-    /// the server's: the attempt brings nothing more.
+    /// Classifies an error inside the stream: by the HTTP error that it stands for, or like a response that failed if it
+    /// has no status.
     ///
     /// - Parameter requestID: the exchange's, in case the event names none.
     func failure(_ event: ResponsesErrorEvent, requestID: String? = nil, now: Date) -> AttemptFailure {
-        failure(
-            status: event.status ?? 500, headerFields: Self.fields(of: event, requestID),
-            body: event.raw.serializedBytes(), now: now)
+        let fields = Self.fields(of: event, requestID)
+        guard let status = event.status else {
+            var error = event.raw["error"] ?? .null
+            if error.isNull, var object = event.raw.object {
+                // The type of the event, not of the failure.
+                object["type"] = nil
+                error = .object(object)
+            }
+            return failure(of: ["error": error], fields, now: now)
+        }
+        return failure(status: status, headerFields: fields, body: event.raw.serializedBytes(), now: now)
+    }
+
+    /// Returns the failure for a success that is an error all the same: a page of a network, or an error as JSON or in an
+    /// event that is not JSON.
+    func failure(ofSuccess status: Int, headerFields: HTTPFields, body: [UInt8], now: Date) -> AttemptFailure {
+        if BlockingPage.isOfNetwork(status: status, contentType: headerFields[.contentType], body: body) {
+            return AttemptFailure(.final, gatewayAnswered(.network, status, headerFields))
+        }
+        let text = String(decoding: body, as: UTF8.self)
+        var json = (try? ChappieJSON(parsing: text)) ?? .null
+        let lines = text.split(whereSeparator: \.isNewline)
+        if lines.contains(where: { $0.hasPrefix("event:") && $0.hasSuffix("error") }) {
+            let data = lines.filter { $0.hasPrefix("data:") }.map { $0.dropFirst(5).drop { $0 == " " } }
+            let words = data.joined(separator: " ")
+            json =
+                (try? ChappieJSON(parsing: words)).flatMap { $0.object == nil ? nil : $0 } ?? ["error": .string(words)]
+        }
+        let error = ChappieResponseError(body: json)
+        guard json["error"] != nil || json["detail"] != nil, error.message ?? error.code != nil else {
+            return AttemptFailure(.final, .invalidResponse)
+        }
+        // In the place of an answer, it is a gateway's, which would say the same again.
+        let found = json["error"].flatMap { $0.isNull ? nil : $0 } ?? json["detail"] ?? .null
+        return failure(of: ["error": found], headerFields, otherwise: .final, now: now)
     }
 
     private static func fields(of event: ResponsesErrorEvent, _ requestID: String?) -> HTTPFields {
@@ -159,11 +204,32 @@ struct BackendErrors: Sendable {
 
     /// Classifies a response that ended in an error. Errors that the table does not know pass, as a rule.
     func failure(_ response: ChappieResponse, now: Date) -> AttemptFailure {
+        var fields = Self.fields(in: response.error?.raw["headers"])
+        if fields.requestID == nil { fields[RequestID.field] = response.requestID }
+        return failure(response, fields, now: now)
+    }
+
+    private func failure(
+        of json: ChappieJSON, _ fields: HTTPFields, otherwise kind: AttemptFailure.Kind? = nil, now: Date
+    ) -> AttemptFailure {
+        var response = ChappieResponse(json, .failed)
+        response.requestID = fields.requestID
+        return failure(response, fields, otherwise: kind, now: now)
+    }
+
+    private func failure(
+        _ response: ChappieResponse, _ fields: HTTPFields, otherwise kind: AttemptFailure.Kind? = nil, now: Date
+    ) -> AttemptFailure {
         let response = Self.withoutTokens(response)
         let error = response.error ?? ChappieResponseError(.null)
-        var fields = Self.fields(in: error.raw["headers"])
-        if fields.requestID == nil { fields[RequestID.field] = response.requestID }
-        return failure(error, fields, otherwise: .broken, .responseFailed(response), now: now)
+        if let reason = Self.refusal(400, error) ?? Self.refusal(404, error) {
+            let refusal = ChappieModelRefusal(slug: "", reason: reason, requestID: fields.requestID)
+            return AttemptFailure(.final, .modelUnavailable(refusal))
+        }
+        // The same request is refused again.
+        let isOfRequest = error.type?.lowercased().hasPrefix("invalid_request") == true
+        return failure(
+            error, fields, otherwise: kind ?? (isOfRequest ? .final : .broken), .responseFailed(response), now: now)
     }
 
     private func failure(

@@ -6,6 +6,7 @@
 ///   answer comes over server-sent events, if the policy allows that, with a budget of its own.
 /// - The turn stops using WebSocket at once if it does not open although the host answers, or if nothing comes on it.
 /// - A host that can't be reached is an error at once, unless it has answered before in this turn.
+/// - A name that does not resolve, and an outage of the service's edge, are tried once more after some seconds.
 /// - A lost conversation and a kept connection that has died are repaired once, unseen.
 /// - Rate limits have their own policy. A model without capacity is asked again in the same way, once more often.
 struct TurnPlan: Sendable {
@@ -26,6 +27,7 @@ struct TurnPlan: Sendable {
     private var reconnections = 0
     private var hasReconnected = false
     private var hasRepairedUnseen = false
+    private var hasWaitedForService = false
     private var rateLimitRetries = 0
     private var overloadRetries = 0
 
@@ -62,12 +64,20 @@ struct TurnPlan: Sendable {
             hasRepairedUnseen = true
             return .again(after: .zero, telling: nil)
         // While an answer is being fetched again the host may just be coming back.
-        case .unreachable where hasDelivered || hasReconnected, .upgradeFailed where hasReconnected, .stale, .broken:
+        case .unreachable where hasDelivered || hasReconnected, .unresolved where hasDelivered || hasReconnected,
+            .upgradeFailed where hasReconnected, .stale, .broken:
             return reconnect(failure, jitter: jitter)
+        case .unresolved where !hasWaitedForService, .outage where !hasWaitedForService:
+            hasWaitedForService = true
+            let delay = Self.servicePause * jitter
+            return .again(after: delay, telling: .reconnecting(attempt: 1, maximum: 1, delay: delay))
         case .upgradeFailed, .silent, .messageTooLarge: return fallBack(failure)
-        case .unreachable, .unreadableReasoning, .final: return .fail(failure.error)
+        case .unreachable, .unresolved, .outage, .unreadableReasoning, .final: return .fail(failure.error)
         }
     }
+
+    /// The wait for a service or a network that may come back soon.
+    static let servicePause = Duration.seconds(3)
 
     private mutating func reconnect(_ failure: AttemptFailure, jitter: Double) -> Step {
         let maximum =

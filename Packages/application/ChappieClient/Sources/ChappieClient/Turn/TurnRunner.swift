@@ -217,21 +217,30 @@ struct TurnRunner: Sendable {
             guard response.status != .unauthorized else { return .unauthorized(response) }
             guard response.status.kind == .successful else { throw try await errors.failure(response, now: clock.now) }
             // A page for browsers: a captive portal, a proxy's error, the wrong address.
-            guard response.mediaType != "text/html" else { throw AttemptFailure(.final, .invalidResponse) }
+            guard response.mediaType != "text/html" else {
+                throw errors.failure(
+                    ofSuccess: response.status.code, headerFields: response.headerFields, body: [], now: clock.now)
+            }
             turn.received(limitsIn: response.headerFields)
             turn.received(model: response.headerFields[.answeringModel])
             defer { response.body.cancel() }
             var decoder = ResponsesEventDecoder()
+            // Of an answer that has brought no event.
+            var beginning: [UInt8] = []
             return try await answer(
                 over: .serverSentEvents, within: max(deadlines.firstByte, deadlines.idle), &turn
             ) { _ in
                 do {
                     guard let chunk = try await response.body.next() else { return (0, try decoder.connectionClosed()) }
-                    return (chunk.count, try decoder.receivedBytes(chunk))
+                    let events = try decoder.receivedBytes(chunk)
+                    if events.isEmpty, beginning.count < BackendErrors.bodyLimit { beginning += chunk }
+                    return (chunk.count, events)
                 } catch let error as ResponsesStreamError {
                     let isEventStream = decoder.skippedPayloads == 0 && response.mediaType != "application/json"
                     guard case .endedEarly(let count) = error, count > 0 || isEventStream else {
-                        throw AttemptFailure(.final, .invalidResponse)
+                        throw errors.failure(
+                            ofSuccess: response.status.code, headerFields: response.headerFields, body: beginning,
+                            now: clock.now)
                     }
                     throw broken(.connectionLost, .responseBody, "the stream ended before the answer was complete")
                 }

@@ -45,6 +45,9 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     /// The backend refuses an earlier part of the conversation, also without its ids and its reasoning. The string is the
     /// backend's sentence. The same question in another conversation may be answered.
     case conversationRefused(String)
+    /// The service's edge answered for a service that it does not reach, or a network on the way answered with a page of
+    /// its own. The sign-in, the model and the request are not in doubt.
+    case gatewayAnswered(ChappieGatewayAnswer)
     /// A successful answer that can't be understood.
     case invalidResponse
     /// A tool call waits for the user, who can't answer now; ``ChappieClient/resume(_:decisions:)`` continues.
@@ -94,6 +97,7 @@ extension ChappieClientError: ChappieError {
         case .responseFailed(let response): describe(response)
         case .httpError(let status, let body): describe(status: status, body: body)
         case .blockedByGateway(let host): BlockingPage.sentence(host: host)
+        case .gatewayAnswered(let answer): answer.sentence
         case .invalidResponse: "The server sent an answer that could not be understood."
         case .approvalPending(let turn):
             "The turn waits for your approval of \(turn.approvals.map { "\"\($0.call.name)\"" }.joined(separator: ", "))."
@@ -144,6 +148,7 @@ extension ChappieClientError: ChappieError {
         case .httpError(let status, _):
             status >= 500 ? "The service has a problem; try again in a moment." : "Check the request and the address."
         case .blockedByGateway: BlockingPage.advice + " If WebSocket is switched off, allow it."
+        case .gatewayAnswered(let answer): answer.advice
         case .invalidResponse: "Check that the configured address is the right service."
         case .approvalPending: "Approve or deny the call, then resume the turn."
         case .invalidStructuredOutput: "Ask again, or make the schema simpler."

@@ -4,15 +4,22 @@ import Synchronization
 
 /// The name under which the server knows an exchange, for a question to its operator.
 enum RequestID {
-    /// The header fields that may hold it, the usual one first.
-    static let names = ["x-request-id", "x-oai-request-id"]
+    /// The header fields in which the service names an exchange, the usual one first.
+    private static let serviceNames = ["x-request-id", "x-oai-request-id"]
+    /// The header fields that may hold it, the usual one first. The last is the name that the service's edge gives.
+    static let names = serviceNames + ["cf-ray"]
     private static let limit = 200
 
     /// The usual field. The name is valid by RFC 9110's grammar; the fallback only spares a trap.
-    static let field = HTTPField.Name(names[0]) ?? .accept
+    static let field = HTTPField.Name(serviceNames[0]) ?? .accept
 
     /// Returns the sentence in which an error names it.
     static func sentence(_ id: String) -> String { "The request's id is \(id)." }
+
+    /// Whether the service itself has named the exchange.
+    static func isOfService(_ fields: HTTPFields) -> Bool {
+        serviceNames.contains { HTTPField.Name($0).flatMap { fields[$0] } != nil }
+    }
 
     /// The first of the fields that holds a valid name.
     static func of(_ value: (String) -> String?) -> String? {
@@ -37,6 +44,7 @@ extension ChappieClientError {
         case .usageLimitReached(let limit): limit.requestID
         case .planRefused(let refusal): refusal.requestID
         case .modelUnavailable(let refusal): refusal.requestID
+        case .gatewayAnswered(let answer): answer.requestID
         case .httpError, .blockedByGateway, .contextWindowExceeded:
             Self.noted.withLock { [hashValue] noted in noted.last { $0.error == hashValue }?.id }
         default: nil

@@ -103,7 +103,9 @@ struct DeviceAuthorization: ~Copyable {
     }
 
     private mutating func receivedSuccess(_ answer: IssuerResponse, elapsed: Duration) -> Step {
-        guard let object = answer.object else { return .failed(.invalidResponse) }
+        guard let object = answer.object else {
+            return .failed(answer.isWebPage ? error(of: answer) : .invalidResponse)
+        }
         if let code = Secret(token: object["authorization_code"]?.string),
             let verifier = Secret(token: object["code_verifier"]?.string)
         {

@@ -31,7 +31,9 @@ struct IssuerClient: Sendable {
         } catch {
             throw ChappieAuthError(error)
         }
-        guard answer.isSuccess else { throw answer.authError(host: request.url.hostAndPort, secrets: secrets) }
+        guard answer.isSuccess, !answer.isWebPage else {
+            throw answer.authError(host: request.url.hostAndPort, secrets: secrets)
+        }
         return answer
     }
 
@@ -49,9 +51,11 @@ struct IssuerClient: Sendable {
         let pause: Duration?
         do {
             let answer = try await send(request, within: limit)
-            if answer.isSuccess { return answer }
+            if answer.isSuccess, !answer.isWebPage { return answer }
             first = answer.signInError(host: request.url.hostAndPort, secrets: secrets)
-            pause = answer.status >= 500 ? .zero : answer.status == 429 ? answer.retryAfter : nil
+            pause =
+                answer.status == 511
+                ? nil : answer.status >= 500 ? .zero : answer.status == 429 ? answer.retryAfter : nil
         } catch {
             first = ChappieAuthError(error)
             pause = (error as? ChappieTransportError)?.isTransient == true ? .zero : nil
@@ -145,10 +149,9 @@ struct IssuerResponse: Sendable {
     /// This answer as a public error. If the answer repeats secrets of the request, they are removed.
     func authError(host: String, secrets: [Secret] = []) -> ChappieAuthError {
         if isWebPage, status == 403 { return .blockedByGateway(host) }
-        if isWebPage, (400..<500).contains(status) {
-            return .networkFailure(
-                "Something between here and \(host) answered with a web page (status \(status)) instead of the sign-in "
-                    + "service: a proxy, a network sign-in page, or a wrong address.")
+        if status == 511 || isWebPage && (200..<500).contains(status) {
+            let sentence = BlockingPage.networkSentence(host: host, status: status)
+            return .networkFailure("\(sentence) \(BlockingPage.networkAdvice)")
         }
         return .tokenExchangeFailed(statusCode: status, body: text(without: secrets))
     }

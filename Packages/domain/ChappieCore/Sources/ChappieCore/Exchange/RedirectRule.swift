@@ -43,6 +43,12 @@ public import HTTPTypes
         func refusal(_ reason: String) -> ChappieTransportError {
             ChappieTransportError(.redirectRefused, stage: .responseHead, host: origin.label, reason: reason)
         }
+        // Networks that want a sign-in first redirect their users to a page of their own.
+        func elsewhere(_ reason: String) -> ChappieTransportError {
+            ChappieTransportError(
+                .redirectRefused, stage: .responseHead, host: origin.label, reason: reason,
+                advice: BlockingPage.networkAdvice)
+        }
         guard followed < limit else { throw refusal("more than \(limit) redirects in a row") }
         guard let target = URL(string: location, relativeTo: request.url)?.absoluteURL else {
             throw refusal("the redirect leads to an invalid address")
@@ -52,9 +58,9 @@ public import HTTPTypes
             targetOrigin = try Origin(of: target, for: .http)
         } catch {
             let place = error.host.isEmpty ? "an unusable address" : error.host
-            throw refusal("the redirect leads to \(place): \(error.reason)")
+            throw elsewhere("the redirect leads to \(place)")
         }
-        guard targetOrigin == origin else { throw refusal("the redirect leads to another origin (\(targetOrigin))") }
+        guard targetOrigin == origin else { throw elsewhere("the redirect leads to another origin (\(targetOrigin))") }
         var next = request
         next.url = target
         let becomesGet =

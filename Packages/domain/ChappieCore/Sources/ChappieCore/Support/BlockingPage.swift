@@ -11,6 +11,25 @@
         return contentType?.lowercased().hasPrefix("text/html") == true || firstByte == UInt8(ascii: "<")
     }
 
+    /// Whether an answer is a page of a network on the way, which may want its user to sign in first: status 511 (RFC
+    /// 6585, section 6), or a web page in the place of a success or of a missing address.
+    public static func isOfNetwork(status: Int, contentType: String?, body: [UInt8]) -> Bool {
+        status == 511
+            || ((200..<300).contains(status) || [404, 405, 410, 451].contains(status))
+                && isWebPage(contentType: contentType, body: body)
+    }
+
+    /// Returns the sentence for a page of a network.
+    public static func networkSentence(host: String, status: Int) -> String {
+        "Something on the way answered instead of \(host) (status \(status)): a network that wants you to sign in to it "
+            + "first, a proxy, or a wrong address."
+    }
+
+    /// The user's next step after a page of a network.
+    public static let networkAdvice =
+        "Open any page in a browser, and sign in to the network if it asks you to. Otherwise check the proxy and the "
+        + "configured address."
+
     /// Returns the title of a web page, in one line; `nil` if it has none.
     public static func title(of page: String) -> String? {
         guard let start = page.firstRange(of: "<title>") ?? page.firstRange(of: "<TITLE>") else { return nil }

@@ -1,0 +1,43 @@
+@_spi(ChappieInternals) import ChappieCore
+
+/// An answer that does not come from the service, but from its edge or from a network on the way.
+public struct ChappieGatewayAnswer: Sendable, Hashable, Codable {
+    /// The senders of such answers; unknown values survive.
+    public struct Sender: RawRepresentable, Sendable, Hashable, Codable {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The edge of the service answers for a service that it does not reach: without a body, and without the name of
+        /// a request.
+        public static let edge = Sender(rawValue: "edge")
+        /// A network sends a page of its own. Some networks do so until their users have signed in to them.
+        public static let network = Sender(rawValue: "network")
+    }
+
+    /// Where the answer comes from.
+    public var sender: Sender
+    /// The host that was asked.
+    public var host: String
+    /// The status of the answer.
+    public var status: Int
+    /// The name under which the sender knows the exchange.
+    public var requestID: String?
+
+    /// An answer with the given properties.
+    public init(sender: Sender, host: String, status: Int, requestID: String? = nil) {
+        self.sender = sender
+        self.host = host
+        self.status = status
+        self.requestID = requestID
+    }
+
+    var sentence: String {
+        guard sender == .edge else { return BlockingPage.networkSentence(host: host, status: status) }
+        return "The service can't be reached at the moment "
+            + "(\(status) from \(host)\(requestID.map { ", cf-ray \($0)" } ?? ""))."
+    }
+
+    var advice: String {
+        sender == .edge ? "See https://status.openai.com, or try again later." : BlockingPage.networkAdvice
+    }
+}
