@@ -64,6 +64,8 @@ struct CommandLineError: Error {
         suggestion =
             switch code {
             case "sign_in_needed", "credential_corrupt": "Run `chappie login`."
+            case "usage_limit_reached" where (error as? ChappieClientError)?.isOfChangedPlan == true:
+                "Run `chappie login`."
             case "sign_in_timed_out" where error as? ChappieAuthError == .callbackTimeout:
                 "Run \(Route.plan.login) again. If the page does not know this app any more, run "
                     + "`chappie accounts remove NAME --route plan` first."
@@ -216,5 +218,13 @@ struct CommandLineError: Error {
             }
         default: (.internalError, "internal")
         }
+    }
+}
+
+extension ChappieClientError {
+    /// Whether it is a limit of a plan that the sign-in names, and the service does not.
+    fileprivate var isOfChangedPlan: Bool {
+        guard case .usageLimitReached(let limit) = self else { return false }
+        return limit.planOfService != nil
     }
 }

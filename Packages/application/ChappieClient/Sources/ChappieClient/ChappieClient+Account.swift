@@ -5,7 +5,8 @@ import HTTPTypes
 extension ChappieClient {
     static let listLimit = 16 << 20
 
-    /// How much of the account's limits is used. A 429 is tried again as the configuration's backoff policy says.
+    /// How much of the account's limits is used. If the service names another plan than the sign-in, the sign-in is
+    /// renewed, at most once an hour. A 429 is tried again as the configuration's backoff policy says.
     ///
     /// - Throws: ``ChappieClientError``: ``ChappieClientError/usageNotReported(_:)`` if the backend does not report them,
     ///   and nothing is sent then; `CancellationError`.
@@ -16,7 +17,43 @@ extension ChappieClient {
         guard let usage = json.flatMap(ChappieUsageLimitSnapshot.init(usageBody:)) else {
             throw ChappieClientError.invalidResponse
         }
+        if let plan = usage.plan, let known = try? await accountInfo().plan, !plan.isSame(as: known) {
+            _ = try await credentials.renewAfterPlanChange()
+        }
         return usage.dated(at: clock.now)
+    }
+
+    /// The plan of the account, if it is known that the service and the sign-in name different ones.
+    struct PlanChange: Sendable {
+        let service: ChappiePlan
+        let signIn: ChappiePlan
+    }
+
+    /// How long the service is not asked for the account's plan again.
+    private static let planPause = Duration.seconds(3600)
+
+    /// Looks whether the account's plan has changed since its tokens were made, after a request that the plan did not
+    /// allow. The answer may name the plan. Otherwise the service is asked once an hour.
+    func planChange(after limit: ChappieUsageLimit, of account: ChappieAccountInfo) async -> PlanChange? {
+        guard let known = account.plan else { return nil }
+        var plan = limit.plan
+        if plan?.isSame(as: known) ?? true, let url = configuration.endpoints.profile.usageURL {
+            if let planAsked, clock.elapsed - planAsked < Self.planPause { return nil }
+            planAsked = clock.elapsed
+            let answer = try? await get(url, authorization(onlyFor: account), within: Self.patience)
+            plan = answer?.json.flatMap(ChappieUsageLimitSnapshot.init(usageBody:))?.plan
+        }
+        return plan.flatMap { $0.isSame(as: known) ? nil : PlanChange(service: $0, signIn: known) }
+    }
+
+    /// Adds the two plans to a limit, if the sign-in still names the old one.
+    func explain(_ limit: ChappieUsageLimit, _ change: PlanChange?) async -> ChappieUsageLimit {
+        var limit = limit
+        if let change, let plan = try? await accountInfo().plan, !plan.isSame(as: change.service) {
+            limit.planOfService = change.service
+            limit.planOfSignIn = plan
+        }
+        return limit
     }
 
     /// The account that is signed in, by the stored credential.

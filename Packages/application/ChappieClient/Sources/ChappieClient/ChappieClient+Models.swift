@@ -3,7 +3,7 @@
 
 extension ChappieClient {
     /// How long a turn waits for a list that it can't do without: the Codex CLI 0.163.0 waits as long.
-    private static let patience: ChappieDeadlines = {
+    static let patience: ChappieDeadlines = {
         let wait = Duration.seconds(5)
         return ChappieDeadlines(connect: wait, responseHead: wait, firstByte: wait, idle: wait)
     }()

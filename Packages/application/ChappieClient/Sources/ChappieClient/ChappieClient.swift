@@ -58,6 +58,8 @@ public actor ChappieClient: ChappieConversation {
     var listing: Task<Void, Never>?
     /// When the list could not be had.
     var listFailed: Duration?
+    /// When the service was asked for the account's plan after a limit.
+    var planAsked: Duration?
     /// Says that the conversation is another account's, until a turn has told the user.
     private var accountNotice: ChappieNotice?
     /// The notices that the user has seen: each is sent once.
@@ -446,6 +448,7 @@ public actor ChappieClient: ChappieConversation {
         var turn = try await prepare(
             start.items, frame, wish, round: start.round, in: account, recorder, emit: emit)
         var hasCompacted = false
+        var planChange: PlanChange?
         while true {
             do {
                 let response = try await turn.run(
@@ -460,6 +463,12 @@ public actor ChappieClient: ChappieConversation {
                 // It holds the results so far; another call of the same id is another call.
                 toolLedger.forgetResults()
                 throw ChappieClientError.approvalPending(pending)
+            } catch ChappieClientError.usageLimitReached(let limit) {
+                let hasRenewed = planChange != nil
+                if !hasRenewed { planChange = await self.planChange(after: limit, of: account) }
+                guard planChange != nil, !hasRenewed, try await credentials.renewAfterPlanChange() else {
+                    throw ChappieClientError.usageLimitReached(await explain(limit, planChange))
+                }
             } catch ChappieClientError.modelUnavailable(var refusal) where refusal.reason == .atCapacity {
                 refusal.suggestion = await modelList?.best(without: [refusal.slug], at: clock.now)?.slug
                 throw ChappieClientError.modelUnavailable(refusal)

@@ -119,6 +119,7 @@ extension ChappieClientError: ChappieError {
     public var recoverySuggestion: String? {
         switch self {
         case .missingCredential, .missingRefreshToken, .missingAccountID, .reauthenticationRequired: "Sign in again."
+        case .usageLimitReached(let limit) where limit.planOfService != nil: "Sign in again."
         case .usageLimitReached(let limit) where limit.usagePage != nil: Self.manageUsage(limit.usagePage)
         case .usageLimitReached(let limit) where limit.workspaceAdvice != nil: limit.workspaceAdvice
         case .usageLimitReached(let limit):
@@ -189,6 +190,12 @@ extension ChappieClientError: ChappieError {
                 "The usage limit" + (limit.usagePage == nil ? "" : " of your plan, or of this app on it,")
                     + " has been reached"
             }
+        if let service = limit.planOfService, let signIn = limit.planOfSignIn {
+            var limit = limit
+            (limit.planOfService, limit.plan) = (nil, nil)
+            return describe(limit)
+                + " Your sign-in says \(signIn.displayName), the service says \(service.displayName)."
+        }
         let message = limit.message ?? usual
         let sentence = message.hasSuffix(".") ? String(message.dropLast()) : message
         let reset = limit.resetsAt.map { $0.formatted(.iso8601) }

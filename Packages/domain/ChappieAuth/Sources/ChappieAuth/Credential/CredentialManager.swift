@@ -132,6 +132,30 @@ public final class CredentialManager: Sendable {
         if await notes.showAChange() { report(.storeMayHaveChanged) }
     }
 
+    /// The shortest time between two renewals after a change of plan.
+    private static let planRenewalPause: TimeInterval = 3600
+
+    /// Renews the tokens, which name another plan than the service does: they name the old one for days.
+    ///
+    /// It does so at most once an hour. The time of the last renewal counts, also if another process made it. A renewal
+    /// that fails leaves the sign-in to its present tokens.
+    ///
+    /// - Returns: whether the tokens are new.
+    /// - Throws: `CancellationError`.
+    @_spi(ChappieInternals) public func renewAfterPlanChange() async throws -> Bool {
+        do {
+            let access = try await ask(.account)
+            let (renewed, began) = (access.credential.lastRefresh, access.credential.beganAt)
+            let isRecent = renewed.map { abs(clock.now.timeIntervalSince($0)) < Self.planRenewalPause } ?? false
+            guard access.credential.refreshToken != nil, !isRecent || renewed == began else { return false }
+            return try await ask(.refresh).generation != access.generation
+        } catch is CancellationError {
+            throw CancellationError()
+        } catch {
+            return false
+        }
+    }
+
     /// The backend accepted the token, or refused it although it was fresh.
     func backendAnswered(_ token: AccessToken, refusal: String?) {
         report(.backendAnswered(generation: token.generation, refusal: refusal))

@@ -18,6 +18,12 @@ public enum ChappiePlan: Sendable, Hashable {
         ("enterprise_cbp_usage_based", .enterpriseUsageBased, "Enterprise CBP Usage Based"),
         ("edu", .edu, "Edu"), ("edu_pro", .eduPro, "Edu Pro"),
     ]
+    /// Whether both names stand for one plan: ChatGPT Team was renamed to Business.
+    @_spi(ChappieInternals) public func isSame(as other: ChappiePlan) -> Bool {
+        let business: [ChappiePlan] = [.team, .business, .selfServeBusinessUsageBased]
+        return self == other || business.contains(self) && business.contains(other)
+    }
+
     /// Reads the backend's name of a plan, in upper or lower case; `hc` is Enterprise and `education` is Edu.
     public init(rawValue: String) {
         let word = rawValue.lowercased()

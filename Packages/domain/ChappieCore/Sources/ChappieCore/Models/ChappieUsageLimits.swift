@@ -400,6 +400,11 @@ public struct ChappieUsageLimit: Sendable, Hashable, Codable {
     public var requestID: String?
     /// The page on which the user manages usage; `nil` if the backend has none.
     public var usagePage: URL?
+    /// The plan of the account according to the service, if the sign-in names another one: ``planOfSignIn``. The plan
+    /// may have changed after the sign-in.
+    public var planOfService: ChappiePlan?
+    /// The plan that the sign-in names, if the service names another one.
+    public var planOfSignIn: ChappiePlan?
 
     /// A limit with the given properties.
     public init(
