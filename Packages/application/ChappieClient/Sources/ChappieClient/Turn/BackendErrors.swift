@@ -189,7 +189,9 @@ struct BackendErrors: Sendable {
         }
         let error = ChappieResponseError(body: json)
         guard json["error"] != nil || json["detail"] != nil, error.message ?? error.code != nil else {
-            return AttemptFailure(.final, .invalidResponse)
+            let error = ChappieClientError.invalidResponse
+            if let requestID = headerFields.requestID { error.note(requestID: requestID) }
+            return AttemptFailure(.final, error)
         }
         // In the place of an answer, it is a gateway's, which would say the same again.
         let found = json["error"].flatMap { $0.isNull ? nil : $0 } ?? json["detail"] ?? .null

@@ -124,7 +124,7 @@ public struct Authorization: Sendable {
                 let body = try await response.body.beginning(upTo: 64 << 10, clock: manager.clock)
                 guard attempts < 3, attempts == 1 || !access.isNew else {
                     let answer = IssuerResponse(status: 401, headerFields: response.headerFields, body: body)
-                    let reason = refusal(answer, access)
+                    let reason = refusal(answer, access, response.headerFields.requestID)
                     manager.backendAnswered(access, refusal: reason)
                     throw ChappieAuthError.reauthenticationRequired(reason)
                 }
@@ -202,10 +202,11 @@ public struct Authorization: Sendable {
             "Another account has signed in meanwhile. A request of the earlier account is not sent in its name.")
     }
 
-    private func refusal(_ answer: IssuerResponse, _ access: AccessToken) -> String {
+    private func refusal(_ answer: IssuerResponse, _ access: AccessToken, _ requestID: String?) -> String {
         let message = answer.issuerError(secrets: [access.credential.accessToken]).message
         let detail = message.map { ": " + ($0.hasSuffix(".") ? String($0.dropLast()) : $0) } ?? ""
-        return "The service refused the sign-in although it had just been renewed\(detail)."
+        let id = requestID.map { " \(RequestID.sentence($0))" } ?? ""
+        return "The service refused the sign-in although it had just been renewed\(detail).\(id)"
     }
 }
 
