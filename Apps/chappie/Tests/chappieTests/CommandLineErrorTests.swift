@@ -57,6 +57,7 @@ import Testing
             (ChappieAuthError.secureRandomFailed(statusCode: 1), 70, "sign_in_failed", nil),
             (ChappieClientError.renewalFailed(.networkFailure("Down.")), 69, "sign_in_unavailable", nil),
             (ChappieClientError.usageLimitReached(ChappieUsageLimit()), 75, "usage_limit_reached", nil),
+            (ChappieClientError.toolLoopLimitExceeded(16), 69, "tool_loop_limit", "more rounds with --rounds"),
             (ChappieClientError.httpError(429, ""), 69, "http_error", nil),
             (
                 ChappieClientError.modelUnavailable(

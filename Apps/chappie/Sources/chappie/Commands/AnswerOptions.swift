@@ -61,6 +61,12 @@ struct AnswerOptions: ParsableArguments {
             valueName: "seconds"))
     var timeLimit: Double?
 
+    @Option(
+        help: ArgumentHelp(
+            "How often the model is asked again in one answer, after its tools have run: 1 to 1000. Default: 16.",
+            valueName: "number"))
+    var rounds: Int?
+
     @Flag(help: "Run every tool that the model calls without asking you, except tools whose policy is deny.")
     var approveTools = false
 
@@ -106,6 +112,13 @@ struct AnswerOptions: ParsableArguments {
     func checkTimeLimit() throws {
         guard timeLimit.map({ $0 > 0 && $0 <= 86_400 }) ?? true else {
             throw CommandLineError.usage("--time-limit takes seconds, more than 0 and at most 86400.")
+        }
+    }
+
+    /// Refuses a number of rounds that means nothing.
+    func checkRounds() throws {
+        guard rounds.map((1...1000).contains) ?? true else {
+            throw CommandLineError.usage("--rounds takes a number from 1 to 1000.")
         }
     }
 

@@ -80,6 +80,7 @@ struct CommandLineError: Error {
             case "no_passphrase":
                 "Name a file that holds it in CHAPPIE_PASSPHRASE_FILE, pass it as the systemd credential "
                     + "chappie-passphrase, or run chappie in a terminal."
+            case "tool_loop_limit": "Ask for something smaller, or allow more rounds with --rounds."
             case "threads_full":
                 "Delete threads that are not needed, or raise the limit (CHAPPIE_THREADS_LIMIT). Nothing was lost."
             default: localized?.recoverySuggestion
@@ -178,6 +179,7 @@ struct CommandLineError: Error {
             (.unavailable, "model_at_capacity")
         case ChappieClientError.modelUnavailable: (.usage, "model_unavailable")
         case ChappieClientError.unsupportedInput: (.usage, "unsupported_input")
+        case ChappieClientError.toolLoopLimitExceeded: (.unavailable, "tool_loop_limit")
         case ChappieClientError.timeLimitExceeded: (.unavailable, "time_limit_exceeded")
         case ChappieClientError.missingToolHandler: (.unavailable, "missing_tool_handler")
         case is ChappieClientError: (.unavailable, "response_failed")

@@ -256,10 +256,12 @@ struct Program: Sendable {
         _ answer: AnswerOptions? = nil, approval: ToolApproval? = nil
     ) throws -> ChappieClient {
         try answer?.checkTimeLimit()
+        try answer?.checkRounds()
         var configuration = settings.configuration
         if let model = answer?.model { configuration.model = model }
         // A tool that the model has invented, or that may not run, ends no turn.
         configuration.toolFailureBehavior = .tellModel
+        if let rounds = answer?.rounds { configuration.toolLoopLimit = rounds }
         if let answer { configuration.streamingTransportPolicy = (answer.transport ?? .auto).policy }
         let tools = try answer.map(tools)
         return ChappieClient(
