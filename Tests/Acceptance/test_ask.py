@@ -62,6 +62,13 @@ def test_an_answer_over_its_time_limit_is_an_error(simulate, user):
         someone.run("ask", f"--time-limit={seconds}", "hello", status=USAGE)
 
 
+def test_a_number_of_rounds_that_means_nothing_is_refused(simulate, user):
+    someone = user(simulate(approves=True, pollInterval=0)).sign_in()
+    for rounds in ("0", "1001", "many"):
+        someone.run("ask", f"--rounds={rounds}", "hello", status=USAGE, says="rounds")
+    someone.run("ask", "--rounds", "1", "hello")
+
+
 def test_a_refusal_is_said_and_is_no_answer(ask, tmp_path):
     target = tmp_path / "answer.txt"
     write(target, "old\n")

@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from conftest import BAD_DATA, INTERRUPTED, QUESTION, SIGN_IN_NEEDED, UNAVAILABLE, USAGE
+from conftest import INTERRUPTED, QUESTION, SIGN_IN_NEEDED, UNAVAILABLE, USAGE
 from counterparts import PATIENCE, Keyring
 
 
 @pytest.mark.parametrize("scenario, status, says", [
-    ("device-off", SIGN_IN_NEEDED, "settings"), ("device-start-500", UNAVAILABLE, ""), ("device-start-html", BAD_DATA, "")])
+    ("device-off", SIGN_IN_NEEDED, "settings"), ("device-start-500", UNAVAILABLE, ""), ("device-start-html", UNAVAILABLE, "sign in to the network")])
 def test_a_sign_in_that_cannot_succeed_stores_nothing(scenario, status, says, simulate, user, keyring):
     user = user(simulate(scenario))
     user.run("login", "--no-browser", status=status, says=says)

@@ -120,6 +120,7 @@ import Testing
         case .networkFailure:
             [
                 Row(name: name, scenario: approving(.rule(userCode, #""cut":{"beforeHead":true}"#))),
+                Row(name: name, note: "a page with status 200", scenario: "device-start-html"),
                 Row(name: name, note: "a network's page", scenario: approving(.rule(token, #""status":407,\#(page)"#))),
             ]
         case .blockedByGateway:
@@ -235,7 +236,6 @@ import Testing
             ]
         case .invalidResponse:
             [
-                Row(name: name, note: "a page", scenario: "device-start-html"),
                 Row(name: name, note: "no JSON from the poll", scenario: approving(.rule(poll, #""body":"approved""#))),
                 Row(
                     name: name, note: "no JSON from the token endpoint",

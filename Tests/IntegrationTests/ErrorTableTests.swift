@@ -226,7 +226,7 @@ import Testing
                         return try await client.response(request).outputText
                     })
             ]
-        case .invalidResponse: [Row(name: name, scenario: "html")]
+        case .invalidResponse: [Row(name: name, scenario: "not-json")]
         case .approvalPending: [Row(name: name, tool: weather(.ask), ask: call)]
         case .invalidStructuredOutput:
             [Row(name: name, ask: { "\(try await $0.send("reply: {}", as: [String: String].self, schema: town))" })]

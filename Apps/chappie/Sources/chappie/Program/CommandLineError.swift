@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieAuth
+@_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieMCP
 import ChappieProgramTools

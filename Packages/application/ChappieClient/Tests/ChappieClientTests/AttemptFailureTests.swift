@@ -43,7 +43,8 @@ import Testing
 
     @Test func `each code of the table has its class`() throws {
         let classes: [ChappieErrorTable.Meaning: [AttemptFailure.Kind]] = [
-            .usageLimitReached: [.rateLimited(resetsIn: nil)], .quotaExceeded: [.final],
+            // The answers here say nothing about a reset.
+            .usageLimitReached: [.final], .quotaExceeded: [.final], .workspaceUnavailable: [.final],
             .rateLimited: [.rateLimited(resetsIn: nil)], .overloaded: [.overloaded], .contextWindowExceeded: [.final],
             .refused: [.final], .modelUnavailable: [.final], .unreadableReasoning: [.unreadableReasoning],
             .conversationLost: [.stale],
@@ -182,7 +183,8 @@ import Testing
     /// Answers that are the service's edge's, a network's, or the service's own.
     static let gateways: [(status: Int, body: String, fields: HTTPFields, sender: ChappieGatewayAnswer.Sender?)] = [
         (404, "", [:], .edge), (403, " \n", [:], .edge), (404, "", [rayID: "8c1f-FRA"], .edge),
-        (404, "", [requestID: "req_1"], nil), (404, "{}", [:], nil), (404, "gone", [:], nil), (400, "", [:], nil),
+        (404, "", [.contentType: "text/html"], .edge), (403, "", [.contentType: "text/html"], .edge),
+        (404, "", [requestID: "req_1"], nil), (404, "", [requestID: ""], .edge), (404, "{}", [:], nil), (404, "gone", [:], nil), (400, "", [:], nil),
         (511, "", [:], .network), (511, "{}", [:], .network), (404, "<html>", [:], .network),
         (405, "x", [.contentType: "text/html"], .network), (502, "<html>", [:], nil), (429, "<html>", [:], nil),
     ]

@@ -111,6 +111,16 @@ import Testing
         }
     }
 
+    @Test func `an answer that breaks, or is not understood, has the server's name for it`() async throws {
+        let name = HTTPField.Name("cf-ray") ?? .accept
+        for (body, id) in [(#"{"ok":1}"#, "ray_1"), ("data: {\"type\":\"response.created\"}\n\n", "ray_2")] {
+            let answer = ScriptedHTTPAnswer(headerFields: [name: id], body: [.chunk(Array(body.utf8))])
+            let harness = ClientHarness(.serverSentEvents, Array(repeating: Reply(steps: [.raw(answer)]), count: 3))
+            let error = try #require(await harness.ask().error)
+            #expect(error.requestID == id, "\(error)")
+        }
+    }
+
     @Test func aFailedResponseHasTheServersNameForIt() async {
         var answer = Reply.failed(#"{"code":"invalid_prompt"}"#).httpAnswer
         answer.headerFields[HTTPField.Name("x-request-id") ?? .accept] = "req_1"

@@ -157,7 +157,7 @@ import Testing
     }
 
     @Test(arguments: [
-        (ChappieTransportError.Code.unknownHost, ChappieTransportError.Stage.connect), (.certificateRejected, .tls),
+        (ChappieTransportError.Code.connectFailed, ChappieTransportError.Stage.connect), (.certificateRejected, .tls),
     ])
     func aHostThatCanNotBeReachedOrTrustedIsAnErrorAtOnce(
         code: ChappieTransportError.Code, stage: ChappieTransportError.Stage

@@ -141,7 +141,7 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
         ),
         (400, "", #"failed tokenExchangeFailed(statusCode: 400, body: "")"#),
         (302, "", #"failed tokenExchangeFailed(statusCode: 302, body: "")"#),
-        (200, "", "failed invalidResponse"), (200, "<html>", "failed invalidResponse"),
+        (200, "", "failed invalidResponse"),
         (200, "[]", "failed invalidResponse"),
         (200, "{}", "failed invalidResponse"), (200, #"{"authorization_code":"ac"}"#, "failed invalidResponse"),
         (200, #"{"authorization_code":"a c","code_verifier":"v"}"#, "failed invalidResponse"),
@@ -298,6 +298,19 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
         #expect(answer(400, body).authError(host: "issuer.test").obstacle == .workspace)
         #expect(answer(500, body).authError(host: "issuer.test").obstacle == nil)
         #expect(answer(403, #"{"error":"access_denied"}"#).authError(host: "issuer.test").obstacle == nil)
+    }
+
+    @Test(arguments: [(200, "<html>"), (511, ""), (511, "{}"), (404, "<html>")])
+    func `a page of a network is the network's fault`(_ status: Int, _ body: String) async {
+        let error = answer(status, body).authError(host: "issuer.test")
+        guard case .networkFailure(let words) = error else { return #expect(Bool(false), "\(error)") }
+        #expect(words.contains("issuer.test (status \(status))") && words.contains("sign in to the network"))
+        let issuer = IssuerClient(
+            transport: ScriptedHTTPTransport(answers: [.response(status: .init(code: status), body: body)]),
+            clock: ManualClock())
+        await #expect(throws: error) {
+            _ = try await TokenClient(endpoints: Service.endpoints, issuer: issuer).refresh(Secret("rt_1"))
+        }
     }
 
     @Test func theErrorHoldsTheBodyWithoutItsSecrets() {

@@ -84,6 +84,10 @@ struct BackendErrors: Sendable {
     }
 
     func failure(status: Int, headerFields: HTTPFields, body: [UInt8], now: Date) -> AttemptFailure {
+        let text = UntrustedText.withoutTokens(Self.words(body, headerFields))
+        if text.isEmpty, [403, 404].contains(status), !RequestID.isOfService(headerFields) {
+            return AttemptFailure(.outage, gatewayAnswered(.edge, status, headerFields))
+        }
         if BlockingPage.isOne(status: status, contentType: headerFields[.contentType], body: body) {
             let error = ChappieClientError.blockedByGateway(host)
             if let requestID = headerFields.requestID { error.note(requestID: requestID) }
@@ -91,10 +95,6 @@ struct BackendErrors: Sendable {
         }
         if BlockingPage.isOfNetwork(status: status, contentType: headerFields[.contentType], body: body) {
             return AttemptFailure(.final, gatewayAnswered(.network, status, headerFields))
-        }
-        let text = UntrustedText.withoutTokens(Self.words(body, headerFields))
-        if text.isEmpty, [403, 404].contains(status), !RequestID.isOfService(headerFields) {
-            return AttemptFailure(.outage, gatewayAnswered(.edge, status, headerFields))
         }
         let error = ChappieResponseError(text: text)
         if Self.isAboutRegion(error.message, status) {
@@ -160,19 +160,20 @@ struct BackendErrors: Sendable {
     /// - Parameter requestID: the exchange's, in case the event names none.
     func failure(_ event: ResponsesErrorEvent, requestID: String? = nil, now: Date) -> AttemptFailure {
         let fields = Self.fields(of: event, requestID)
+        var body = event.raw
+        if body["error"]?.isNull ?? true, var object = body.object {
+            // The type of the event, not of the failure.
+            object["type"] = nil
+            body = .object(object)
+        }
         guard let status = event.status else {
-            var error = event.raw["error"] ?? .null
-            if error.isNull, var object = event.raw.object {
-                // The type of the event, not of the failure.
-                object["type"] = nil
-                error = .object(object)
-            }
+            let error = body["error"].flatMap { $0.isNull ? nil : $0 } ?? body
             return failure(of: ["error": error], fields, now: now)
         }
-        return failure(status: status, headerFields: fields, body: event.raw.serializedBytes(), now: now)
+        return failure(status: status, headerFields: fields, body: body.serializedBytes(), now: now)
     }
 
-    /// Returns the failure for a success that is an error all the same: a page of a network, or an error as JSON or in an
+    /// Returns the failure for an error with the status of a success. It may be a network's page, an error as JSON, or an
     /// event that is not JSON.
     func failure(ofSuccess status: Int, headerFields: HTTPFields, body: [UInt8], now: Date) -> AttemptFailure {
         if BlockingPage.isOfNetwork(status: status, contentType: headerFields[.contentType], body: body) {
@@ -193,7 +194,7 @@ struct BackendErrors: Sendable {
             if let requestID = headerFields.requestID { error.note(requestID: requestID) }
             return AttemptFailure(.final, error)
         }
-        // In the place of an answer, it is a gateway's, which would say the same again.
+        // Such an error comes from a gateway, which would answer the next request in the same way.
         let found = json["error"].flatMap { $0.isNull ? nil : $0 } ?? json["detail"] ?? .null
         return failure(of: ["error": found], headerFields, otherwise: .final, now: now)
     }
@@ -304,7 +305,7 @@ struct BackendErrors: Sendable {
     /// up.
     private func limited(_ limit: ChappieUsageLimit, now: Date) -> (AttemptFailure.Kind, ChappieClientError) {
         let isOfCredits = [.workspaceOwnerCredits, .workspaceMemberCredits].contains(limit.reachedType)
-        let resetsIn = isOfCredits ? nil : limit.resetsAt?.timeIntervalSince(now)
+        let resetsIn = isOfCredits ? nil : limit.resetsInSeconds ?? limit.resetsAt?.timeIntervalSince(now)
         return (resetsIn.map { .rateLimited(resetsIn: $0) } ?? .final, .usageLimitReached(limit))
     }
 

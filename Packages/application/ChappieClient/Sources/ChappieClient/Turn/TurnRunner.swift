@@ -75,7 +75,11 @@ struct TurnRunner: Sendable {
             } catch {
                 guard !(error is CancellationError), !Task.isCancelled else { throw CancellationError() }
                 let failure = AttemptFailure(error, over: kind)
-                if let id = turn.requestID { (failure.error as? ChappieClientError)?.note(requestID: id) }
+                if case let error as ChappieClientError = failure.error, case .transportFailed = error,
+                    let id = turn.requestID
+                {
+                    error.note(requestID: id)
+                }
                 if case ChappieClientError.httpError(415, _) = failure.error, request?.body?.coding == .zstd {
                     // RFC 9110, 15.5.16 with 12.5.3: the server does not know the content coding; send the body plain.
                     request?.body?.coding = .identity

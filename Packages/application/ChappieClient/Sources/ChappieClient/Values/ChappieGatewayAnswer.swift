@@ -10,7 +10,7 @@ public struct ChappieGatewayAnswer: Sendable, Hashable, Codable {
         /// The edge of the service answers for a service that it does not reach: without a body, and without the name of
         /// a request.
         public static let edge = Sender(rawValue: "edge")
-        /// A network sends a page of its own. Some networks do so until their users have signed in to them.
+        /// A network on the way answers with its own page. Some networks do so until the user has signed in to them.
         public static let network = Sender(rawValue: "network")
     }
 

@@ -43,7 +43,7 @@ public import HTTPTypes
         func refusal(_ reason: String) -> ChappieTransportError {
             ChappieTransportError(.redirectRefused, stage: .responseHead, host: origin.label, reason: reason)
         }
-        // Networks that want a sign-in first redirect their users to a page of their own.
+        // Some networks redirect their users to a sign-in page first.
         func elsewhere(_ reason: String) -> ChappieTransportError {
             ChappieTransportError(
                 .redirectRefused, stage: .responseHead, host: origin.label, reason: reason,

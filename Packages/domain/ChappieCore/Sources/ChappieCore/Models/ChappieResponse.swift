@@ -288,7 +288,7 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
 
     /// Reads the body of an HTTP error: JSON in any known form, or a sentence. A web page has no sentence.
     public init(text: String) {
-        if let json = try? ChappieJSON(parsing: text), json.object != nil || json.array != nil || json.string != nil {
+        if let json = try? ChappieJSON(parsing: text) {
             self.init(body: json)
         } else {
             let isSentence = !BlockingPage.isWebPage(contentType: nil, body: Array(text.utf8.prefix(100)))

@@ -26,7 +26,7 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
     public var availableResets: Int?
     /// The backend's sentence about additional quota, which is safe to show to the user.
     public var promotion: String?
-    /// The models whose use depends on a limit of their own.
+    /// The models that have separate limits.
     public var models: [ChappieModelUsage]
 
     /// The kinds of limits that can be reached; unknown values survive.
@@ -257,7 +257,7 @@ public struct ChappieUsageWindow: Sendable, Hashable, Codable {
     }
 }
 
-/// The availability of a model whose use depends on a limit of its own.
+/// The availability of a model that has a separate limit.
 public struct ChappieModelUsage: Sendable, Hashable, Codable {
     /// The model's name in requests.
     public var slug: String
@@ -425,6 +425,7 @@ public struct ChappieUsageLimit: Sendable, Hashable, Codable {
     /// The limit that was reached, as far as the backend names it.
     public var reachedType: ChappieUsageLimitSnapshot.ReachedType? {
         if let reached = rateLimit?.reachedType, reached != .rateLimit { return reached }
-        return type.hasPrefix("workspace_") ? .init(rawValue: type) : rateLimit?.reachedType
+        guard type.hasPrefix("workspace_") else { return rateLimit?.reachedType }
+        return ChappieUsageLimitSnapshot.ReachedType(rawValue: type)
     }
 }

@@ -11,8 +11,8 @@
         return contentType?.lowercased().hasPrefix("text/html") == true || firstByte == UInt8(ascii: "<")
     }
 
-    /// Whether an answer is a page of a network on the way, which may want its user to sign in first: status 511 (RFC
-    /// 6585, section 6), or a web page in the place of a success or of a missing address.
+    /// Whether an answer comes from a network on the way, which may require a sign-in. It has the status 511 (RFC 6585,
+    /// section 6), or it is a web page with the status of a success or of a missing address.
     public static func isOfNetwork(status: Int, contentType: String?, body: [UInt8]) -> Bool {
         status == 511
             || ((200..<300).contains(status) || [404, 405, 410, 451].contains(status))

@@ -2,9 +2,9 @@ public import HTTPTypes
 
 /// The name under which the server knows an exchange, for a question to its operator.
 @_spi(ChappieInternals) public enum RequestID {
-    /// The header fields in which the service names an exchange, the usual one first.
+    /// The header fields in which the service names an exchange.
     private static let serviceNames = ["x-request-id", "x-oai-request-id"]
-    /// The header fields that may hold it, the usual one first. The last is the name that the service's edge gives.
+    /// The header fields that may contain the name, in the order of preference. The service's edge sends the last one.
     public static let names = serviceNames + ["cf-ray"]
     private static let limit = 200
 
@@ -24,11 +24,13 @@ public import HTTPTypes
 
     /// Whether the service itself has named the exchange.
     public static func isOfService(_ fields: HTTPFields) -> Bool {
-        serviceNames.contains { HTTPField.Name($0).flatMap { fields[$0] } != nil }
+        serviceNames.contains { name in token(HTTPField.Name(name).flatMap { fields[$0] }) != nil }
     }
 
-    /// The first of the fields that holds a valid name.
-    static func of(_ value: (String) -> String?) -> String? {
+    /// Returns the first valid name.
+    ///
+    /// - Parameter value: returns the value of a header field.
+    public static func of(_ value: (String) -> String?) -> String? {
         names.compactMap { token(value($0)) }.first
     }
 }

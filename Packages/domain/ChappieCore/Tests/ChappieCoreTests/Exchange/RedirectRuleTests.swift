@@ -36,6 +36,7 @@ import Testing
         }
         #expect(error.code == .redirectRefused)
         #expect(error.host == "a.test")
+        #expect(error.recoverySuggestion?.contains("sign in to the network") == true)
     }
 
     @Test func whatIsNoRedirectIsAnAnswer() throws {
