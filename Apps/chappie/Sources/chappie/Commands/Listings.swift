@@ -27,9 +27,9 @@ struct Models: ProgramCommand {
         guard !options.json else { return program.console.json(["models": .array(models.map(\.json))]) }
         for line in Self.lines(models, isTerminal: program.console.terminals.output) { program.console.line(line) }
         guard models.isEmpty else { return }
-        let hasHidden =
-            try await !all && !program.client().models(filter: ChappieModelFilter(includesHidden: true)).isEmpty
-        program.console.note("chappie: " + (hasHidden ? Self.onlyHidden : Self.empty))
+        let hidden =
+            all ? [] : try await program.client().models(filter: ChappieModelFilter(includesHidden: true))
+        program.console.note("chappie: " + (hidden.isEmpty ? Self.empty : Self.onlyHidden))
     }
 
     private static let empty =
