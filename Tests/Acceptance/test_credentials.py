@@ -13,7 +13,8 @@ from counterparts import PATIENCE, Keyring
 
 
 @pytest.mark.parametrize("scenario, status, says", [
-    ("device-off", SIGN_IN_NEEDED, "settings"), ("device-start-500", UNAVAILABLE, ""), ("device-start-html", UNAVAILABLE, "sign in to the network")])
+    ("device-off", SIGN_IN_NEEDED, "settings"), ("device-start-500", UNAVAILABLE, ""),
+    ("device-start-html", UNAVAILABLE, "sign in to the network")])
 def test_a_sign_in_that_cannot_succeed_stores_nothing(scenario, status, says, simulate, user, keyring):
     user = user(simulate(scenario))
     user.run("login", "--no-browser", status=status, says=says)

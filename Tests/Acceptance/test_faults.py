@@ -60,9 +60,13 @@ def test_a_fault_does_no_harm(scenario, simulate, signed_in, reference):
 @pytest.mark.parametrize("scenario", REFUSED_MODELS)
 def test_a_model_that_is_refused_has_a_replacement_unless_it_was_named(scenario, transport, simulate, signed_in):
     user = signed_in(simulate(scenario))
-    user.ask(QUESTION, "-m", "gpt-6.1-sol", transport=transport, status=USAGE, says="gpt-6.1-sol")
-    answered = user.ask(QUESTION, transport=transport, says="gpt-6-astra answers instead")
+    answered = user.ask(QUESTION, transport=transport, says="Using gpt-6-astra.")
     assert "Model: `gpt-6-astra`" in answered.output, answered
+    # The refusal is remembered.
+    again = user.ask(QUESTION, transport=transport)
+    assert "Model: `gpt-6-astra`" in again.output and not again.errors, again
+    assert user.run("models").output.splitlines()[0].startswith("gpt-6-astra ")
+    user.ask(QUESTION, "-m", "gpt-6.1-sol", transport=transport, status=USAGE, says="gpt-6.1-sol")
 
 
 @pytest.mark.stalls

@@ -103,6 +103,14 @@ def test_images_and_files(person, service, transport, tmp_path):
     assert facts(person.ask("And now?", "-c", transport=transport).output)["Images"] == "1"
 
 
+def test_an_image_that_is_too_large_is_never_sent(person, service, tmp_path):
+    # The head of the picture says 8064 by 6048 pixels.
+    large = write(tmp_path / "large.png", PIXEL[:16] + bytes.fromhex("00001f80000017a0") + PIXEL[24:])
+    person.ask("What?", "-i", large, status=USAGE, says="8064x6048 pixels")
+    person.ask("What?", "-i", write(tmp_path / "cut.png", PIXEL[:-6]), status=USAGE, says="is missing")
+    assert not service.turns
+
+
 def test_an_address_of_an_image_is_never_sent(person, service, transport):
     outcome = person.ask("What?", "-i", "https://x.example/a.png", transport=transport, status=USAGE, says="address")
     assert not service.requests, outcome
@@ -173,6 +181,13 @@ def test_without_a_list_there_is_a_last_resort(person, service, transport):
     service.breaks = {MODELS: 500}
     outcome = person.ask("hello", transport=transport)
     assert facts(outcome.output)["Model"].startswith("gpt-6") and outcome.errors, outcome
+
+
+def test_a_list_that_shows_no_model(person, service):
+    service.models = []
+    outcome = person.run("models")
+    assert not outcome.output and "shows no model" in outcome.errors, outcome
+    assert [line.split()[0] for line in person.run("models", "--all").output.splitlines()] == ["gpt-hidden"]
 
 
 @pytest.mark.parametrize("shape, style", [("account", "error"), ("account", "detail"), ("version", "error"), ("unknown", "error")])

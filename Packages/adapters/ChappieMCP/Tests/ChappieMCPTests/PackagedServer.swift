@@ -74,8 +74,8 @@ func expectResourcesAndPrompts(of server: ChappieMCPServer) async throws {
         try await server.read("note://today") == [
             ChappieMCPContent(uri: "note://today", mediaType: "text/plain", body: .text("Water the plants."))
         ])
-    let dot: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
-    #expect(try await server.read("note://dot").map(\.body) == [.bytes(dot)])
+    #expect(
+        try await server.read("note://dot").map(\.body) == [.bytes(Array(Data(base64Encoded: packagedDot) ?? Data()))])
     // A field of HTTP can't carry the name of that day.
     #expect(try await server.read("note://day/März 8").first.map { "\($0.body)".contains("Nothing on M") } == true)
     let missing = await #expect(throws: ChappieMCPError.self) { try await server.read("note://nothing") }
@@ -103,6 +103,10 @@ func expectResourcesAndPrompts(of server: ChappieMCPServer) async throws {
     #expect(try await server.call("read_resource", ["uri": "note://today"]) == "note://today:\nWater the plants.")
     #expect(
         try await server.call("read_resource", ["uri": "note://dot"]).parts == [
-            ["type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="]
+            ["type": "input_image", "image_url": .string("data:image/png;base64,\(packagedDot)")]
         ])
 }
+
+/// The picture of the packaged server's tool and of its resource, in Base64.
+let packagedDot =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -72,7 +72,9 @@ struct PythonServerTests {
         #expect(invalid.isError && invalid.output.contains("first"), "\(invalid)")
         let picture = try await server.call("picture")
         #expect(picture.output == "a dot")
-        #expect(picture.parts == [["type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="]])
+        #expect(
+            picture.parts
+                == [["type": "input_image", "image_url": .string("data:image/png;base64,\(packagedDot)")]])
 
         // Two at once.
         async let first = server.call("add", ["first": 1, "second": 1])

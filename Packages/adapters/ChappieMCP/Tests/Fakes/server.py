@@ -19,6 +19,7 @@ except ModuleNotFoundError:
     from mcp.server.fastmcp.exceptions import ToolError
 
 NOTES = pathlib.Path(sys.argv[1])
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 IS_HTTP, WANTS_TOKEN = sys.argv[2:3] == ["http"], sys.argv[3:4] == ["401"]
 
 
@@ -53,7 +54,7 @@ def fail(words: str) -> str:
 @server.tool()
 def picture() -> list:
     """An image and a word."""
-    return ["a dot", Image(data=base64.b64decode("iVBORw0KGgo="), format="png")]
+    return ["a dot", Image(data=base64.b64decode(DOT), format="png")]
 
 
 @server.tool()
@@ -114,7 +115,7 @@ def today() -> str:
 
 @server.resource("note://dot", name="dot", mime_type="image/png")
 def dot() -> bytes:
-    return base64.b64decode("iVBORw0KGgo=")
+    return base64.b64decode(DOT)
 
 
 @server.resource("note://day/{day}", name="day", description="What was on that day.")

@@ -86,7 +86,14 @@ import Testing
             requests[0].url.absoluteString == "https://chatgpt.com/backend-api/codex/models?client_version=0.163.0")
     }
 
-    @Test(arguments: ["", "<html>", "[]", #"{"object":1}"#])
+    @Test func `a page in the place of a list or of limits is a network's`() async throws {
+        let harness = ClientHarness(others: [.response(body: "<html>"), .response(body: "<html>")])
+        let page = ChappieGatewayAnswer(sender: .network, host: "chatgpt.com", status: 200)
+        await #expect(throws: ChappieClientError.gatewayAnswered(page)) { try await harness.client.models() }
+        await #expect(throws: ChappieClientError.gatewayAnswered(page)) { try await harness.client.usageLimits() }
+    }
+
+    @Test(arguments: ["", "[]", #"{"object":1}"#])
     func nonsenseIsAnInvalidResponse(body: String) async throws {
         let harness = ClientHarness(others: [.response(body: body), .response(body: body)])
         await #expect(throws: ChappieClientError.invalidResponse) { try await harness.client.models() }

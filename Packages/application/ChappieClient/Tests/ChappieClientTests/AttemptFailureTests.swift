@@ -184,7 +184,8 @@ import Testing
     static let gateways: [(status: Int, body: String, fields: HTTPFields, sender: ChappieGatewayAnswer.Sender?)] = [
         (404, "", [:], .edge), (403, " \n", [:], .edge), (404, "", [rayID: "8c1f-FRA"], .edge),
         (404, "", [.contentType: "text/html"], .edge), (403, "", [.contentType: "text/html"], .edge),
-        (404, "", [requestID: "req_1"], nil), (404, "", [requestID: ""], .edge), (404, "{}", [:], nil), (404, "gone", [:], nil), (400, "", [:], nil),
+        (404, "", [requestID: "req_1"], nil), (404, "", [requestID: ""], .edge), (404, "{}", [:], nil),
+        (404, "gone", [:], nil), (400, "", [:], nil),
         (511, "", [:], .network), (511, "{}", [:], .network), (404, "<html>", [:], .network),
         (405, "x", [.contentType: "text/html"], .network), (502, "<html>", [:], nil), (429, "<html>", [:], nil),
     ]
@@ -242,6 +243,13 @@ import Testing
         for (name, value) in shape.fields { fields[try #require(HTTPField.Name(name))] = value }
         let error = try #require(failure(409, shape.body, fields).error as? ChappieClientError)
         #expect(error.errorDescription == "The server answered with status 409" + shape.says)
+    }
+
+    @Test func `a reason in the header fields counts more than the type of an empty body`() {
+        let name = HTTPField.Name("x-openai-authorization-error") ?? .accept
+        let failure = failure(403, "", [.contentType: "text/html", name: "no_matching_rule"])
+        let words = (failure.error as? ChappieClientError)?.errorDescription
+        #expect(words == "The server answered with status 403 (no_matching_rule).")
     }
 
     @Test(arguments: [

@@ -132,27 +132,29 @@ import Testing
 
     @Test func `a model that was refused is not chosen again for a day, in later runs too`() async throws {
         let cache = Memory()
+        let list = #"{"models":[{"slug":"a","priority":1,"minimal_client_version":"0.1.0"},{"slug":"b","priority":2}]}"#
         let refused = Reply.refused(
             400, #"{"detail":"The 'a' model is not supported when using Codex with a ChatGPT account."}"#)
-        func run(_ replies: [Reply], after hours: Double, list: String) async throws -> (Seen, [String?]) {
+        func run(_ replies: [Reply], after hours: Double, newer: String? = nil) async throws -> (Seen, [String?]) {
             let harness = harness(
-                .serverSentEvents, replies, lists: [Self.list(list, tag: list), Self.list(list, tag: list)],
+                .serverSentEvents, replies,
+                lists: Array(repeating: Self.list(newer ?? list, tag: newer ?? "1"), count: 3),
                 cache: cache, clock: HastyClock(now: .scriptedStart.addingTimeInterval(hours * 3600)))
+            if newer != nil { _ = try await harness.client.models() }
             let seen = await harness.ask()
             await harness.client.finishRenewingList()
             return (seen, try harness.requests.map { $0["model"]?.string })
         }
-        let list =
-            #"{"models":[{"slug":"a","priority":1,"minimal_client_version":"0.1.0"},{"slug":"b","priority":2}]}"#
-        var (seen, asked) = try await run([refused, .answer("one")], after: 0, list: list)
-        #expect(asked == ["a", "b"] && seen.notices.map(\.kind) == [.modelReplaced])
-        (seen, asked) = try await run([.answer("two")], after: 23, list: list)
-        #expect(asked == ["b"] && seen.notices.isEmpty)
-        // Its entry has changed; the list is renewed beside the turn before.
+        let first = try await run([refused, .answer("one")], after: 0)
+        #expect(first.1 == ["a", "b"] && first.0.notices.map(\.kind) == [.modelReplaced])
+        let second = try await run([.answer("two")], after: 23)
+        #expect(second.1 == ["b"] && second.0.notices.isEmpty)
+        #expect(try await run([.answer("three")], after: 25).1 == ["a"])
+        _ = try await run([refused, .answer("four")], after: 25)
+        #expect(try await run([.answer("five")], after: 26).1 == ["b"])
+        // The list's entry has changed.
         let newer = list.replacing("0.1.0", with: "0.2.0")
-        _ = try await run([.answer("three")], after: 49, list: newer)
-        (seen, asked) = try await run([.answer("four")], after: 50, list: newer)
-        #expect(asked == ["a"] && seen.text == "four")
+        #expect(try await run([.answer("six")], after: 27, newer: newer).1 == ["a"])
     }
 
     @Test func `a refused model that asks for a newer client is said to need one`() async throws {

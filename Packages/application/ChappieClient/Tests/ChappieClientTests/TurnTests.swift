@@ -145,7 +145,9 @@ import Testing
     @Test(arguments: ["text/html", "text/html; charset=utf-8", "TEXT/HTML", "application/json"])
     func anotherMediaTypeIsNotAnAnswer(type: String) async throws {
         let page = ScriptedHTTPAnswer.response(headerFields: [.contentType: type], body: "{}")
-        #expect(await ClientHarness(http: page).ask().error == .invalidResponse)
+        let network = ChappieGatewayAnswer(sender: .network, host: "chatgpt.com", status: 200)
+        let error = type == "application/json" ? ChappieClientError.invalidResponse : .gatewayAnswered(network)
+        #expect(await ClientHarness(http: page).ask().error == error)
     }
 
     @Test(arguments: [

@@ -18,7 +18,11 @@ struct AnsweredFacts: Sendable {
     /// The request goes out, for the first time or again.
     mutating func attemptBegan() { self = AnsweredFacts(of: self) }
 
-    private init(of other: AnsweredFacts) { (model, tier, effort) = (other.model, other.tier, other.effort) }
+    private init(of other: AnsweredFacts) {
+        model = other.model
+        tier = other.tier
+        effort = other.effort
+    }
 
     /// Takes the name of the model that answers, from a header field, an event or the response.
     mutating func received(model name: String?) {

@@ -88,12 +88,14 @@ struct BackendErrors: Sendable {
         if text.isEmpty, [403, 404].contains(status), !RequestID.isOfService(headerFields) {
             return AttemptFailure(.outage, gatewayAnswered(.edge, status, headerFields))
         }
-        if BlockingPage.isOne(status: status, contentType: headerFields[.contentType], body: body) {
+        // A blank body is no page, whatever its type.
+        let type = Self.isBlank(body) ? nil : headerFields[.contentType]
+        if BlockingPage.isOne(status: status, contentType: type, body: body) {
             let error = ChappieClientError.blockedByGateway(host)
             if let requestID = headerFields.requestID { error.note(requestID: requestID) }
             return AttemptFailure(.final, error)
         }
-        if BlockingPage.isOfNetwork(status: status, contentType: headerFields[.contentType], body: body) {
+        if BlockingPage.isOfNetwork(status: status, contentType: type, body: body) {
             return AttemptFailure(.final, gatewayAnswered(.network, status, headerFields))
         }
         let error = ChappieResponseError(text: text)
@@ -126,12 +128,14 @@ struct BackendErrors: Sendable {
             ChappieGatewayAnswer(sender: sender, host: host, status: status, requestID: fields.requestID))
     }
 
+    private static func isBlank(_ body: [UInt8]) -> Bool {
+        body.allSatisfy { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
+    }
+
     /// Returns the body of an error. If it is blank, the reason is returned that some parts of the service give in header
     /// fields only, as a body.
     private static func words(_ body: [UInt8], _ fields: HTTPFields) -> String {
-        guard body.allSatisfy({ [0x20, 0x09, 0x0A, 0x0D].contains($0) }) else {
-            return String(decoding: body, as: UTF8.self)
-        }
+        guard isBlank(body) else { return String(decoding: body, as: UTF8.self) }
         let encoded = fields[.errorJSON]?.replacing("+", with: "-").replacing("/", with: "_")
         if let json = encoded.flatMap(Base64URL.decode).map({ String(decoding: $0, as: UTF8.self) }),
             (try? ChappieJSON(parsing: json))?.object != nil

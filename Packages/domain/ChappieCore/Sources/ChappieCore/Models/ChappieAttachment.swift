@@ -253,10 +253,7 @@ public enum ChappieAttachmentError: ChappieError, Hashable {
 
     /// Returns the name if a shell takes it as one word and it is that of a file, else a word in its place.
     private static func shellWord(_ name: String) -> String {
-        let isPlain = name.utf8.allSatisfy { byte in
-            UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte | 0x20 || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
-                || "._/-".utf8.contains(byte)
-        }
+        let isPlain = name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._/-".contains($0)) }
         return isPlain && name.contains(".") && !name.hasPrefix("-") ? name : "IMAGE"
     }
 }

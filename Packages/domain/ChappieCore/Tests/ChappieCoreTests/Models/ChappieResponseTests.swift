@@ -61,7 +61,11 @@ import Testing
             (#"{"error":{"code":"c"},"message":"outside"}"#, nil, "c", "outside"),
             (#"{"error":"invalid_grant","error_description":"expired"}"#, nil, "invalid_grant", "expired"),
             (#"{"detail":"Not Found"}"#, nil, nil, "Not Found"), (#"{"error":null,"detail":"d"}"#, nil, nil, "d"),
-            (#"{"type":"t","code":"c","message":"m"}"#, "t", "c", "m"), (#"{"detail":["a"]}"#, nil, nil, nil),
+            (#"{"type":"t","code":"c","message":"m"}"#, "t", "c", "m"), (#"{"detail":["a"]}"#, nil, nil, "a"),
+            (#"{"detail":{"type":"t","code":"c","message":"m"}}"#, "t", "c", "m"),
+            (#"{"detail":{"code":"c"}}"#, nil, "c", nil), (#"{"detail":{"error_code":"c"}}"#, nil, "c", nil),
+            (#"{"errors":[{"code":"c","message":"m"}]}"#, nil, "c", "m"),
+            (#"{"detail":[{"loc":["body",0],"msg":"m"},{"msg":"n"}]}"#, nil, nil, "body.0: m; n"),
             ("{}", nil, nil, nil),
             ("null", nil, nil, nil), (#""text""#, nil, nil, "text"),
         ] as [(String, String?, String?, String?)])
