@@ -146,6 +146,8 @@ private final class MemoryBackend: HTTPTransport, WebSocketTransport, WebSocketC
         }
     }
 
+    func ping(within allowance: Duration) {}
+    func pong() async throws {}
     func close(_ closure: WebSocketCloseReason) async {}
     func cancel() {}
 

@@ -163,6 +163,10 @@ final class SessionWebSocketConnection: WebSocketConnection {
         }
     }
 
+    func ping(within allowance: Duration) { shared.change { session, now in session.ping(within: allowance, at: now) } }
+
+    func pong() async throws { try await shared.wait { session, _ in session.pingAnswer } }
+
     func close(_ reason: WebSocketCloseReason) async {
         shared.change { session, now in session.close(reason, at: now) }
         // A cancelled task stops waiting; the closing handshake goes on.

@@ -63,6 +63,10 @@ struct WebSocketSession {
     /// The time of the ping that the peer has not answered. It gets its full time from there: the first visit after a
     /// suspend comes late.
     private var pinged: Int?
+    /// The ping whose answer a caller demands, until a byte arrives.
+    private var demand: (until: Int, allowance: Duration)?
+    /// Whether a byte has arrived since the handshake.
+    private var hasHeard = false
 
     var outbox = WebSocketOutbox()
     /// Writing has failed. Bytes that the peer sent before may still be readable.
@@ -205,6 +209,10 @@ struct WebSocketSession {
                 failed(error.error(at: .responseHead, host: host))
             }
         }
+        if phase == .open, !rest.isEmpty {
+            hasHeard = true
+            demand = nil
+        }
         if let output = codec?.receivedBytes(rest) { take(output, at: now) }
     }
 
@@ -283,7 +291,7 @@ struct WebSocketSession {
         case .connecting: since + deadlines.connect.nanoseconds
         case .handshaking:
             since + (handshake?.refusedSoFar == nil ? deadlines.upgrade : Self.refusalAllowance).nanoseconds
-        case .open: isFull ? nil : (pinged ?? since) + liveness / 2
+        case .open: isFull ? nil : demand?.until ?? (pinged ?? since) + liveness / 2
         case .closing: since + Self.closeAllowance.nanoseconds
         case .lingering: since + Self.lingerAllowance.nanoseconds
         case .ended: nil
@@ -296,6 +304,9 @@ struct WebSocketSession {
         switch phase {
         case .connecting: failed(connectTimeOut(deadlines.connect))
         case .handshaking: answerEnded(timeOut(.responseHead, "no response head", after: deadlines.upgrade))
+        case .open where demand != nil:
+            let stage: ChappieTransportError.Stage = hasHeard ? .liveness : .firstByte
+            failed(timeOut(stage, "not even an answer to a ping", after: demand?.allowance ?? .zero))
         // The peer has been silent for half of the allowed time: ask for a sign of life.
         case .open where pinged == nil:
             outbox.append(codec?.ping() ?? [])
@@ -360,6 +371,21 @@ struct WebSocketSession {
         }
         defer { discardInbox() }
         return .success(.messages(messages))
+    }
+
+    /// Sends a ping that the peer must answer within `allowance`, with any byte.
+    mutating func ping(within allowance: Duration, at now: Int) {
+        guard isOpen else { return }
+        outbox.append(codec?.ping() ?? [])
+        pinged = pinged ?? now
+        demand = (now + allowance.nanoseconds, allowance)
+    }
+
+    /// The peer's answer to the last ping, or the connection's end; `nil` if the caller has to wait.
+    var pingAnswer: Result<Void, any Error>? {
+        if isOpen { return demand == nil ? .success(()) : nil }
+        if case .failure(let error) = end { return .failure(error) }
+        return .failure(error(.connectionLost, .message, "the WebSocket is closed"))
     }
 
     /// Begins the closing handshake if the connection is open.

@@ -24,6 +24,26 @@ extension OverTheWire {
             server.stop()
         }
 
+        @Test func aPeerThatSendsNoByteIsGivenUpAfterAPing() async throws {
+            let server = try ScriptedWebSocketServer.start { .upgrade($0, then: [.stall]) }
+            let connection = try await makeTransport().connection(server.url())
+            connection.ping(within: Self.short)
+            let error = try await transportError { _ = try await connection.receive(within: nil) }
+            #expect(error.code == .timedOut && error.stage == .firstByte)
+            #expect(try await transportError { try await connection.pong() } == error)
+            #expect(server.record.pingCount == 1 && !connection.isOpen)
+            server.stop()
+        }
+
+        @Test func aPeerThatAnswersADemandedPingStays() async throws {
+            let server = try ScriptedWebSocketServer.start { .upgrade($0, then: []) }
+            let connection = try await makeTransport().connection(server.url())
+            connection.ping(within: .seconds(30))
+            try await connection.pong()
+            #expect(connection.isOpen && server.record.pingCount == 1)
+            server.stop()
+        }
+
         /// Nothing is received; pings go both ways, and a peer that answers them stays.
         @Test func aPeerThatAnswersPingsIsAlive() async throws {
             let server = try ScriptedWebSocketServer.start {

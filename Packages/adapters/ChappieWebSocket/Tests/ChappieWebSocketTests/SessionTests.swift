@@ -112,6 +112,32 @@ private final class SessionRun {
         #expect(try unanswered.failure().stage == .connect)
     }
 
+    @Test func `a demanded ping goes out at once and needs a byte in time`() throws {
+        let mute = try SessionRun.opened()
+        // Half of the liveness deadline does not end it.
+        mute.session.ping(within: .seconds(40), at: Duration.seconds(1).nanoseconds)
+        #expect(WebSocketFrames.frame(9, []).first == mute.takeOutput().first)
+        #expect(mute.session.deadline == Duration.seconds(41).nanoseconds)
+        #expect(mute.session.pingAnswer == nil)
+        mute.tick(at: .seconds(41))
+        let error = try mute.failure()
+        #expect(error.code == .timedOut && error.stage == .firstByte)
+        #expect(error.reason == "not even an answer to a ping within 40 s")
+        #expect(throws: ChappieTransportError.self) { try mute.session.pingAnswer?.get() }
+    }
+
+    @Test func `any byte answers a demanded ping, and a later silence is one of a living connection`() throws {
+        let run = try SessionRun.opened()
+        run.session.ping(within: .seconds(5), at: 0)
+        _ = run.takeOutput()
+        run.receive([0x81], at: .seconds(4))
+        #expect(throws: Never.self) { try run.session.pingAnswer?.get() }
+        #expect(run.session.deadline == Duration.seconds(34).nanoseconds)
+        run.session.ping(within: .seconds(5), at: Duration.seconds(10).nanoseconds)
+        run.tick(at: .seconds(15))
+        #expect(try run.failure().stage == .liveness)
+    }
+
     @Test func silencePingsOnceAndThenEnds() throws {
         let run = try SessionRun.opened()
         run.tick(at: .seconds(30) - .nanoseconds(1))

@@ -46,6 +46,16 @@ public protocol WebSocketConnection: Sendable {
     ///   `.protocolViolation` if it broke the rules. `CancellationError`; the connection stays usable.
     func receive(within deadline: Duration?) async throws -> WebSocketInbound
 
+    /// Queues a ping ahead of later messages, and returns at once. If no byte of the peer arrives within `allowance`, the
+    /// connection ends: with `.timedOut` at stage `.firstByte` if none has arrived since the handshake, else at
+    /// `.liveness`.
+    func ping(within allowance: Duration)
+
+    /// Waits until a byte has arrived after the last ``ping(within:)``. It need not be the pong.
+    ///
+    /// - Throws: ``ChappieTransportError`` if the connection has ended; `CancellationError`.
+    func pong() async throws
+
     /// Sends the queued messages, closes with a handshake (RFC 6455, 7.1.2), and returns when it is complete, or after
     /// a few seconds.
     func close(_ closure: WebSocketCloseReason) async

@@ -164,8 +164,8 @@ public enum ScriptedWebSocketStep: Sendable {
     case cut
     /// The connection fails with this. Later steps don't happen.
     case fail(ChappieTransportError)
-    /// Says nothing more: a receiver with a deadline runs into it at once, whatever the clock says; one without waits.
-    /// Later steps don't happen.
+    /// Sends no byte any more, so that pings stay unanswered: a receiver with a deadline runs into it at once, whatever
+    /// the clock says, and one without waits. Later steps don't happen.
     case silence
 
     /// Sends these texts, a message each.
@@ -184,6 +184,10 @@ public final class ScriptedWebSocketPeer: Sendable {
         /// A step takes its time.
         var isWaiting = false
         var isSilent = false
+        /// Whether the client waits for the answer to a ping. A peer that is not silent answers at once.
+        var isPinged = false
+        var hasSpoken = false
+        var pings = 0
         /// Fulfilled at the next change that a receiver may wait for.
         var change = Promise<Void>()
     }
@@ -203,6 +207,8 @@ public final class ScriptedWebSocketPeer: Sendable {
     public var sentMessages: [WebSocketMessage] { state.withLock(\.sent) }
     /// The client's close frame; `nil` while it has sent none.
     public var sentClosure: WebSocketCloseReason? { state.withLock(\.sentClosure) }
+    /// How many pings the client has asked for.
+    public var pingCount: Int { state.withLock(\.pings) }
     /// Whether the client let go of the connection, or cancelled it, before it had ended.
     public var isDropped: Bool { state.withLock(\.isDropped) }
     /// Whether the connection stands.
@@ -224,6 +230,33 @@ public final class ScriptedWebSocketPeer: Sendable {
             state.sent.append(message)
             state.steps += reply(message, state.sent.count - 1)
         }
+    }
+
+    fileprivate func receivedPing() {
+        change { state in
+            state.pings += 1
+            state.isPinged = true
+        }
+    }
+
+    fileprivate func pong() throws {
+        try change { state throws(ChappieTransportError) in
+            endIfDead(&state)
+            switch state.end {
+            case .failure(let error): throw error
+            case .success: throw lost("the WebSocket is closed")
+            case nil: break
+            }
+        }
+    }
+
+    /// The liveness deadline passes at once, whatever the clock says.
+    private func endIfDead(_ state: inout State) {
+        guard state.isSilent, state.isPinged, state.end == nil else { return }
+        let stage: ChappieTransportError.Stage = state.hasSpoken ? .liveness : .firstByte
+        state.end = .failure(
+            ChappieTransportError(
+                .timedOut, stage: stage, host: host, reason: "no answer to a ping, as the script has it"))
     }
 
     fileprivate func received(_ closure: WebSocketCloseReason) {
@@ -270,6 +303,7 @@ public final class ScriptedWebSocketPeer: Sendable {
     ) -> Result<WebSocketInbound, ChappieTransportError>? {
         defer { state.arrived = [] }
         if !state.arrived.isEmpty { return .success(.messages(state.arrived)) }
+        endIfDead(&state)
         if let end = state.end { return end.map { .closed($0) } }
         guard let deadline, state.isSilent || deadline <= .zero || !mayWait else { return nil }
         return .failure(
@@ -300,7 +334,9 @@ public final class ScriptedWebSocketPeer: Sendable {
     private func advance(_ state: inout State) -> Pause? {
         while state.end == nil, !state.isWaiting, !state.isSilent, let step = state.steps.popFirst() {
             switch step {
-            case .deliver(let messages): state.arrived += messages
+            case .deliver(let messages):
+                state.arrived += messages
+                (state.isPinged, state.hasSpoken) = (false, true)
             case .close(let closure): state.end = .success(closure)
             case .cut: state.end = .failure(lost("the connection broke as the script has it"))
             case .fail(let error): state.end = .failure(error)
@@ -336,6 +372,8 @@ private final class ScriptedWebSocketConnection: WebSocketConnection {
     func receive(within deadline: Duration?) async throws -> WebSocketInbound {
         try await peer.receive(within: deadline)
     }
+    func ping(within allowance: Duration) { peer.receivedPing() }
+    func pong() async throws { try peer.pong() }
     func close(_ closure: WebSocketCloseReason) async { peer.received(closure) }
     func cancel() { peer.wasDropped() }
 }
