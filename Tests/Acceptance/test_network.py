@@ -20,6 +20,7 @@ import pytest
 
 from conftest import UNAVAILABLE
 from counterparts import HIDDEN_NAME, PASSWORD, PATIENCE, WRONG, Authority, Proxy, Socks, TLSFront, wait_until
+from witnesses import Forwarder
 
 pytestmark = pytest.mark.network
 TURN = "POST /backend-api/codex/responses 200"
@@ -262,3 +263,39 @@ def test_a_sign_in_outlives_the_network_that_it_was_begun_in(simulate, user, fro
         output, errors = process.communicate(timeout=60 * PATIENCE)
     assert process.returncode == 0, (output, errors)
     assert all(line.endswith("HTTP/2.0") for line in front.requests), front.requests
+
+
+class HTTP1Only(Forwarder):
+    """Ends each stream of HTTP/2 with HTTP_1_1_REQUIRED (RFC 9113, 7), and forwards HTTP/1.1."""
+
+    refusals = 0
+
+    async def serve(self, reader, writer, heard):
+        if writer.get_extra_info("ssl_object").selected_alpn_protocol() != "h2":
+            return await super().serve(reader, writer, heard)
+        frame = lambda kind, flags, stream, data=b"": len(data).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + data
+        await reader.readexactly(24)
+        writer.write(frame(4, 0, 0))
+        while True:
+            head = await reader.readexactly(9)
+            await reader.readexactly(int.from_bytes(head[:3], "big"))
+            if head[3] == 4 and not head[4] & 1:
+                writer.write(frame(4, 1, 0))
+            if head[3] == 1:
+                self.refusals += 1
+                writer.write(frame(3, 0, int.from_bytes(head[5:], "big"), (13).to_bytes(4, "big")))
+            await writer.drain()
+
+
+def test_a_server_that_demands_http_1_gets_it(simulate, user, tmp_path, stack):
+    simulator, authority = simulate(), Authority(tmp_path)
+    context = authority.context()
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    server = stack.enter_context(HTTP1Only(simulator.port, context))
+    origin = f"https://localhost:{server.port}"
+    person = user(CHAPPIE_ISSUER=origin, CHAPPIE_BACKEND=origin + "/backend-api", CHAPPIE_CA_FILE=authority.file)
+    person.run("login", "--no-browser")
+    assert "here" in person.ask("reply: here", transport="sse").output
+    # One for each of the two processes: what a server demands is remembered.
+    assert server.refusals == 2, server.refusals
+    assert sum(line.startswith(TURN) for line in simulator.wait_for_log(lambda lines: any(line.startswith(TURN) for line in lines))) == 1

@@ -72,6 +72,8 @@ import CCurl
     /// The local port of the transfer's connection, which identifies it; `nil` before the request goes out.
     fileprivate(set) var localPort: CInt?
     private(set) var distrustsConnection = false
+    /// Whether the server wants the request over HTTP/1.1 (RFC 9113, 7: HTTP_1_1_REQUIRED). It has not acted on it.
+    public fileprivate(set) var mustUseHTTP1 = false
 
     /// `nil` if curl has no memory left.
     init?() {
@@ -151,14 +153,17 @@ import CCurl
     ///   - headerLines: In curl's notation: `Name: value`, `Name;` for an empty value, `Name:` to suppress a field that
     ///     curl would add.
     ///   - bodyBytes: `nil` for no body, which differs from an empty body (`content-length: 0`).
+    ///   - isHTTP1: Whether HTTP/2 is not offered. Default `false`.
     public func perform(
         _ method: String, _ url: String, headerLines: [String], bodyBytes: Int?, on route: CurlRoute,
-        connectDeadline: Duration, for transfer: any NetworkTransfer
+        isHTTP1: Bool = false, connectDeadline: Duration, for transfer: any NetworkTransfer
     ) {
         self.transfer = transfer
         set(CURLOPT_URL, url)
         set(CURLOPT_PATH_AS_IS, true)
-        set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+        set(CURLOPT_HTTP_VERSION, Int(isHTTP1 ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS))
+        // A connection that was idle for longer may have died silently. A fresh one costs less than its deadline.
+        set(CURLOPT_MAXAGE_CONN, 10)
         // The method comes last: the options for bodies each set a method of their own.
         if let bodyBytes {
             set(CURLOPT_POST, true)
@@ -308,7 +313,10 @@ private func confirmConnection(
     _ context: UnsafeMutableRawPointer?, _ remoteAddress: UnsafeMutablePointer<CChar>?,
     _ localAddress: UnsafeMutablePointer<CChar>?, _ remotePort: CInt, _ localPort: CInt
 ) -> CInt {
-    guard let handle = easyHandle(context), handle.transfer?.connected() == true else {
+    guard let handle = easyHandle(context) else { return CInt(CURL_PREREQFUNC_ABORT) }
+    guard handle.transfer?.connected() == true else {
+        // curl repeats the request by itself, with the reason still in its text.
+        handle.mustUseHTTP1 = handle.failureText.contains("HTTP_1_1_REQUIRED")
         return CInt(CURL_PREREQFUNC_ABORT)
     }
     handle.localPort = localPort

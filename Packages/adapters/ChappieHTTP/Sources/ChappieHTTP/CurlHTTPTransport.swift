@@ -2,6 +2,7 @@
 @_spi(ChappieInternals) public import ChappieCurl
 public import FoundationEssentials
 import HTTPTypes
+import Synchronization
 
 /// ``HTTPTransport`` over libcurl: HTTP/2 and HTTP/1.1, pooled connections, one thread for any number of exchanges.
 ///
@@ -16,7 +17,8 @@ import HTTPTypes
 ///   through a proxy only if the proxy is on this machine as well.
 /// - Redirects (301, 302, 303, 307, 308 with a `Location`) are followed within the origin, five at most. Every other
 ///   status is a response.
-/// - No request is sent twice. If a pooled connection turns out to be dead after the request was written to it, the
+/// - No request is sent twice, except that one over HTTP/1.1 follows an HTTP/2 stream that ends with HTTP_1_1_REQUIRED: the
+///   server has not acted on it (RFC 9113, 7). A connection that was idle for 10 s is not used again. If a pooled connection turns out to be dead after the request was written to it, the
 ///   exchange fails with code `.connectionLost`, or with `.timedOut` if the peer is silent. That connection is not used
 ///   again, so a second try, which is the caller's decision, goes out over a fresh one. A connection is lost if the
 ///   peer acknowledges nothing for 30 s.
@@ -30,6 +32,8 @@ import HTTPTypes
 /// then, too. It ends once the transport is released and the last response body is read or released.
 public final class CurlHTTPTransport: HTTPTransport {
     private let network: CurlNetwork
+    /// The servers that have refused a request over HTTP/2.
+    private let http1 = Mutex<Set<Origin>>([])
 
     /// Runs on a thread of its own. Opens nothing and can't fail: each request reports an invalid policy as its error.
     public convenience init(policy: ChappieNetworkPolicy = .default) { self.init(network: CurlNetwork(policy: policy)) }
@@ -51,10 +55,28 @@ public final class CurlHTTPTransport: HTTPTransport {
     ///   exchange. No status code is an error.
     public func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
         try await RedirectRule.follow(request) { request in
-            let transfer = HTTPTransfer(try plan(request), loop: network.loop)
-            let head = try await transfer.start()
-            let body = HTTPBody(next: { try await transfer.nextChunk() }, cancel: { transfer.cancel() })
+            let (transfer, head) = try await start(try plan(request))
+            let body = HTTPBody(
+                next: { try await transfer.nextChunk() }, cancel: { transfer.cancel() },
+                allow: { transfer.allow(silence: $0) })
             return HTTPExchangeResponse(status: head.status, headerFields: head.headerFields, body: body)
+        }
+    }
+
+    /// Starts the exchange, over HTTP/1.1 if the server demands it.
+    private func start(_ plan: RequestPlan) async throws -> (HTTPTransfer, ResponseHead) {
+        let origin = plan.route.origin
+        var plan = plan
+        plan.isHTTP1 = http1.withLock { $0.contains(origin) }
+        let transfer = HTTPTransfer(plan, loop: network.loop)
+        do {
+            return (transfer, try await transfer.start())
+        } catch {
+            guard transfer.mustUseHTTP1, !plan.isHTTP1 else { throw error }
+            http1.withLock { _ = $0.insert(origin) }
+            plan.isHTTP1 = true
+            let second = HTTPTransfer(plan, loop: network.loop)
+            return (second, try await second.start())
         }
     }
 

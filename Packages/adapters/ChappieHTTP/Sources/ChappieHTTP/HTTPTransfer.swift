@@ -14,6 +14,7 @@ final class HTTPTransfer: NetworkTransfer {
         var burst = ReadBurst()
         /// The number of bytes of the request body that curl has taken.
         var bodyOffset = 0
+        var mustUseHTTP1 = false
     }
 
     let isConnection = false
@@ -28,6 +29,9 @@ final class HTTPTransfer: NetworkTransfer {
         handoff = TransferHandoff(TransferState(deadlines: plan.deadlines, startedAt: LoopClock.now))
         traffic = Mutex(Traffic(head: CurlResponseHead(isThroughProxy: !plan.route.isDirect)))
     }
+
+    /// Whether the server has refused the request without acting on it, because it wants HTTP/1.1.
+    var mustUseHTTP1: Bool { traffic.withLock(\.mustUseHTTP1) }
 
     // MARK: The reader's side
 
@@ -56,6 +60,12 @@ final class HTTPTransfer: NetworkTransfer {
         if wasRunning { loop.wake(self) }
     }
 
+    /// Raises the deadline within the body.
+    func allow(silence: Duration) {
+        handoff.act { $0.allow(silence: silence) }
+        loop.wake(self)
+    }
+
     // MARK: The loop's side
 
     func joined(_ handle: EasyHandle) -> Bool {
@@ -63,7 +73,7 @@ final class HTTPTransfer: NetworkTransfer {
         guard !handoff.withState({ $0.hasEnded }) else { return false }
         handle.perform(
             plan.method.rawValue, plan.target, headerLines: plan.headerLines, bodyBytes: plan.body?.count,
-            on: plan.route, connectDeadline: plan.deadlines.connect, for: self)
+            on: plan.route, isHTTP1: plan.isHTTP1, connectDeadline: plan.deadlines.connect, for: self)
         return true
     }
 
@@ -85,7 +95,10 @@ final class HTTPTransfer: NetworkTransfer {
     }
 
     func ended(_ handle: EasyHandle, with result: CurlResult) {
-        let (refusal, isWhole) = traffic.withLock { ($0.head.refusal, $0.head.isComplete) }
+        let (refusal, isWhole) = traffic.withLock { traffic in
+            traffic.mustUseHTTP1 = handle.mustUseHTTP1
+            return (traffic.head.refusal, traffic.head.isComplete)
+        }
         handoff.act { state in
             let failure = CurlFailure(result, of: handle, at: state.stage, on: plan.route)
             let error: ChappieTransportError? =

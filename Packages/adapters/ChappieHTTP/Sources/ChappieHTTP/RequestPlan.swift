@@ -14,6 +14,8 @@ struct RequestPlan {
     /// The bytes that are sent; `nil` for no body.
     let body: [UInt8]?
     let deadlines: ChappieDeadlines
+    /// Whether the request travels over HTTP/1.1.
+    var isHTTP1 = false
 
     /// Converts `request`, which goes by `route`. Opens nothing and sends nothing.
     ///

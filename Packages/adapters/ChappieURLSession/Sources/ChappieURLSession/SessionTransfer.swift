@@ -65,6 +65,9 @@ final class SessionTransfer: Sendable {
         change { $0.cancelled(at: LoopClock.now) }
     }
 
+    /// Raises the deadline within the body.
+    func allow(silence: Duration) { change { $0.allow(silence: silence) } }
+
     // MARK: The task's side
 
     /// So many bytes of the body are out altogether.

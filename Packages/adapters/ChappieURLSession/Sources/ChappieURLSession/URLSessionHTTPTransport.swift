@@ -61,7 +61,9 @@ public final class URLSessionHTTPTransport: HTTPTransport {
                 deadlines: request.deadlines ?? policy.deadlines)
             let task = try Self.task(for: request, to: origin, in: sessions.session(to: origin), transfer)
             let head = try await transfer.start(task)
-            let body = HTTPBody(next: { try await transfer.nextChunk() }, cancel: { transfer.cancel() })
+            let body = HTTPBody(
+                next: { try await transfer.nextChunk() }, cancel: { transfer.cancel() },
+                allow: { transfer.allow(silence: $0) })
             return HTTPExchangeResponse(status: head.status, headerFields: head.headerFields, body: body)
         }
     }

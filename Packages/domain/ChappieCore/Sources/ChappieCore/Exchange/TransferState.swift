@@ -31,7 +31,7 @@
     public private(set) var phase = Phase.connecting
     /// Whether the connection may be dead: a deadline has passed, or the reader gave up waiting for the server.
     public private(set) var doubtsConnection = false
-    private let deadlines: ChappieDeadlines
+    private var deadlines: ChappieDeadlines
     private var lastProgress: Int
     private var head: ResponseHead?
     private var buffer: [UInt8] = []
@@ -117,6 +117,9 @@
         defer { buffer = [] }
         return .success(buffer)
     }
+
+    /// The server has announced a silence of this length within the body.
+    public mutating func allow(silence: Duration) { deadlines.idle = max(deadlines.idle, silence) }
 
     /// A deadline of ours has passed.
     public mutating func timedOut(_ error: any Error) {

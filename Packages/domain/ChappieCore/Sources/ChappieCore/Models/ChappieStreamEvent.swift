@@ -72,6 +72,10 @@ public struct ChappieNotice: Sendable, Hashable, Codable {
         public static let toolsUnavailable = Kind(rawValue: "tools_unavailable")
         /// The conversation belongs to another account than the one that is signed in.
         public static let accountChanged = Kind(rawValue: "account_changed")
+        /// The service reviews the answer before it shows anything, which can take minutes.
+        public static let answerReviewed = Kind(rawValue: "answer_reviewed")
+        /// No data comes back over a WebSocket; the answer comes over server-sent events.
+        public static let webSocketBlocked = Kind(rawValue: "web_socket_blocked")
     }
 
     /// The kind of change.

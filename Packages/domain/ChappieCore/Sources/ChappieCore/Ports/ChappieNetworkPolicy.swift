@@ -52,8 +52,12 @@ public struct ChappieNetworkPolicy: Sendable, Hashable, Codable {
 
 /// The time limits of the stages of an exchange. They don't limit a stream as a whole.
 ///
-/// Over a WebSocket, ``upgrade`` limits the answer to the handshake, ``firstByte`` the first message after a request
-/// and ``idle`` each further message. ``liveness`` applies to the connection, whether messages are due or not.
+/// Over a WebSocket, ``upgrade`` limits the answer to the handshake, and ``liveness`` the silence of the connection,
+/// whether messages are due or not. A model's answer may take as long as the peer answers pings, an hour at most.
+///
+/// Over HTTP a model's answer has the longest of ``responseHead``, ``firstByte`` and ``idle`` for each of these stages:
+/// once at the usual effort, two, three or four times at the efforts `high`, `xhigh` and `max`. Any byte is a sign of
+/// life.
 public struct ChappieDeadlines: Sendable, Hashable, Codable {
     /// Resolving, connecting, and the TLS and proxy handshakes together. Default 15 s.
     public var connect: Duration

@@ -1,3 +1,5 @@
+import HTTPTypes
+
 /// An exchange that ended without a complete response: the stage, the host and the reason.
 ///
 /// It never contains a header, a body, a query or the user part of a URL.
@@ -169,6 +171,19 @@ extension ChappieTransportError.Stage {
             case .message, .liveness: (.message, "the connection broke without a close frame")
             }
         return ChappieTransportError(.connectionLost, stage: stage, host: host, reason: what)
+    }
+
+    /// The answer to a request without an Accept-Encoding is compressed; `nil` if its header fields name no coding.
+    ///
+    /// Adapters remove no coding, so this explains an answer that can't be read. URLSession leaves the field in place
+    /// after it has decoded the body.
+    public static func compressed(_ response: HTTPExchangeResponse, host: String) -> ChappieTransportError? {
+        guard let coding = UntrustedText.token(response.headerFields[.contentEncoding], limit: 50), coding != "identity"
+        else { return nil }
+        return ChappieTransportError(
+            .protocolViolation, stage: .responseBody, host: host,
+            reason: "the answer is compressed (\(coding)), although no compression was requested",
+            advice: "Turn off compression in the proxy or gateway between this machine and the service.")
     }
 
     /// The server broke a rule; `rule` is the clause that names it.

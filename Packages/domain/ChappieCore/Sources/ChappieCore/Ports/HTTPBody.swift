@@ -16,10 +16,12 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
     ///   - next: Returns the next chunk (never empty), or `nil` at the end. Throws ``ChappieTransportError`` or
     ///     `CancellationError`. Never called by two tasks at once, nor again after it returned `nil` or threw.
     ///   - cancel: Ends the transfer. May be called at any time, more than once, from any thread.
+    ///   - allow: Raises the deadline between two reads. Default: nothing, for a body without one.
     public init(
-        next: @escaping @Sendable () async throws -> [UInt8]?, cancel: @escaping @Sendable () -> Void
+        next: @escaping @Sendable () async throws -> [UInt8]?, cancel: @escaping @Sendable () -> Void,
+        allow: @escaping @Sendable (_ silence: Duration) -> Void = { _ in }
     ) {
-        source = Source(next: next, cancel: cancel)
+        source = Source(next: next, cancel: cancel, allow: allow)
     }
 
     /// A body in memory, as one chunk.
@@ -43,6 +45,9 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
     /// Ends the transfer now. The next read throws `CancellationError` or returns `nil`.
     public func cancel() { source.cancel() }
+
+    /// Raises ``ChappieDeadlines/idle`` of this exchange to `silence`, for a sender that has announced a pause.
+    public func allow(silence: Duration) { source.allow(silence) }
 
     /// The whole body, up to `limit` bytes.
     ///
@@ -88,10 +93,15 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
     private final class Source: Sendable {
         let next: @Sendable () async throws -> [UInt8]?
         let cancel: @Sendable () -> Void
+        let allow: @Sendable (Duration) -> Void
 
-        init(next: @escaping @Sendable () async throws -> [UInt8]?, cancel: @escaping @Sendable () -> Void) {
+        init(
+            next: @escaping @Sendable () async throws -> [UInt8]?, cancel: @escaping @Sendable () -> Void,
+            allow: @escaping @Sendable (Duration) -> Void
+        ) {
             self.next = next
             self.cancel = cancel
+            self.allow = allow
         }
 
         deinit { cancel() }

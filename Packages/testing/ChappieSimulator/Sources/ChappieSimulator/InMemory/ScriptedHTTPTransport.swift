@@ -121,6 +121,8 @@ final class ScriptedAnswerPlayer: Sendable {
     private let deadlines: ChappieDeadlines?
     private let clock: any ChappieClock
     private let position = Mutex((index: 0, hasDelivered: false))
+    /// The silence that the reader has allowed.
+    private let allowed = Mutex(Duration.zero)
     /// Fulfilled when the reader lets go of the body.
     private let cancellation = Promise<Void>()
 
@@ -138,7 +140,9 @@ final class ScriptedAnswerPlayer: Sendable {
         }
         return HTTPExchangeResponse(
             status: answer.status, headerFields: answer.headerFields,
-            body: HTTPBody(next: { try await self.nextChunk() }, cancel: { self.cancellation.fulfil(.success(())) }))
+            body: HTTPBody(
+                next: { try await self.nextChunk() }, cancel: { self.cancellation.fulfil(.success(())) },
+                allow: { silence in self.allowed.withLock { $0 = silence } }))
     }
 
     private func nextChunk() async throws -> [UInt8]? {
@@ -150,7 +154,9 @@ final class ScriptedAnswerPlayer: Sendable {
             guard answer.body.indices.contains(index) else { return nil }
             let chunk =
                 hasDelivered
-                ? try await play(answer.body[index], at: .responseBody, allowing: deadlines?.idle)
+                ? try await play(
+                    answer.body[index], at: .responseBody,
+                    allowing: deadlines.map { deadlines in max(deadlines.idle, allowed.withLock { $0 }) })
                 : try await play(answer.body[index], at: .firstByte, allowing: deadlines?.firstByte)
             guard !chunk.isEmpty else { continue }
             position.withLock { $0.hasDelivered = true }
