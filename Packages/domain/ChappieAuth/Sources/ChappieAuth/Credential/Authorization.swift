@@ -85,6 +85,19 @@ public struct Authorization: Sendable {
             reason: "requests with a sign-in go to the configured backend only")
     }
 
+    /// Adds the cookies of the backend's edge to `request`, which is for the configured backend.
+    public func addCookies(to request: inout HTTPExchangeRequest) {
+        let cookies = manager.cookies.field(
+            for: request.url, at: manager.clock.now, signOuts: manager.status.value.signOuts)
+        if let cookies { request.headerFields[.cookie] = cookies }
+    }
+
+    /// Keeps the cookies that the backend's edge sets in the answer to a request for `url`.
+    public func keepCookies(of fields: HTTPFields, from url: URL) {
+        manager.cookies.received(
+            fields, from: url, at: manager.clock.now, signOuts: manager.status.value.signOuts)
+    }
+
     /// Calls `attempt` with the header fields to add to a request for the backend, three times at most: with the
     /// present token, with a newer token from the store, and with a fresh token from the server.
     ///
@@ -223,7 +236,9 @@ extension Authorization: HTTPMiddleware {
         return try await authorized { fields in
             var request = request
             for field in fields { request.headerFields[field.name] = field.value }
+            addCookies(to: &request)
             let response = try await next(request)
+            keepCookies(of: response.headerFields, from: request.url)
             return response.status.code == 401 ? .inconclusive(response) : .value(response)
         }
     }

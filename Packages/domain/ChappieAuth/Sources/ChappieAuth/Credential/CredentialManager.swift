@@ -23,6 +23,8 @@ public final class CredentialManager: Sendable {
     private let logger: Mutex<Logger?>
     private let state = Mutex(State())
     private let notes: NoteKeeper
+    /// Of the backend's edge, until the next sign-out.
+    let cookies: BackendCookies
     private let onRenewalRefused = Mutex<(@Sendable (String, Date?) -> Void)?>(nil)
 
     private struct State {
@@ -61,6 +63,7 @@ public final class CredentialManager: Sendable {
         notes = NoteKeeper(of: self.slot, in: store.notes, clock: clock)
         self.logger = Mutex(logger)
         self.endpoints = endpoints
+        cookies = BackendCookies(backend: endpoints.profile.backend)
         self.clock = clock
         self.browserSignIn = browserSignIn
         tokens = TokenClient(endpoints: endpoints, issuer: IssuerClient(transport: transport, clock: clock))
