@@ -50,7 +50,7 @@ import Testing
         server-error-forever ws-426 diverge overloaded bad-request blocked redirect-elsewhere cut-forever cut-clean \
         hang-up hang-up-rst no-completed failed failed-context-length ws-cut-forever ws-rst stall-before-head \
         stall-before-body stall rate-limit-far-date goes-on goes-on-forever model-unsupported model-newer-version \
-        model-not-found
+        model-not-found ws-stall ws-stall-forever ws-silent
         """.split(separator: " ").map(String.init))
     private static let quiet = SimulatorScenario.names.filter {
         !$0.hasPrefix("device-") && !$0.hasPrefix("plan-") && !noticed.contains($0)
@@ -92,6 +92,19 @@ import Testing
         if let stage { #expect(error.stage == stage) }
         #expect(error.host.hasPrefix("127.0.0.1"))
         #expect(ContinuousClock.now - start < .seconds(20) * Loopback.patience)
+    }
+
+    /// A model may think for long. The connection answers pings, so the turn waits, and asks nothing a second time.
+    @Test(arguments: ["ws-stall", "ws-silent"]) func silenceOnALivingWebSocketIsNoFailure(scenario: String) async throws
+    {
+        let limit = Duration.seconds(3) * Loopback.patience
+        try await Loopback.run(try SimulatorScenario(named: scenario), silence: .milliseconds(500)) { loopback in
+            let request = ChappieResponseRequest(messages: [.user("Hello")], timeLimit: limit)
+            await #expect(throws: ChappieClientError.timeLimitExceeded(limit)) {
+                try await loopback.client(.default).response(request)
+            }
+            #expect(loopback.turnCount == 1)
+        }
     }
 
     @Test(arguments: [

@@ -106,6 +106,9 @@ extension ChappieClient {
                     let json = try? ChappieJSON(parsing: body)
                     let isError = [json?["error"], json?["detail"]].contains { $0?.isNull == false }
                     guard let json, !isError else {
+                        if json == nil, let error = ChappieTransportError.compressed(response, host: errors.host) {
+                            throw error
+                        }
                         throw errors.failure(
                             ofSuccess: response.status.code, headerFields: response.headerFields, body: body,
                             now: clock.now)

@@ -26,6 +26,7 @@ public actor ChappieClient: ChappieConversation {
     private let entropy: any Entropy
     let credentials: CredentialManager
     let modelCache: (any ChappieModelCache)?
+    private let webSocketNotes: (any ChappieWebSocketNotes)?
     let clock: any ChappieClock
     let middleware: [any HTTPMiddleware]
     let log: TurnLog
@@ -80,6 +81,7 @@ public actor ChappieClient: ChappieConversation {
     ///   - clock: for pauses and dates.
     ///   - entropy: for ids.
     ///   - modelCache: keeps model lists between runs. Default none.
+    ///   - webSocketNotes: remembers between runs which networks block WebSockets. Default none.
     ///   - middleware: sees every HTTP exchange with the backend, the first one outermost: turns over server-sent events,
     ///     models, usage. Not the messages of a WebSocket. It works on requests before the sign-in's header fields are
     ///     added, so that it never sees a token; a request that it sends to another host is refused. Default none.
@@ -91,10 +93,12 @@ public actor ChappieClient: ChappieConversation {
         tools: [ChappieHostTool] = [], toolProviders: [any ChappieToolProvider] = [],
         toolApprovalHandler: ChappieToolApprovalHandler? = nil, clock: any ChappieClock = SystemClock(),
         entropy: any Entropy = SystemEntropy(), modelCache: (any ChappieModelCache)? = nil,
+        webSocketNotes: (any ChappieWebSocketNotes)? = nil,
         middleware: [any HTTPMiddleware] = [], logger: Logger? = nil
     ) {
         self.configuration = configuration
         self.modelCache = modelCache
+        self.webSocketNotes = webSocketNotes
         self.middleware = middleware
         log = TurnLog(logger: logger)
         self.credentials = credentials
@@ -649,7 +653,8 @@ public actor ChappieClient: ChappieConversation {
         TurnRunner(
             configuration: configuration, http: transport, middleware: middleware, webSocket: webSocket,
             authorization: authorization(onlyFor: conversation.account), conversation: conversation,
-            connection: connection, clock: clock, entropy: entropy, log: log, headerFields: fields)
+            connection: connection, clock: clock, entropy: entropy, log: log, webSocketNotes: webSocketNotes,
+            headerFields: fields)
     }
 
     /// The account that a turn is asked in.

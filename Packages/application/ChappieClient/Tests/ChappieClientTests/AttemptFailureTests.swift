@@ -301,8 +301,9 @@ import Testing
             (.connectionLost, .message, .broken, .broken), (.connectionLost, .responseBody, .broken, .broken),
             (.connectionLost, .responseHead, .upgradeFailed, .broken), (.protocolViolation, .message, .broken, .broken),
             (.protocolViolation, .responseHead, .upgradeFailed, .final), (.timedOut, .liveness, .broken, .broken),
-            (.timedOut, .message, .silent, .silent), (.timedOut, .firstByte, .silent, .silent),
-            (.timedOut, .responseHead, .upgradeFailed, .silent), (.bodyTooLarge, .message, .silent, .silent),
+            (.timedOut, .message, .final, .final), (.timedOut, .firstByte, .blocked, .unanswered),
+            (.timedOut, .responseHead, .upgradeFailed, .unanswered), (.timedOut, .responseBody, .final, .final),
+            (.bodyTooLarge, .message, .messageTooLarge, .messageTooLarge),
             (.bodyTooLarge, .responseBody, .final, .final),
         ]
 

@@ -173,6 +173,7 @@ struct ClientHarness: Sendable {
         backoff: ChappieRateLimitBackoffPolicy = .default, policy: ChappieStreamingTransportPolicy? = nil,
         profile: ChappieWebSocketProfile? = .chatGPT, clock: (any ChappieClock)? = nil,
         handshake: ScriptedGate? = nil, modelCache: (any ChappieModelCache)? = nil,
+        notes: (any ChappieWebSocketNotes)? = nil,
         middleware: [any HTTPMiddleware] = [], logger: Logger? = nil, tools: [ChappieHostTool] = [],
         providers: [any ChappieToolProvider] = [], approval: ChappieToolApprovalHandler? = nil,
         configure: (inout ChappieConfiguration) -> Void = { _ in }
@@ -214,6 +215,7 @@ struct ClientHarness: Sendable {
             tools: tools, toolProviders: providers, toolApprovalHandler: approval, clock: clock,
             entropy: FixedEntropy(),
             modelCache: modelCache ?? SeededModelCache(profile: endpoints.profile, listedAt: clock.now),
+            webSocketNotes: notes,
             middleware: middleware, logger: logger)
         if let logger { credentials.log(to: logger) }
     }

@@ -190,7 +190,7 @@ import Testing
     }
 
     static let failedPrewarms: [Reply] = [
-        Reply(steps: [.stall]), Reply(steps: [.close(1001)]), Reply(steps: [.cut]), .refused(500), .failed(nil),
+        .events(warm[0], then: .stall), Reply(steps: [.close(1001)]), Reply(steps: [.cut]), .refused(500), .failed(nil),
     ]
 
     @Test(arguments: failedPrewarms.indices) func aPrewarmThatFailsDoesNotMatter(index: Int) async throws {

@@ -20,23 +20,42 @@ import Testing
             clock: clock, entropy: FixedEntropy(), modelCache: SeededModelCache(listedAt: clock.now))
     }
 
-    /// Noise comes after each pause, in place of an answer or in the midst of it; the answer then comes over HTTP.
-    @Test(arguments: noise, [false, true]) func noiseIsSilence(noise: String, isInMidAnswer: Bool) async throws {
-        let begun = isInMidAnswer ? Array(answering("Hello, ").prefix(2)) : []
-        let pauses = isInMidAnswer ? Array(repeating: Duration.seconds(100), count: 3) : [.seconds(60), .seconds(60)]
+    /// Noise comes after each pause, in place of an answer or in the midst of it: the connection is alive.
+    @Test(arguments: noise, [false, true]) func noiseIsASignOfLife(noise: String, isInMidAnswer: Bool) async throws {
+        let events = answering("Hello, world")
+        let begun = isInMidAnswer ? Array(events.prefix(2)) : []
         let clock = ManualClock()
         let webSocket = ScriptedWebSocketTransport(clock: clock, openings: [.opened(replies: [[.deliver(begun)]])])
-        let http = ScriptedHTTPTransport(answers: [Reply.answer("Hello, world").httpAnswer])
+        let http = ScriptedHTTPTransport(answers: [])
         let client = client(webSocket, http: http, clock: clock)
         async let answer = client.send("Hi")
-        for pause in pauses {
+        for _ in 0..<5 {
             await clock.waitForSleepers(count: 1)
-            clock.advance(by: pause)
+            clock.advance(by: .seconds(700))
             webSocket.peers[0].play([.deliver([noise])])
         }
+        await clock.waitForSleepers(count: 1)
+        webSocket.peers[0].play([.deliver(Array(events.dropFirst(begun.count)))])
         #expect(try await answer == "Hello, world")
-        #expect(http.receivedRequests.count == 1)
-        #expect(webSocket.receivedOpenings.count == 1)
+        #expect(http.receivedRequests.isEmpty && webSocket.receivedOpenings.count == 1)
+    }
+
+    @Test func noiseWithoutEndIsNoAnswer() async throws {
+        let clock = ManualClock()
+        let webSocket = ScriptedWebSocketTransport(clock: clock, openings: [.opened(replies: [[]])])
+        let client = client(webSocket, http: ScriptedHTTPTransport(answers: []), clock: clock)
+        let asking = Task { await Seen(client.stream("Hi")) }
+        for _ in 0..<4 {
+            await clock.waitForSleepers(count: 1)
+            clock.advance(by: .seconds(900))
+            webSocket.peers[0].play([.deliver(["{}"])])
+        }
+        let seen = await asking.value
+        guard case .transportFailed(let failure)? = seen.error else {
+            Issue.record("\(seen)")
+            return
+        }
+        #expect(failure.code == .timedOut && failure.stage == .message)
     }
 
     @Test func anEventAmongTheNoiseKeepsTheTurnAlive() async throws {
@@ -67,6 +86,8 @@ import Testing
 
         var isOpen: Bool { true }
         func send(_ message: WebSocketMessage) async throws {}
+        func ping(within allowance: Duration) {}
+        func pong() async throws {}
         func close(_ closure: WebSocketCloseReason) async {}
         func cancel() {}
 

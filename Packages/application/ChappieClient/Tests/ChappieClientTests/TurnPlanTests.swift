@@ -20,7 +20,8 @@ import Testing
         AttemptFailure(kind, .httpError(500, ""), retryAfter: retryAfter)
     }
 
-    private static let (broken, stale, silent) = (failed(.broken), failed(.stale), failed(.silent))
+    private static let (broken, stale, blocked) = (failed(.broken), failed(.stale), failed(.blocked))
+    private static let unanswered = failed(.unanswered)
     private static let (refused, unreachable) = (failed(.upgradeFailed), failed(.unreachable))
     private static let (tooLarge, busy) = (failed(.messageTooLarge), failed(.rateLimited(resetsIn: nil)))
     private static let (once, twice) = ("1/5 0.2 seconds", "2/5 0.4 seconds")
@@ -41,7 +42,17 @@ import Testing
         Case(failures: [refused], steps: [sse], givesUpWebSocket: true),
         // A refused upgrade after a break is another break.
         Case(failures: [broken, refused], steps: [once, twice]),
-        Case(failures: [silent, silent], steps: [sse, "fail"], givesUpWebSocket: true),
+        Case(failures: [blocked, failed(.final)], steps: [sse, "fail"], givesUpWebSocket: true),
+        Case(policy: noFallback, failures: [blocked], steps: ["fail"], givesUpWebSocket: true),
+        // A request of which nothing came is sent once more, and each silence after that is the user's to judge.
+        Case(kind: .serverSentEvents, failures: [unanswered, unanswered], steps: ["1/1 0.0 seconds", "fail"]),
+        Case(
+            failures: [blocked, unanswered, unanswered], steps: [sse, "1/1 0.0 seconds", "fail"], givesUpWebSocket: true
+        ),
+        Case(kind: .serverSentEvents, hasDelivered: true, failures: [unanswered], steps: ["fail"]),
+        Case(
+            kind: .serverSentEvents, policy: ChappieStreamingTransportPolicy(maxHTTPSSEReconnectionAttempts: 0),
+            failures: [unanswered], steps: ["fail"]),
         // An unreachable host is an error at once unless it was reached before.
         Case(failures: [unreachable], steps: ["fail"]),
         Case(hasDelivered: true, failures: [unreachable], steps: [once]),

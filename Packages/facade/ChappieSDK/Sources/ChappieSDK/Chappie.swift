@@ -94,7 +94,9 @@ public enum Chappie {
             configuration: configuration, transport: transports.http, webSocket: transports.webSocket,
             credentials: PlatformComposition.shared.credentials(for: configuration, in: store, logger: logger),
             tools: tools, toolProviders: toolProviders, toolApprovalHandler: toolApprovalHandler,
-            modelCache: PlatformComposition.shared.modelCache, middleware: middleware, logger: logger)
+            modelCache: PlatformComposition.shared.modelCache,
+            webSocketNotes: PlatformComposition.webSocketNotes(under: configuration.network), middleware: middleware,
+            logger: logger)
     }
 
     /// A client for one conversation with this harness instead of the configuration's.

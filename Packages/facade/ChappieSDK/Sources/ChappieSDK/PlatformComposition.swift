@@ -42,6 +42,11 @@ final class PlatformComposition: Sendable {
     let notifier = PlatformAdapters.notifier
     let modelCache = ChappieFileModelCache { ProcessInfo.processInfo.environment[$0] }
 
+    /// Notes on networks that block WebSockets.
+    static func webSocketNotes(under policy: ChappieNetworkPolicy) -> ChappieFileWebSocketNotes? {
+        ChappieFileWebSocketNotes(proxy: policy.proxy) { ProcessInfo.processInfo.environment[$0] }
+    }
+
     /// The transports of a network policy.
     func transports(for policy: ChappieNetworkPolicy) -> Transports {
         networks.withLock { networks in

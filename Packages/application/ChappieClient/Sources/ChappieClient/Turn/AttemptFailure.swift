@@ -9,16 +9,17 @@ struct AttemptFailure: Error {
         /// The connection broke, the stream ended too soon, or the server failed (5xx, or a response that failed): the
         /// same request may succeed.
         case broken
-        /// This transport brings nothing, though the connection is alive: a deadline for events has passed, or a
-        /// message was over the limit, which is smaller over WebSocket than over HTTP.
-        case silent
+        /// The WebSocket opened, and then no byte came back: this network passes none.
+        case blocked
+        /// No byte of an answer came in time over HTTP: the connection may have been dead.
+        case unanswered
         /// The host can't be reached: its port, its proxy.
         case unreachable
         /// The host's name does not resolve. Shortly after a start or a resume there may be no network yet.
         case unresolved
         /// The service's edge does not reach the service: once more after some seconds.
         case outage
-        /// The host answers, but opens no WebSocket.
+        /// The host answers, but opens no WebSocket, or closes it because of the first message.
         case upgradeFailed
         /// A kept connection turned out to be dead before it brought anything, or the backend has lost its
         /// conversation: sending the whole request on a new connection helps.
@@ -27,7 +28,7 @@ struct AttemptFailure: Error {
         case rateLimited(resetsIn: TimeInterval?)
         /// The model has no capacity at present.
         case overloaded
-        /// The message is larger than the backend takes over WebSocket; nothing was sent.
+        /// A message is larger than one side takes over WebSocket.
         case messageTooLarge
         /// Encrypted items of the conversation can't be read: the request without them may succeed.
         case unreadableReasoning
@@ -65,12 +66,27 @@ struct AttemptFailure: Error {
         case .timedOut where error.stage == .connect || error.stage == .tls: return .unreachable
         case .timedOut where isUpgrade, .connectionLost where isUpgrade, .protocolViolation where isUpgrade:
             return .upgradeFailed
-        case .timedOut: return error.stage == .liveness ? .broken : .silent
+        case .timedOut where transport == .webSocket && error.stage == .firstByte: return .blocked
+        case .timedOut where error.stage == .liveness: return .broken
+        case .timedOut where error.stage == .responseHead || error.stage == .firstByte: return .unanswered
         case .connectionLost: return .broken
         case .protocolViolation where error.stage == .responseBody || error.stage == .message: return .broken
-        case .bodyTooLarge where error.stage == .message: return .silent
+        case .bodyTooLarge where error.stage == .message: return .messageTooLarge
         default: return .final
         }
+    }
+
+    /// Whether the request may succeed without compression. A server that does not know the coding answers 415 (RFC 9110,
+    /// 15.5.16 with 12.5.3). Gateways fail at the body, or can't parse it.
+    var mayBeAboutCompression: Bool {
+        guard kind == .final || kind == .broken, case ChappieClientError.httpError(let status, let body) = error else {
+            return false
+        }
+        guard status == 400 else { return status == 415 || status == 502 }
+        let error = ChappieResponseError(body: (try? ChappieJSON(parsing: body)) ?? .null)
+        let words = body.lowercased()
+        return error.raw["param"]?.string == nil
+            && ["zstd", "compress", "content-encoding", "decod", "json"].contains(where: words.contains)
     }
 
     /// The failure as a handshake's: an error that does not depend on the request counts against WebSocket.

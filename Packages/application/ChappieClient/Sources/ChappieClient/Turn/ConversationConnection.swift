@@ -7,6 +7,8 @@ struct OpenConnection: Sendable {
     /// A digest of the handshake's header fields, which say who asks and in which account; no token is stored twice.
     let identity: Int
     let openedAt: Duration
+    /// When the last answer on it was complete.
+    var lastUsed: Duration
     /// ``ConversationConnection/retirements`` before the connection was authorized.
     let retirements: Int
     /// The server's name for the handshake.
@@ -26,6 +28,9 @@ final class ConversationConnection: Sendable {
         var retirements = 0
         var failures = 0
         var pauseEnd: Duration?
+        /// The window of a conversation whose messages are too large for a WebSocket.
+        var large: String?
+        var sendsPlain = false
 
         mutating func takeKept() -> OpenConnection? {
             defer { kept = nil }
@@ -35,6 +40,8 @@ final class ConversationConnection: Sendable {
 
     private static let firstPause = Duration.seconds(30)
     private static let longestPause = Duration.seconds(15 * 60)
+    /// A connection that was idle for this long is checked before it is used.
+    private static let trustedIdle = Duration.seconds(10)
 
     private let lifetime: Duration
     private let state = Mutex(State())
@@ -57,11 +64,25 @@ final class ConversationConnection: Sendable {
 
     func worked() { state.withLock { ($0.failures, $0.pauseEnd) = (0, nil) } }
 
+    /// Whether this window of a conversation has become too large for a WebSocket. It only grows.
+    func isTooLarge(_ window: String) -> Bool { state.withLock { $0.large == window } }
+
+    func becameTooLarge(_ window: String) { state.withLock { $0.large = window } }
+
+    /// Whether the backend, or a gateway before it, does not take compressed requests.
+    var sendsPlain: Bool {
+        get { state.withLock(\.sendsPlain) }
+        set { state.withLock { $0.sendsPlain = newValue } }
+    }
+
     // MARK: The turn's side
 
     /// How many retirements there have been. An attempt asks before it authorizes a new connection, so that a retirement
     /// during the handshake counts.
     var retirements: Int { state.withLock(\.retirements) }
+
+    /// Whether there is a kept connection, which proves that this network passes WebSockets.
+    var isKept: Bool { state.withLock { $0.kept != nil } }
 
     /// Whether the kept connection can serve a request of this identity now.
     func serves(_ identity: Int, at now: Duration) -> Bool {
@@ -73,14 +94,19 @@ final class ConversationConnection: Sendable {
     }
 
     /// Takes out the kept connection, if it can serve a request of this identity now and nothing is left in it of
-    /// earlier turns. Otherwise the connection is closed.
-    func take(for identity: Int, at now: Duration) async -> OpenConnection? {
+    /// earlier turns. Otherwise the connection is closed. A connection that was idle must answer a ping within
+    /// `patience`: it may have died silently.
+    func take(for identity: Int, at now: Duration, patience: Duration) async -> OpenConnection? {
         guard let kept = state.withLock({ $0.takeKept() }) else { return nil }
         guard serves(kept, identity, at: now) else {
             Task { await kept.socket.close(.normal) }
             return nil
         }
         do {
+            if now - kept.lastUsed >= Self.trustedIdle {
+                kept.socket.ping(within: patience)
+                try await kept.socket.pong()
+            }
             // A server that sends messages without end between two turns is not read forever.
             for _ in 0..<100 { guard case .messages = try await kept.socket.receive(within: .zero) else { break } }
         } catch let error as ChappieTransportError where error.code == .timedOut && error.stage == .message {

@@ -39,6 +39,7 @@ struct TurnAccumulator {
     private(set) var turnState: String?
     /// The tag of the backend's present model list, as this turn's answers last said.
     private(set) var modelsETag: String?
+    private var hasNotedReview = false
     /// Names the present attempt's exchange, or its connection, at the server.
     private(set) var requestID: String?
     private var facts: AnsweredFacts
@@ -90,6 +91,12 @@ struct TurnAccumulator {
 
     func received(limitsIn fields: HTTPFields) {
         if let limits = ChappieUsageLimitSnapshot(headerFields: fields) { emit(.usageLimits(limits)) }
+    }
+
+    /// Tells the host, once in a turn, that the service reviews the answer.
+    mutating func noteReview(_ notice: ChappieNotice) {
+        if !hasNotedReview { emit(.notice(notice)) }
+        hasNotedReview = true
     }
 
     /// Sends the host an event that is separate from the answer.

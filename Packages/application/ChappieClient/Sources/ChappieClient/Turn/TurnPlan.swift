@@ -4,7 +4,9 @@
 ///
 /// - A connection that breaks is opened again, after 0.2 s doubling with some jitter, as often as the policy says; then the
 ///   answer comes over server-sent events, if the policy allows that, with a budget of its own.
-/// - The turn stops using WebSocket at once if it does not open although the host answers, or if nothing comes on it.
+/// - The turn stops using WebSocket at once if it does not open although the host answers, or if no byte comes back.
+/// - A request of which nothing came in time over HTTP is sent once more. A silence after that ends the turn: the user
+///   pays for each request.
 /// - A host that can't be reached is an error at once, unless it has answered before in this turn.
 /// - A name that does not resolve, and an outage of the service's edge, are tried once more after some seconds.
 /// - A lost conversation and a kept connection that has died are repaired once, unseen.
@@ -28,6 +30,7 @@ struct TurnPlan: Sendable {
     private var hasReconnected = false
     private var hasRepairedUnseen = false
     private var hasWaitedForService = false
+    private var hasAskedAgain = false
     private var rateLimitRetries = 0
     private var overloadRetries = 0
 
@@ -63,6 +66,9 @@ struct TurnPlan: Sendable {
         case .stale where !hasRepairedUnseen:
             hasRepairedUnseen = true
             return .again(after: .zero, telling: nil)
+        case .unanswered where !hasAskedAgain && !hasDelivered && policy.maxHTTPSSEReconnectionAttempts > 0:
+            hasAskedAgain = true
+            return .again(after: .zero, telling: .reconnecting(attempt: 1, maximum: 1, delay: .zero))
         // While an answer is being fetched again the host may just be coming back.
         case .unreachable where hasDelivered || hasReconnected, .unresolved where hasDelivered || hasReconnected,
             .upgradeFailed where hasReconnected, .stale, .broken:
@@ -71,8 +77,8 @@ struct TurnPlan: Sendable {
             hasWaitedForService = true
             let delay = Self.servicePause * jitter
             return .again(after: delay, telling: .reconnecting(attempt: 1, maximum: 1, delay: delay))
-        case .upgradeFailed, .silent, .messageTooLarge: return fallBack(failure)
-        case .unreachable, .unresolved, .outage, .unreadableReasoning, .final: return .fail(failure.error)
+        case .upgradeFailed, .blocked, .messageTooLarge: return fallBack(failure)
+        case .unreachable, .unresolved, .outage, .unanswered, .unreadableReasoning, .final: return .fail(failure.error)
         }
     }
 

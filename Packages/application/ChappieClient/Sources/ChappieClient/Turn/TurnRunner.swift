@@ -32,15 +32,29 @@ struct TurnRunner: Sendable {
     let clock: any ChappieClock
     let entropy: any Entropy
     let log: TurnLog
+    /// `nil` if the program keeps none.
+    let webSocketNotes: (any ChappieWebSocketNotes)?
     /// The request's own header fields, beside the client's.
     var headerFields: HTTPFields = [:]
+    /// The longest time from event to event, however alive the connection is.
+    var longestSilence = Duration.seconds(3600)
 
     /// Bounds the answer, and the events that wait for a reader that has stopped: many times the longest answer of any
     /// model.
     private static let answerLimit = 256 << 20
     private static let prewarmPatience = Duration.seconds(5)
+    /// A WebSocket that breaks before the answer to a message over this size may have broken because of the size: common
+    /// limits of servers and proxies are 1, 4 and 15 MiB, and not all of them send the close code for it.
+    private static let suspiciousSize = 512 << 10
+    /// The silence in which the service may review an answer before it shows anything.
+    private static let reviewPatience = Duration.seconds(30 * 60)
+    /// How long a peer may take for the first byte on a WebSocket. A ping is answered without any work.
+    private static let pingPatience = Duration.seconds(5)
+    /// How long a network counts as one that blocks WebSockets.
+    private static let blockageLifetime: TimeInterval = 6 * 3600
 
     private var deadlines: ChappieDeadlines { configuration.network.deadlines }
+    private var pingPatience: Duration { min(Self.pingPatience, deadlines.firstByte) }
     private var errors: BackendErrors {
         BackendErrors(configuration.endpoints.profile) { [authorization] in authorization.isRenewalRefused }
     }
@@ -63,15 +77,22 @@ struct TurnRunner: Sendable {
                 interrupted: Task.isCancelled ? turn.interrupted : nil)
         }
         var plan = TurnPlan(
-            kind: firstKind, policy: configuration.streamingTransportPolicy, backoff: configuration.rateLimitBackoff)
+            kind: await firstKind, policy: configuration.streamingTransportPolicy,
+            backoff: configuration.rateLimitBackoff)
         var request: HTTPExchangeRequest?
+        // Whether the body is sent without compression after a refusal.
+        var isPlain = false
         while true {
             let kind = plan.kind
             do {
                 guard kind == .serverSentEvents else { return try await attemptOverWebSocket(body, &turn) }
-                let whole = request ?? conversation.request(body).adding(headerFields)
+                var whole = request ?? conversation.request(body).adding(headerFields)
+                whole.deadlines = deadlines.patient(with: body["reasoning"]?["effort"]?.string)
+                if connection.sendsPlain { whole.body?.coding = .identity }
                 request = whole
-                return try await attemptOverHTTP(whole, &turn)
+                let response = try await attemptOverHTTP(whole, body, &turn)
+                if isPlain { connection.sendsPlain = true }
+                return response
             } catch {
                 guard !(error is CancellationError), !Task.isCancelled else { throw CancellationError() }
                 let failure = AttemptFailure(error, over: kind)
@@ -80,8 +101,8 @@ struct TurnRunner: Sendable {
                 {
                     error.note(requestID: id)
                 }
-                if case ChappieClientError.httpError(415, _) = failure.error, request?.body?.coding == .zstd {
-                    // RFC 9110, 15.5.16 with 12.5.3: the server does not know the content coding; send the body plain.
+                if failure.mayBeAboutCompression, request?.body?.coding == .zstd {
+                    isPlain = true
                     request?.body?.coding = .identity
                     log.sentPlain()
                     continue
@@ -90,6 +111,11 @@ struct TurnRunner: Sendable {
                 guard failure.kind != .unreadableReasoning else { throw failure }
                 let step = plan.next(after: failure, hasDelivered: turn.hasDelivered, jitter: try jitter())
                 if kind == .webSocket, plan.hasGivenUpWebSocket { connection.gaveUp(at: clock.elapsed) }
+                if failure.kind == .messageTooLarge { connection.becameTooLarge(window) }
+                if failure.kind == .blocked {
+                    await noteBlockage()
+                    if plan.kind == .serverSentEvents { turn.tell(.notice(.webSocketBlocked)) }
+                }
                 switch step {
                 case .fail(let error): throw error
                 case .again(let delay, let event):
@@ -104,28 +130,51 @@ struct TurnRunner: Sendable {
     /// Opens the connection and sends what every request of the conversation begins with, so that the first turn is
     /// quick. It gives up soon, and a failure does not matter.
     func prewarm(_ body: ChappieJSONObject) async {
-        guard firstKind == .webSocket else { return }
+        guard await firstKind == .webSocket else { return }
         var runner = self
-        runner.configuration.network.deadlines.firstByte = min(deadlines.firstByte, Self.prewarmPatience)
-        runner.configuration.network.deadlines.idle = min(deadlines.idle, Self.prewarmPatience)
+        runner.longestSilence = min(deadlines.firstByte, Self.prewarmPatience)
         var body = body
         body["generate"] = false
         var turn = TurnAccumulator(emit: { _ in })
         do {
             _ = try await runner.attemptOverWebSocket(body, &turn)
         } catch {
-            if !Task.isCancelled, AttemptFailure(error, over: .webSocket).kind == .upgradeFailed {
-                connection.gaveUp(at: clock.elapsed)
-            }
+            guard !Task.isCancelled else { return }
+            let kind = AttemptFailure(error, over: .webSocket).kind
+            if kind == .upgradeFailed || kind == .blocked { connection.gaveUp(at: clock.elapsed) }
+            if kind == .blocked { await noteBlockage() }
         }
     }
 
     private var firstKind: ChappieTransportEvent.Kind {
-        let policy = configuration.streamingTransportPolicy
-        guard policy.prefersWebSocket, webSocket != nil, configuration.endpoints.profile.webSocket != nil,
-            connection.mayTry(at: clock.elapsed) || !policy.fallsBackToHTTPSSE
-        else { return .serverSentEvents }
-        return .webSocket
+        get async {
+            let policy = configuration.streamingTransportPolicy
+            guard policy.prefersWebSocket, webSocket != nil, configuration.endpoints.profile.webSocket != nil else {
+                return .serverSentEvents
+            }
+            guard policy.fallsBackToHTTPSSE else { return .webSocket }
+            guard connection.mayTry(at: clock.elapsed), !connection.isTooLarge(window), await !isBlocked else {
+                return .serverSentEvents
+            }
+            return .webSocket
+        }
+    }
+
+    /// Names the conversation since its last compaction.
+    private var window: String { "\(conversation.id):\(conversation.window)" }
+
+    /// Whether no WebSocket passes this network, as far as is remembered.
+    private var isBlocked: Bool {
+        get async {
+            guard !connection.isKept, let notes = webSocketNotes,
+                let time = await notes.blockage(of: configuration.endpoints.profile.backend)
+            else { return false }
+            return (0..<Self.blockageLifetime).contains(clock.now.timeIntervalSince(time))
+        }
+    }
+
+    private func noteBlockage() async {
+        await webSocketNotes?.noteBlockage(of: configuration.endpoints.profile.backend, at: clock.now)
     }
 
     /// 0.9 to 1.1: clients that broke off together come back one by one.
@@ -160,24 +209,33 @@ struct TurnRunner: Sendable {
         func intercept(
             _ request: HTTPExchangeRequest,
             next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
-        ) async throws -> HTTPExchangeResponse { try await next(signed(request)) }
+        ) async throws -> HTTPExchangeResponse {
+            var request = try signed(request)
+            authorization.addCookies(to: &request)
+            let response = try await next(request)
+            authorization.keepCookies(of: response.headerFields, from: request.url)
+            return response
+        }
     }
 
-    /// Reads the answer's events up to the terminal one, and not a byte further. The first may take `allowance`.
+    /// Reads the answer's events up to the terminal one, and not a byte further.
     ///
-    /// Comments, pings and messages that are no events keep a connection alive, but bring no answer: silence is counted
-    /// from event to event.
+    /// A model may think for many minutes. As long as the connection is alive, which the transport decides by the bytes
+    /// that arrive, silence is no failure before ``longestSilence``.
+    ///
+    /// - Parameter review: Called when the service says that it reviews the answer before it shows anything.
     private func answer(
-        over kind: ChappieTransportEvent.Kind, within allowance: Duration, _ turn: inout TurnAccumulator,
+        over kind: ChappieTransportEvent.Kind, to body: ChappieJSONObject, _ turn: inout TurnAccumulator,
+        review: () -> Void = {},
         next: (_ timeLeft: Duration) async throws -> (byteCount: Int, events: [ResponsesEvent])
     ) async throws -> AuthorizedAttempt<ChappieResponse> {
-        var (allowance, lastEvent, byteCount) = (allowance, clock.elapsed, 0)
+        var (lastEvent, byteCount) = (clock.elapsed, 0)
         while true {
-            let left = allowance - (clock.elapsed - lastEvent)
+            let left = longestSilence - (clock.elapsed - lastEvent)
             guard left > .zero else {
                 throw broken(
                     .timedOut, kind == .webSocket ? .message : .responseBody,
-                    "no event within \(allowance.words), though the connection is alive")
+                    "no event within \(longestSilence.words), though the connection is alive")
             }
             let (count, events) = try await next(left)
             byteCount += count
@@ -186,8 +244,11 @@ struct TurnRunner: Sendable {
             }
             guard !events.isEmpty else { continue }
             if !turn.hasBegun { turn.tell(.transport(.connected(kind))) }
-            allowance = deadlines.idle
             lastEvent = clock.elapsed
+            if let notice = events.lazy.compactMap({ ChappieNotice(reviewIn: $0, of: body["model"]?.string) }).first {
+                turn.noteReview(notice)
+                review()
+            }
             switch try turn.received(events) {
             case .completed(let response): return .value(response)
             case .failed(let response): throw errors.failure(response, now: clock.now)
@@ -208,7 +269,7 @@ struct TurnRunner: Sendable {
     // MARK: Server-sent events
 
     private func attemptOverHTTP(
-        _ request: HTTPExchangeRequest, _ turn: inout TurnAccumulator
+        _ request: HTTPExchangeRequest, _ body: ChappieJSONObject, _ turn: inout TurnAccumulator
     ) async throws -> ChappieResponse {
         try await authorized(&turn) { signature, turn in
             var request = request
@@ -229,18 +290,22 @@ struct TurnRunner: Sendable {
             turn.received(limitsIn: response.headerFields)
             turn.received(model: response.headerFields[.answeringModel])
             defer { response.body.cancel() }
-            var decoder = ResponsesEventDecoder()
+            var (decoder, hasEvents) = (ResponsesEventDecoder(), false)
             // Of an answer that has brought no event.
             var beginning: [UInt8] = []
             return try await answer(
-                over: .serverSentEvents, within: max(deadlines.firstByte, deadlines.idle), &turn
+                over: .serverSentEvents, to: body, &turn, review: { response.body.allow(silence: Self.reviewPatience) }
             ) { _ in
                 do {
                     guard let chunk = try await response.body.next() else { return (0, try decoder.connectionClosed()) }
                     let events = try decoder.receivedBytes(chunk)
-                    if events.isEmpty, beginning.count < BackendErrors.bodyLimit { beginning += chunk }
+                    hasEvents = hasEvents || !events.isEmpty
+                    if !hasEvents, beginning.count < BackendErrors.bodyLimit { beginning += chunk }
                     return (chunk.count, events)
                 } catch let error as ResponsesStreamError {
+                    if !hasEvents, let error = ChappieTransportError.compressed(response, host: errors.host) {
+                        throw AttemptFailure(.final, .transportFailed(error))
+                    }
                     let isEventStream = decoder.skippedPayloads == 0 && response.mediaType != "application/json"
                     guard case .endedEarly(let count) = error, count > 0 || isEventStream else {
                         throw errors.failure(
@@ -274,7 +339,7 @@ struct TurnRunner: Sendable {
                 // It is warm. Another request in its conversation would only delay the next turn.
                 throw CancellationError()
             }
-            let kept = await connection.take(for: identity, at: clock.elapsed)
+            let kept = await connection.take(for: identity, at: clock.elapsed, patience: pingPatience)
             let text = conversation.message(kept?.chain?.request(body) ?? body, turnState: turn.turnState)
             guard text.utf8.count <= limit else {
                 if let kept { connection.putBack(kept) }
@@ -284,11 +349,15 @@ struct TurnRunner: Sendable {
             if let kept {
                 open = kept
             } else {
-                switch try await webSocket.open(request.url, headerFields: request.headerFields) {
+                var opening = request
+                authorization.addCookies(to: &opening)
+                let answer = try await webSocket.open(opening.url, headerFields: opening.headerFields)
+                authorization.keepCookies(of: answer.headerFields, from: opening.url)
+                switch answer {
                 case .opened(let socket, let fields):
                     open = OpenConnection(
-                        socket: socket, identity: identity, openedAt: clock.elapsed, retirements: retirements,
-                        requestID: fields.requestID)
+                        socket: socket, identity: identity, openedAt: clock.elapsed, lastUsed: clock.elapsed,
+                        retirements: retirements, requestID: fields.requestID)
                     turn.received(turnState: fields[.turnState])
                     turn.received(modelsETag: fields[.modelsETag])
                     turn.received(limitsIn: fields)
@@ -301,9 +370,14 @@ struct TurnRunner: Sendable {
             }
             turn.received(requestID: open.requestID)
             do {
+                // Ahead of the message, so that a long upload does not delay the answer to it.
+                open.socket.ping(within: pingPatience)
                 try await open.socket.send(.text(text))
-                let attempt = try await answer(over: .webSocket, within: deadlines.firstByte, &turn) { left in
-                    try await events(from: open.socket, within: left)
+                var hasEvents = false
+                let attempt = try await answer(over: .webSocket, to: body, &turn) { left in
+                    let (count, events) = try await events(from: open.socket, within: left, isFirst: !hasEvents)
+                    hasEvents = hasEvents || !events.isEmpty
+                    return (count, events)
                 }
                 guard case .value(let response) = attempt else {
                     open.socket.cancel()
@@ -311,31 +385,49 @@ struct TurnRunner: Sendable {
                 }
                 open.chain = ResponseChain(
                     body, response, history: conversation.input(of: body, answeredBy: turn.rawItems))
+                open.lastUsed = clock.elapsed
                 connection.worked()
                 connection.putBack(open)
                 return attempt
             } catch {
                 open.socket.cancel()
-                guard let error = error as? ChappieTransportError, kept != nil, !turn.hasBegun,
-                    error.code != .timedOut || error.stage == .liveness
-                else { throw error }
-                throw AttemptFailure(.stale, .transportFailed(error))
+                guard !turn.hasBegun, !(error is CancellationError) else { throw error }
+                var failure = AttemptFailure(error, over: .webSocket)
+                switch failure.kind {
+                case .broken, .blocked, .upgradeFailed:
+                    if kept != nil {
+                        failure.kind = .stale
+                    } else if failure.kind == .broken, text.utf8.count > Self.suspiciousSize {
+                        failure.kind = .messageTooLarge
+                    }
+                default: break
+                }
+                throw failure
             }
         }
     }
 
     /// The events up to the terminal one. A message that holds no event is ignored; a binary message breaks the
     /// protocol.
+    ///
+    /// - Parameter isFirst: Whether no event of the answer has come. A close then refuses the message.
     private func events(
-        from socket: any WebSocketConnection, within deadline: Duration
+        from socket: any WebSocketConnection, within deadline: Duration, isFirst: Bool
     ) async throws -> (byteCount: Int, events: [ResponsesEvent]) {
         let messages: [WebSocketMessage]
         switch try await socket.receive(within: deadline) {
         case .messages(let received): messages = received
         case .closed(let reason):
             let code = reason.code.map { " (code \($0))" } ?? ""
-            throw broken(
+            let error = broken(
                 .connectionLost, .message, "the server closed the connection before the answer was complete\(code)")
+            guard isFirst else { throw error }
+            // RFC 6455, 7.4.1.
+            switch reason.code {
+            case 1009: throw AttemptFailure(.messageTooLarge, .transportFailed(error))
+            case 1003, 1007, 1008: throw AttemptFailure(.upgradeFailed, .transportFailed(error))
+            default: throw error
+            }
         }
         var events: [ResponsesEvent] = []
         events.reserveCapacity(messages.count)
@@ -346,6 +438,45 @@ struct TurnRunner: Sendable {
             if let event = try? ResponsesEvent.parse(text) { events.append(event) }
         }
         return (messages.reduce(0) { $0 + $1.byteCount }, events)
+    }
+}
+
+extension ChappieNotice {
+    static let webSocketBlocked = ChappieNotice(
+        .webSocketBlocked,
+        "No data comes back over a WebSocket on this network. The answer comes over server-sent events.")
+
+    /// The sentence about a review that `event` announces; `nil` for any other event.
+    fileprivate init?(reviewIn event: ResponsesEvent, of model: String?) {
+        guard case .metadata(_, let metadata) = event, metadata["type"]?.string == "safety_buffering" else {
+            return nil
+        }
+        var words = "The service checks this answer before it shows it; that can take minutes."
+        if let faster = UntrustedText.token(metadata["retry_model"]?.string, limit: 100), faster != model {
+            words += " The model \(faster) would answer faster."
+        }
+        self.init(.answerReviewed, words)
+    }
+}
+
+extension ChappieDeadlines {
+    /// Returns the deadlines for an answer at this effort. A proxy may hold the head of the answer back until all of it
+    /// is there, so the head has as much time as the model.
+    fileprivate func patient(with effort: String?) -> ChappieDeadlines {
+        let factors = ["high": 2, "xhigh": 3, "max": 4, "ultra": 4]
+        let silence = max(responseHead, firstByte, idle) * (effort.flatMap { factors[$0] } ?? 1)
+        var patient = self
+        (patient.responseHead, patient.firstByte, patient.idle) = (silence, silence, silence)
+        return patient
+    }
+}
+
+extension WebSocketOpening {
+    fileprivate var headerFields: HTTPFields {
+        switch self {
+        case .opened(_, let fields): fields
+        case .refused(let response): response.headerFields
+        }
     }
 }
 

@@ -87,8 +87,10 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
 /// same tool calls, or the turn ends with ``ChappieClientError/streamingTransportReplayDiverged(_:)``.
 ///
 /// A host that can't be reached is an error at once, unless the turn had reached it before. The turn stops using
-/// WebSocket at once if a reachable host does not open one, or if nothing comes on it within the deadlines; later turns
-/// try again after half a minute, doubling up to a quarter of an hour.
+/// WebSocket at once if a reachable host does not open one, if it closes it because of the message, or if no byte comes
+/// back within 5 s. Later turns try again after half a minute, doubling up to a quarter of an hour. A network on which no
+/// byte comes back is remembered for six hours, and a conversation whose messages are too large for a WebSocket stays
+/// with server-sent events.
 public struct ChappieStreamingTransportPolicy: Sendable, Hashable, Codable {
     /// Whether a turn tries WebSocket first: one connection for the whole conversation, on which each turn sends only what
     /// is new. Default `true`.
