@@ -82,10 +82,18 @@ struct CommandLineError: Error {
                 "Name a file that holds it in CHAPPIE_PASSPHRASE_FILE, pass it as the systemd credential "
                     + "chappie-passphrase, or run chappie in a terminal."
             case "tool_loop_limit": "Ask for something smaller, or allow more rounds with --rounds."
+            case "transport_failed" where Self.isSilence(error):
+                "Allow more time with --timeout, for example --timeout 900, or check the network and any proxy."
             case "threads_full":
                 "Delete threads that are not needed, or raise the limit (CHAPPIE_THREADS_LIMIT). Nothing was lost."
             default: localized?.recoverySuggestion
             }
+    }
+
+    /// Whether the service was reached, and then sent nothing for as long as the limit allows.
+    private static func isSilence(_ error: any Error) -> Bool {
+        guard case ChappieClientError.transportFailed(let error) = error, error.code == .timedOut else { return false }
+        return [.request, .responseHead, .firstByte, .responseBody, .message].contains(error.stage)
     }
 
     /// Returns the time from which the service renews the sign-in; `nil` if the error is another one.

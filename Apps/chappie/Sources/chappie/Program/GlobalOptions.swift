@@ -20,7 +20,10 @@ struct GlobalOptions: ParsableArguments {
     @Flag(help: "Talk to a simulator inside this process, with a throw-away credential.")
     var simulate = false
 
-    @Option(help: "Seconds of silence after which to give up (default: 60 for an answer to begin, 300 within it).")
+    @Option(
+        help:
+            "Seconds of silence after which to give up (default: 300 for an answer, up to four times as long at a high effort)."
+    )
     var timeout: Double?
 
     /// A simulation leaves what is the user's alone.

@@ -268,7 +268,9 @@ struct Program: Sendable {
             configuration: configuration, transport: transport, webSocket: webSocket, credentials: credentials,
             tools: (tools?.tools ?? []).map(startedTools.awaiting), toolProviders: tools?.providers ?? [],
             toolApprovalHandler: approval.map { approval in approval.decide },
-            modelCache: options.simulate ? nil : ChappieFileModelCache { environment[$0] })
+            modelCache: options.simulate ? nil : ChappieFileModelCache { environment[$0] },
+            webSocketNotes: options.simulate
+                ? nil : ChappieFileWebSocketNotes(proxy: configuration.network.proxy) { environment[$0] })
     }
 
     /// Signs in with the access token of the environment, if this command is to use it.

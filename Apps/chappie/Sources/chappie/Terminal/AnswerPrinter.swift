@@ -5,6 +5,7 @@ import ChappieMarkdown
 import ChappieSDK
 import FoundationEssentials
 import Glibc
+import Synchronization
 
 /// Prints a streamed answer: text to standard output, everything else to standard error; or JSON lines. It shows the
 /// model's commentary on a terminal alone.
@@ -30,6 +31,7 @@ struct AnswerPrinter {
     private(set) var limits: ChappieUsageLimitSnapshot?
     /// The call whose arguments are being written, and how far they are.
     private var written = (callID: "", byteCount: 0, nextNote: 0)
+    private let waiting: WaitingStatus
 
     /// - Parameters:
     ///   - markdown: draws the text; `nil` writes it as it is.
@@ -42,6 +44,7 @@ struct AnswerPrinter {
     ) {
         self.onApproval = onApproval
         self.console = console
+        waiting = WaitingStatus(console)
         self.options = options
         self.showsText = showsText
         self.markdown = options.json || !showsText ? nil : markdown
@@ -51,7 +54,9 @@ struct AnswerPrinter {
     /// Prints the whole stream.
     mutating func print(_ events: AsyncThrowingStream<ChappieStreamEvent, any Error>) async throws {
         if !options.json { showStatus("Waiting for the answer…") }
+        let ticking = Task { [waiting] in await waiting.run() }
         defer {
+            ticking.cancel()
             noteWhatIsNotKept()
             finishLine()
         }
@@ -140,6 +145,7 @@ struct AnswerPrinter {
 
     /// Commentary stands in paragraphs of its own.
     private mutating func begin(commentary: Bool) {
+        waiting.stop()
         if isCommentary != commentary {
             if hasText { finishLine() }
             needsGap = hasText
@@ -200,17 +206,54 @@ struct AnswerPrinter {
 
     /// Only between lines: the status would wipe out the text of its own line.
     private func showStatus(_ text: String) {
-        if isAtLineStart { console.status(text) }
+        if isAtLineStart { waiting.show(text) }
     }
 
     private mutating func finishLine() {
         guard !options.json else { return }
+        waiting.stop()
         if let rest = markdown?.finish() {
             isAtLineStart = true
             if !rest.isEmpty { return console.draw(rest) }
         }
         if isAtLineStart { console.clearStatus() } else { console.line() }
         isAtLineStart = true
+    }
+}
+
+/// A status line that shows the elapsed time while nothing arrives.
+private final class WaitingStatus: Sendable {
+    private static let patience = Duration.seconds(5)
+
+    private let console: Console
+    private let start = ContinuousClock.now
+    /// What is shown, and since when; `nil` while the line is not a status.
+    private let shown = Mutex<(text: String, since: ContinuousClock.Instant)?>(nil)
+
+    init(_ console: Console) { self.console = console }
+
+    /// Shows `text`. If nothing else is shown soon, the elapsed time follows it.
+    func show(_ text: String) {
+        shown.withLock { shown in
+            console.status(text)
+            shown = (text, .now)
+        }
+    }
+
+    /// Leaves the line to others.
+    func stop() { shown.withLock { $0 = nil } }
+
+    /// Redraws the line each second, until the task is cancelled.
+    func run() async {
+        while (try? await Task.sleep(for: .seconds(1))) != nil {
+            // Under the lock: what is written after `stop()` is never wiped out.
+            shown.withLock { shown in
+                guard let (text, since) = shown, ContinuousClock.now - since >= Self.patience else { return }
+                let seconds = Int((ContinuousClock.now - start).inSeconds)
+                console.status("\(text) \(seconds) s", hint: " (Ctrl-C stops it)")
+            }
+        }
+        stop()
     }
 }
 
