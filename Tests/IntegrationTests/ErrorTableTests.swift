@@ -145,7 +145,8 @@ import Testing
                         if case .responseFailed(let response) = $0 { !response.outputText.isEmpty } else { false }
                     }),
             ]
-        case .streamingTransportReplayDiverged: [Row(name: name, scenario: "diverge")]
+        case .streamingTransportReplayDiverged:
+            [Row(name: name, scenario: "diverge", configure: { $0.replayDivergence = .fail })]
         case .httpError:
             [
                 Row(

@@ -68,7 +68,7 @@ struct ProgramSettings {
         let service = ChappieEndpoints.chatGPT.profile
         configuration = ChappieConfiguration(
             harness: "You talk to a person in a small window, which draws Markdown. Answer briefly.",
-            automaticCompaction: 0.8,
+            replayDivergence: .restart, automaticCompaction: 0.8,
             endpoints: ChappieEndpoints(
                 issuer: Self.address("CHAPPIE_ISSUER", default: service.issuer),
                 backend: Self.address("CHAPPIE_BACKEND", default: service.backend)))

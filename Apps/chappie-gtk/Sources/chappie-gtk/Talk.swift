@@ -106,6 +106,8 @@ final class Talk {
         switch event {
         case .textDelta(let piece): transcript.append(piece)
         case .commentaryDelta(let piece): transcript.append(piece, isCommentary: true)
+        case .restarted(let discarded) where !discarded.isEmpty:
+            transcript.note("The connection broke. The answer starts again:")
         case .notice(let notice): transcript.note("Note: \(notice.message)")
         case .toolCallRequested(let request): transcript.beginStep(request.call.callID, request.call.shownName)
         case .toolCallCompleted(let result):

@@ -11,6 +11,8 @@ struct ChatConversation: Sendable {
     private(set) var transcript = ChatTranscript()
     /// The contexts before each turn of a conversation that is not kept.
     private var contexts: [ChappieClientContext] = []
+    /// The length of the conversation before the present turn.
+    private var itemCount = 0
     /// The model of new conversations; `nil` if the account's best is used.
     private let usualModel: String?
     /// Whether the client has a model of its own, which it would take for a thread that was opened, too.
@@ -48,9 +50,11 @@ struct ChatConversation: Sendable {
 
     // MARK: Turns
 
-    /// A turn begins. ``answered(_:_:)`` or ``failed()`` follows.
+    /// A turn begins. ``answered(_:_:)`` or ``failed(_:)`` follows.
     mutating func begins() async {
-        if kept == nil { contexts.append(await client.context()) }
+        let context = await context
+        itemCount = context.items.count
+        if kept == nil { contexts.append(context) }
     }
 
     mutating func answered(_ question: String, _ response: ChappieResponse?) {
@@ -58,8 +62,16 @@ struct ChatConversation: Sendable {
         threadModel = nil
     }
 
-    mutating func failed() {
-        if kept == nil { contexts.removeLast() }
+    /// - Returns: Whether the conversation has the question all the same, with the part of the answer that was shown.
+    mutating func failed(_ question: String) async -> Bool {
+        let items = await context.items
+        guard items.count > itemCount else {
+            if kept == nil { contexts.removeLast() }
+            return false
+        }
+        let shown = items.last { $0["role"] == "assistant" }.map(ChappieOutputItem.init)
+        transcript.add(question: question, answer: shown?.text ?? "", by: "")
+        return true
     }
 
     /// Takes the last turn out of the conversation. A kept one continues as a copy without it; the whole one is archived.

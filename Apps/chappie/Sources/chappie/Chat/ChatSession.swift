@@ -93,6 +93,7 @@ struct ChatSession: Sendable {
             try asked.messages(asking: text, options.messageOptions), model: conversation.chosenModel,
             schema: asked.schema, searchesWeb: searchesWeb)
         await conversation.begins()
+        let question = text.isEmpty ? asked.prompt.last?.text ?? "" : text
         last = (text, asked, false)
         frame = asked.next
         let printed: AnswerPrinter
@@ -110,14 +111,15 @@ struct ChatSession: Sendable {
             }
         } catch {
             // The next message takes the attachments of a question that has no answer.
-            frame = asked
-            conversation.failed()
+            let isPartlyAnswered = await conversation.failed(question)
+            last?.isAnswered = isPartlyAnswered
+            if !isPartlyAnswered { frame = asked }
             throw error
         }
         last?.isAnswered = true
         transport = printed.transport
         limits = printed.limits ?? limits
-        conversation.answered(text.isEmpty ? asked.prompt.last?.text ?? "" : text, printed.response)
+        conversation.answered(question, printed.response)
         if printed.response?.isInterrupted == true { return console.note("Stopped. What was said stays.") }
         if let response = printed.response, let schema = asked.schema {
             try Ask.checkWhole(response, mayBeEmpty: true)

@@ -262,6 +262,7 @@ struct Program: Sendable {
         // A tool that the model has invented, or that may not run, ends no turn.
         configuration.toolFailureBehavior = .tellModel
         if let rounds = answer?.rounds { configuration.toolLoopLimit = rounds }
+        configuration.replayDivergence = .restart
         if let answer { configuration.streamingTransportPolicy = (answer.transport ?? .auto).policy }
         let tools = try answer.map(tools)
         return ChappieClient(

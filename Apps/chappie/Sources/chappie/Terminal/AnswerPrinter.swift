@@ -117,6 +117,7 @@ struct AnswerPrinter {
         case .item(let item) where item.webSearch != nil:
             let step = UntrustedText.message(item.webSearch?.sentence, limit: 200) ?? "Used the web"
             if showsTools { console.note("· \(step)") } else { showStatus("\(step)…") }
+        case .restarted(let discarded): restart(after: discarded)
         case .reasoningSummaryDelta: showStatus("Thinking…")
         case .toolArgumentsDelta(let piece): showProgress(of: piece)
         case .transport(.reconnecting(let attempt, let maximum, _)):
@@ -155,6 +156,16 @@ struct AnswerPrinter {
         hasText = true
         needsGap = false
         markdown?.isDim = commentary
+    }
+
+    /// The text above is void. It stays, because a pipe can't take it back.
+    private mutating func restart(after discarded: String) {
+        guard !discarded.isEmpty || isCommentary else { return }
+        finishLine()
+        if showsText { console.note("The connection broke. The answer starts again:") }
+        hasText = false
+        isCommentary = false
+        needsGap = false
     }
 
     /// The terminal may have another size by now.

@@ -131,6 +131,7 @@ extension ChappieStreamEvent {
         case .created(let id): ["type": "created", "response_id": .string(id)]
         case .textDelta(let text): ["type": "text_delta", "text": .string(text)]
         case .commentaryDelta(let text): ["type": "commentary_delta", "text": .string(text)]
+        case .restarted(let discarded): ["type": "restarted", "discarded": .string(discarded)]
         case .reasoningSummaryDelta(let text): ["type": "reasoning_summary_delta", "text": .string(text)]
         case .toolArgumentsDelta(let piece):
             [

@@ -13,7 +13,8 @@ public import Logging
 /// ```
 ///
 /// A second call while a turn runs waits for it, in the order of the calls. A turn that fails or is cancelled leaves the
-/// conversation as it was before; one that is interrupted (``interrupt()``) leaves what was said. The conversation belongs
+/// conversation as it was before; one that is interrupted (``interrupt()``), or whose connection breaks in the middle of
+/// the answer, leaves what was said. The conversation belongs
 /// to the account that began it: when another one signs in to the slot, the next turn begins a new conversation, with ids
 /// and a connection of its own. A turn that was running is not continued in the new account's name.
 public actor ChappieClient: ChappieConversation {
@@ -326,16 +327,20 @@ public actor ChappieClient: ChappieConversation {
     /// - Parameters:
     ///   - account: the value of ``turnAccount()`` before the turn, if the caller had to know it.
     ///   - interruption: may end the turn.
+    ///   - isKept: whether a store keeps the turn.
     @_spi(ChappieInternals) public nonisolated func carryOut(
         _ work: ChappieTurnWork, in account: ChappieAccountInfo? = nil, until interruption: TurnInterruption,
-        recorder: @escaping TurnRecorder = { _ in }, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+        isKept: Bool = false, recorder: @escaping TurnRecorder = { _ in },
+        emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
+        let divergence = configuration.replayDivergence
+        let restarts = divergence == .restart || divergence != .fail && (isKept || work.isUnseen)
         do {
             guard case .new(let request) = work, let limit = request.timeLimit else {
-                return try await run(work, in: account, until: interruption, recorder, emit: emit)
+                return try await run(work, in: account, until: interruption, restarts, recorder, emit: emit)
             }
             return try await within(limit) {
-                try await self.run(work, in: account, until: interruption, recorder, emit: emit)
+                try await self.run(work, in: account, until: interruption, restarts, recorder, emit: emit)
             }
         } catch {
             throw ChappieClientError.wrapping(error)
@@ -375,6 +380,8 @@ public actor ChappieClient: ChappieConversation {
         var resuming: (ChappiePendingTurn, [String: ChappieApprovalDecision])?
         /// Whether the model is for this turn alone.
         var isForOneTurn = false
+        /// Whether an answer that is repeated differently starts again.
+        var restarts = false
     }
 
     /// - Returns: `nil` for work that is already done and has no answer.
@@ -413,10 +420,11 @@ public actor ChappieClient: ChappieConversation {
     @concurrent
     private nonisolated func run(
         _ work: ChappieTurnWork, in known: ChappieAccountInfo?, until interruption: TurnInterruption,
-        _ recorder: @escaping TurnRecorder, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+        _ restarts: Bool, _ recorder: @escaping TurnRecorder, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         let answered = try await interruption.run { () async throws -> Answered? in
-            guard let start = try await self.beginning(of: work, in: known, recorder) else { return nil }
+            guard var start = try await self.beginning(of: work, in: known, recorder) else { return nil }
+            start.restarts = restarts
             return try await self.answer(start, until: interruption, recorder, emit: emit)
         }
         guard let (start, turn, response) = answered.map({ ($0.start, $0.turn, $0.response) }) else {
@@ -431,6 +439,7 @@ public actor ChappieClient: ChappieConversation {
             emit(.notice(notice))
         }
         await note(turn.routing.modelsETag)
+        if let failure = turn.failure { throw failure }
         emit(.completed(response))
         return response
     }
@@ -451,6 +460,7 @@ public actor ChappieClient: ChappieConversation {
         var (frame, wish, resuming) = (start.frame, start.wish, start.resuming)
         var turn = try await prepare(
             start.items, frame, wish, round: start.round, in: account, recorder, emit: emit)
+        turn.restarts = start.restarts
         var hasCompacted = false
         var planChange: PlanChange?
         while true {

@@ -116,7 +116,9 @@ extension ChappieConversation {
     ///
     /// - Throws: as ``send(_:)-(String)``.
     public func response(_ request: ChappieResponseRequest) async throws -> ChappieResponse {
-        try await begin(.new(request), endsWithItsStream: false).responseOrCancel()
+        var request = request
+        request.isUnseen = true
+        return try await begin(.new(request), endsWithItsStream: false).responseOrCancel()
     }
 
     /// Asks and streams the answer. The turn starts now; releasing the stream ends it.

@@ -288,6 +288,8 @@ struct Seen: Sendable, CustomStringConvertible {
     var commentary = ""
     /// The tool calls as a host carries them out, the moment it is told: their arguments.
     var executed: [String] = []
+    /// The texts of answers that broke and started again.
+    var discarded: [String] = []
     /// Of the transport.
     var events: [ChappieTransportEvent] = []
     var notices: [ChappieNotice] = []
@@ -299,6 +301,10 @@ struct Seen: Sendable, CustomStringConvertible {
             for try await event in stream {
                 switch event {
                 case .textDelta(let delta): text += delta
+                case .restarted(let old):
+                    text = String(decoding: text.utf8.dropLast(old.utf8.count), as: UTF8.self)
+                    (reasoning, commentary, executed) = ("", "", [])
+                    discarded.append(old)
                 case .reasoningSummaryDelta(let delta): reasoning += delta
                 case .commentaryDelta(let delta): commentary += delta
                 case .notice(let notice): notices.append(notice)

@@ -85,6 +85,19 @@ import Testing
         }
     }
 
+    @Test(arguments: Wire.allCases) func `another answer after the cut starts again and is complete`(wire: Wire) async {
+        let other = "It rains everywhere."
+        var restarts = 0
+        for (place, cut) in Self.cuts.enumerated() {
+            let replies = [cut, Reply(steps: [.events(Self.answer(2, other))])]
+            let seen = await ClientHarness(wire, replies, configure: { $0.replayDivergence = .restart }).ask()
+            #expect(isWhole(seen, other), "place \(place): \(seen)")
+            #expect(seen.discarded.count <= 1 && seen.discarded.allSatisfy { Self.text.hasPrefix($0) })
+            restarts += seen.discarded.count
+        }
+        #expect(restarts > Self.cuts.count / 3)
+    }
+
     @Test func anotherAnswerAfterTheCutIsFoundOut() async {
         let other = "It rains everywhere."
         var divergences = 0

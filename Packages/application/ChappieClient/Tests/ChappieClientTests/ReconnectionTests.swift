@@ -4,6 +4,7 @@ import ChappieClient
 import ChappieTesting
 import FoundationEssentials
 import HTTPTypes
+import Synchronization
 import Testing
 
 /// A connection breaks: the user sees one answer, and the backend is asked again.
@@ -28,6 +29,100 @@ import Testing
         }
         let requests = try harness.requests
         #expect(requests[1]["input"] == requests[0]["input"])
+    }
+
+    private static let restarting: @Sendable (inout ChappieConfiguration) -> Void = { $0.replayDivergence = .restart }
+
+    /// The texts of the messages that the last request holds, without the harness.
+    private func remembered(_ harness: ClientHarness) throws -> [String] {
+        let input = try #require(try harness.requests.last?["input"]?.array)
+        return input.dropFirst().map { item in
+            (item["content"]?.array ?? []).compactMap { $0["text"]?.string }.joined()
+        }
+    }
+
+    @Test(arguments: Wire.allCases, breaks.indices)
+    func `another answer after a break starts again, and it alone stays`(wire: Wire, index: Int) async throws {
+        let harness = ClientHarness(
+            wire,
+            [.half("The sea is wide", then: Self.breaks[index]), .answer("The sky", id: "resp_2"), .answer("third")],
+            configure: Self.restarting)
+        let seen = await harness.ask("one")
+        #expect(seen.discarded == ["The sea is wide"] && seen.text == "The sky" && seen.failure == nil, "\(seen)")
+        #expect(seen.response?.outputText == "The sky")
+        #expect(try await harness.client.send("two") == "third")
+        #expect(try remembered(harness) == ["one", "The sky", "two"])
+    }
+
+    @Test(arguments: Wire.allCases) func `a response that failed is repeated in the same way`(wire: Wire) async {
+        let harness = ClientHarness(
+            wire, [.failed(#"{"code":"server_error"}"#, after: "The sea"), .answer("The sky")],
+            configure: Self.restarting)
+        let seen = await harness.ask()
+        #expect(seen.discarded == ["The sea"] && seen.text == "The sky" && seen.failure == nil, "\(seen)")
+    }
+
+    /// A call runs when its response is complete, so that a call of an answer that broke has not run.
+    @Test(arguments: Wire.allCases, [false, true])
+    func `a call that was only announced does not run, and the repeated answer may leave it out`(
+        wire: Wire, isRepeated: Bool
+    ) async throws {
+        let runs = Mutex<[String]>([])
+        let tool = ChappieHostTool(name: "weather", policy: .automatic) { call in
+            runs.withLock { $0.append(call.arguments) }
+            return "rain"
+        }
+        let first = Reply(steps: [.events(items([call("weather", #"{"a":1}"#)], isWhole: false)), .cut])
+        let second: Reply =
+            isRepeated
+            ? Reply(steps: [.events(items([call("weather", #"{"a":2}"#, id: "call_9")], id: "resp_2"))])
+            : .answer("No tool is needed.", id: "resp_2")
+        let harness = ClientHarness(
+            wire, [first, second, .answer("It rains.", id: "resp_3")], clock: HastyClock(), tools: [tool],
+            configure: Self.restarting)
+        let seen = await harness.ask()
+        #expect(seen.failure == nil && seen.discarded == [""])
+        #expect(seen.response?.outputText == (isRepeated ? "It rains." : "No tool is needed."))
+        #expect(runs.withLock { $0 } == (isRepeated ? [#"{"a":2}"#] : []))
+    }
+
+    @Test(arguments: Wire.allCases)
+    func `an answer whose pieces nobody reads starts again unseen`(wire: Wire) async throws {
+        let harness = ClientHarness(wire, [.half("The sea is wide", then: .cut), .answer("The sky", id: "resp_2")])
+        #expect(try await harness.client.send("one") == "The sky")
+        let strict = ClientHarness(
+            wire, [.half("The sea is wide", then: .cut), .answer("The sky", id: "resp_2")],
+            configure: { $0.replayDivergence = .fail })
+        await #expect(throws: ChappieClientError.streamingTransportReplayDiverged("The sea is wide")) {
+            try await strict.client.send("one")
+        }
+    }
+
+    /// The replies after the first half of an answer, and the error that they lead to.
+    static let endings: [([Reply], isDivergence: Bool)] = [
+        ([.answer("The sky", id: "resp_2")], true), (Array(repeating: .half("The sea", then: .cut), count: 9), false),
+    ]
+
+    @Test(arguments: Wire.allCases, endings.indices)
+    func `a turn that breaks for good leaves its question and the text that was shown`(wire: Wire, index: Int)
+        async throws
+    {
+        let (replies, isDivergence) = Self.endings[index]
+        let policy = ChappieStreamingTransportPolicy(
+            prefersWebSocket: wire == .webSocket, maxWebSocketReconnectionAttempts: 1, fallsBackToHTTPSSE: false,
+            maxHTTPSSEReconnectionAttempts: 1)
+        let harness = ClientHarness(
+            wire, [.half("The sea is wide", then: .cut)] + replies.prefix(1) + [.answer("third")], policy: policy)
+        let seen = await harness.ask("one")
+        #expect(seen.text == "The sea is wide" && seen.response == nil)
+        switch seen.error {
+        case .streamingTransportReplayDiverged("The sea is wide"): #expect(isDivergence)
+        case .transportFailed: #expect(!isDivergence)
+        default: Issue.record("\(seen)")
+        }
+        #expect(try await harness.client.send("two") == "third")
+        let note = "The connection broke here. What stands above is what the user has seen."
+        #expect(try remembered(harness) == ["one", "The sea is wide", note, "two"])
     }
 
     @Test(arguments: Wire.allCases) func aLaterTurnIsRepeatedWithTheWholeConversation(wire: Wire) async throws {

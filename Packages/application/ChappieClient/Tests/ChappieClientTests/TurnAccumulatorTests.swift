@@ -11,7 +11,9 @@ import Testing
         var accumulator = TurnAccumulator { _ in }
         var response: ChappieResponse?
 
-        init() { accumulator = TurnAccumulator { [unowned self] in told.append($0) } }
+        init(restarts: Bool = false) {
+            accumulator = TurnAccumulator(restarts: restarts) { [unowned self] in told.append($0) }
+        }
 
         /// Takes bursts of events; gives the deltas that they show.
         @discardableResult func shown(_ bursts: [ResponsesEvent]...) throws -> [String] {
@@ -254,6 +256,35 @@ import Testing
         }
     }
 
+    @Test func `another answer starts again if that is allowed, and is told like a first answer`() throws {
+        for (first, second, named) in Self.divergences {
+            let (turn, alone) = (Turn(restarts: true), Turn())
+            try turn.shown(first)
+            turn.accumulator.attemptBegan()
+            let before = turn.told.count
+            // One event after the other: a part of the second answer may be held back before it differs.
+            for event in second { try turn.shown([event]) }
+            try alone.shown(second)
+            let told = turn.told[before...].drop { $0 != .restarted(discarded: $0.discarded ?? "") }
+            #expect(told.first?.discarded?.hasPrefix(named) == true)
+            #expect(Array(told.dropFirst()) == alone.told)
+            #expect(turn.response == alone.response)
+            #expect(turn.accumulator.interrupted == alone.accumulator.interrupted)
+        }
+    }
+
+    @Test func `an answer may start again more than once`() throws {
+        let turn = Turn(restarts: true)
+        try turn.shown([Self.delta("one t")])
+        turn.accumulator.attemptBegan()
+        try turn.shown([Self.delta("one, "), Self.call("call_1", "{}")])
+        turn.accumulator.attemptBegan()
+        // It repeats the second answer up to its call.
+        try turn.shown([Self.delta("one, "), Self.delta("two"), Self.message("one, two"), Self.completed])
+        #expect(turn.told.compactMap(\.discarded) == ["one t", "one, two"])
+        #expect(turn.response?.outputText == "one, two" && turn.response?.items.map(\.type) == ["message"])
+    }
+
     @Test func aReplayInItemsAloneShowsTheRest() throws {
         let turn = Turn()
         #expect(try turn.shown([Self.delta("one t")]) == ["one t"])
@@ -318,4 +349,9 @@ import Testing
             #expect(Array(delivered.text.utf8) == Array(first.utf8))
         }
     }
+}
+
+extension ChappieStreamEvent {
+    /// The text of the answer that starts again.
+    fileprivate var discarded: String? { if case .restarted(let text) = self { text } else { nil } }
 }

@@ -19,7 +19,8 @@ import Synchronization
 /// begins.
 ///
 /// A turn that fails, is cancelled or is interrupted by a crash stays in the thread, marked as such, but does not
-/// belong to the conversation. A turn that the user interrupts (``interrupt()``) belongs to it with what was said.
+/// belong to the conversation. A turn that the user interrupts (``interrupt()``), or whose connection breaks in the
+/// middle of the answer, belongs to it with what was said.
 /// ``resumeTurn(decisions:)`` continues a turn that was interrupted, waits for an approval, or failed after tools were
 /// called. Calls of tools are recorded before they run and after: a call that may have run already is not run again,
 /// and the model learns that.
@@ -176,7 +177,7 @@ public actor ChappieRuntime: ChappieConversation {
         let threadID = thread?.id ?? ""
         do {
             try Task.checkCancellation()
-            return try await client.carryOut(work, in: account, until: interruption) { step in
+            return try await client.carryOut(work, in: account, until: interruption, isKept: true) { step in
                 try await self.record(step, of: id)
             } emit: { event in
                 emit(event)
@@ -375,7 +376,10 @@ public actor ChappieRuntime: ChappieConversation {
         default:
             let sentence = Self.sentence(of: error)
             // The turn's own error matters more than a failure to keep it.
-            try? await add(.turnFailed, ["turn": turn, "error": .string(sentence)])
+            // A turn whose connection broke in the middle of the answer is kept with the text that was shown.
+            if thread?.turns.last(where: { $0.id == id })?.status != .finished {
+                try? await add(.turnFailed, ["turn": turn, "error": .string(sentence)])
+            }
             tell(.failed(sentence), id)
         }
     }

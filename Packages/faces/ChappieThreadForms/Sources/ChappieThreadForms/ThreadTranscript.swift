@@ -131,6 +131,8 @@ extension ChappieTurn {
     var remark: String? {
         switch status {
         case .finished where response.isInterrupted: "The answer was interrupted."
+        case .finished where incompleteReason == ChappieResponse.lostConnection:
+            "The connection broke before the answer was complete."
         case .finished: incompleteReason.map { "The answer ended early: \($0)." }
         case .failed: error ?? "It failed."
         case .interrupted: "It was interrupted."

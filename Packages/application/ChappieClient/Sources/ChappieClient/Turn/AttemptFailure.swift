@@ -49,6 +49,17 @@ struct AttemptFailure: Error {
         self.retryAfter = retryAfter
     }
 
+    /// Whether the part of the answer that was shown is good, and only its rest is missing.
+    var leavesAnswer: Bool {
+        switch kind {
+        case .broken, .silent, .unreachable, .upgradeFailed, .stale, .rateLimited: return true
+        case .messageTooLarge, .unreadableReasoning: return false
+        case .final:
+            if case ChappieClientError.streamingTransportReplayDiverged = error { return true }
+            return false
+        }
+    }
+
     /// Classifies an error of a lower layer for an attempt over `transport`.
     init(_ error: any Error, over transport: ChappieTransportEvent.Kind) {
         let failure = error as? AttemptFailure

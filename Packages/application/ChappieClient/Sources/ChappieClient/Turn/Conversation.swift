@@ -170,6 +170,11 @@ struct Conversation: Sendable {
         "The user interrupted you here. What stands above is what the user has seen."
     ).inputItem
 
+    /// Tells the model the same after a connection that broke for good.
+    static let breakItem = ChappieInputMessage.developer(
+        "The connection broke here. What stands above is what the user has seen."
+    ).inputItem
+
     // MARK: Requests
 
     /// The request's JSON, members in the order of the Codex CLI 0.163.0. The input is the harness, everything said so far,

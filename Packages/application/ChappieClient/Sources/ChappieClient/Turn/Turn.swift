@@ -29,6 +29,8 @@ struct Turn: Sendable {
     private var lastAnswer: ChappieResponse?
     /// The calls that are being carried out.
     private var openRound: OpenRound?
+    /// The error of a turn that ended with the text that was shown before its connection broke for good.
+    private(set) var failure: (any Error)?
 
     init(
         runner: TurnRunner, frame: RequestFrame, compactionHash: String? = nil, tools: ToolRound, toolLoopLimit: Int,
@@ -45,8 +47,15 @@ struct Turn: Sendable {
         self.learn = learn
     }
 
+    /// Whether an answer that is repeated differently starts again.
+    var restarts: Bool {
+        get { runner.restarts }
+        set { runner.restarts = newValue }
+    }
+
     /// Runs the turn to its end, or until the user interrupts it: then the answer so far is the answer, if the model has
-    /// said or done anything.
+    /// said or done anything. If the connection breaks for good, the text that was shown is the answer, and ``failure``
+    /// has the error.
     ///
     /// - Parameters:
     ///   - interruption: says whether a cancellation of this task is an interruption.
@@ -61,7 +70,22 @@ struct Turn: Sendable {
         } catch let error where error is CancellationError && interruption.isRequested {
             guard let response = try await interrupted(after: count) else { throw error }
             return response
+        } catch let error where !(error is CancellationError) {
+            guard let shown = routing.interrupted, !shown.outputText.isEmpty else { throw error }
+            failure = error
+            return brokenOff(with: shown)
         }
+    }
+
+    /// Ends the turn with the answer that was shown before its connection broke for good.
+    private mutating func brokenOff(with shown: ChappieResponse) -> ChappieResponse {
+        var response = shown
+        // They were announced, and none has run.
+        response.items.removeAll(where: \.isToolCall)
+        items += Conversation.kept(ofInterrupted: response) + [Conversation.breakItem]
+        response.incompleteReason = ChappieResponse.lostConnection
+        response.outputText = answer + response.outputText
+        return finished(response)
     }
 
     /// Ends the turn with the steps that it has taken.
@@ -169,6 +193,7 @@ struct Turn: Sendable {
     mutating func goOn(from earlier: Turn) {
         usage = earlier.usage
         answer = earlier.answer
+        restarts = earlier.restarts
         lastAnswer = earlier.lastAnswer
         if earlier.frame.model == frame.model { routing = earlier.routing }
     }
@@ -206,6 +231,7 @@ struct Turn: Sendable {
         to question: ChappieJSON, after items: [ChappieJSON], toolChoice: ChappieToolChoice
     ) async throws -> ChappieResponse {
         var turn = self
+        turn.restarts = true
         turn.runner.conversation.compact(
             into: items, summary: nil, model: frame.model, now: runner.conversation.updatedAt)
         turn.items = [question]

@@ -3,16 +3,19 @@ import HTTPTypes
 
 /// Turns the events of a turn's attempts into events for the host, each once; sans-IO.
 ///
-/// When a connection breaks, the request is sent again in full, and the model may answer anew. The answer's text must
-/// then begin with the text that was shown: that prefix is held back. A tool call that was handed out has perhaps been
-/// carried out, so the same call must come again: it is held back, too. Commentary and summaries of reasoning are for
-/// reading only: text that was shown is held back, and text that differs from it is held back altogether. The same holds
-/// for arguments of calls while the model writes them.
-///
-/// Its methods throw ``ChappieClientError/streamingTransportReplayDiverged(_:)``, and nothing else.
+/// When a connection breaks, the request is sent again in full, and the model usually writes another answer. The part of
+/// it that repeats the text that was shown is held back, and so is a tool call that was handed out. If the text or the
+/// calls differ, the answer starts again with an event, or the turn ends with
+/// ``ChappieClientError/streamingTransportReplayDiverged(_:)``, the only error of the methods here. Commentary and
+/// summaries of reasoning are for reading only: as long as the answer is the same, text that was shown is held back, and
+/// text that differs from it is held back altogether. The same holds for arguments of calls while the model writes them.
 struct TurnAccumulator {
     /// Gets each new event as it comes; the receiver only queues it.
     private let emit: (ChappieStreamEvent) -> Void
+    /// Whether an answer that differs from what was shown starts again. Otherwise it is an error.
+    private let restarts: Bool
+    /// The events of the present attempt, if it repeats an answer and may start it again.
+    private var repetition: [ResponsesEvent]?
     private var text = DeliveredText()
     private var commentary = DeliveredAside()
     private var reasoning = DeliveredAside()
@@ -52,7 +55,11 @@ struct TurnAccumulator {
     }
 
     /// - Parameter body: the request. Default: an empty one, with which no answer is compared.
-    init(asking body: ChappieJSONObject = ChappieJSONObject(), emit: @escaping (ChappieStreamEvent) -> Void) {
+    init(
+        asking body: ChappieJSONObject = ChappieJSONObject(), restarts: Bool = false,
+        emit: @escaping (ChappieStreamEvent) -> Void
+    ) {
+        self.restarts = restarts
         self.emit = emit
         facts = AnsweredFacts(asking: body)
     }
@@ -63,15 +70,21 @@ struct TurnAccumulator {
         commentary.attemptBegan()
         reasoning.attemptBegan()
         arguments.attemptBegan()
+        forgetItems()
+        repetition = restarts && hasDelivered ? [] : nil
+        hasBegun = false
+        requestID = nil
+        facts.attemptBegan()
+    }
+
+    /// The present attempt has brought no item yet.
+    private mutating func forgetItems() {
         commentaryIDs = []
         message = (nil, false, 0)
         seen = [:]
         items = []
         rawItems = []
         places = []
-        hasBegun = false
-        requestID = nil
-        facts.attemptBegan()
     }
 
     /// Takes the name of the model that answers, as a header field of the answer gives it.
@@ -80,6 +93,19 @@ struct TurnAccumulator {
     /// Reports answers that differ from the request, once in a turn.
     private mutating func tellDifferences() {
         for notice in facts.takeNotices() where told.insert(notice).inserted { emit(.notice(notice)) }
+    }
+
+    /// Nothing of the answer has been shown from here on.
+    private mutating func restart() {
+        emit(.restarted(discarded: text.text))
+        text = DeliveredText()
+        commentary = DeliveredAside()
+        reasoning = DeliveredAside()
+        arguments = DeliveredArguments()
+        handedOut = []
+        delivered = [:]
+        forgetItems()
+        repetition = nil
     }
 
     mutating func received(requestID value: String?) { requestID = value ?? requestID }
@@ -116,6 +142,17 @@ struct TurnAccumulator {
     ///   the items and the text of the whole turn, or `.error`.
     mutating func received(_ events: [ResponsesEvent]) throws(ChappieClientError) -> ResponsesEvent? {
         if !events.isEmpty { hasBegun = true }
+        repetition?.append(contentsOf: events)
+        do {
+            return try read(events)
+        } catch {
+            guard let answer = repetition else { throw error }
+            restart()
+            return try read(answer)
+        }
+    }
+
+    private mutating func read(_ events: [ResponsesEvent]) throws(ChappieClientError) -> ResponsesEvent? {
         var burst = ""
         var kind = Kind.text
         func flush() {

@@ -10,7 +10,7 @@ struct TurnRouting: Sendable {
     var told: Set<ChappieNotice> = []
     /// The tag of the account's list of models as it is now.
     var modelsETag: String?
-    /// The last answer as far as it was shown, if its turn was cancelled before it was whole.
+    /// The last answer as far as it was shown, if its turn was cancelled or its connection broke before it was whole.
     var interrupted: ChappieResponse?
 }
 
@@ -38,6 +38,8 @@ struct TurnRunner: Sendable {
     var headerFields: HTTPFields = [:]
     /// The longest time from event to event, however alive the connection is.
     var longestSilence = Duration.seconds(3600)
+    /// Whether an answer that is repeated differently starts again. Otherwise it is an error.
+    var restarts = false
 
     /// Bounds the answer, and the events that wait for a reader that has stopped: many times the longest answer of any
     /// model.
@@ -65,16 +67,17 @@ struct TurnRunner: Sendable {
     func run(
         _ body: ChappieJSONObject, _ said: inout TurnRouting, emit: @escaping (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
-        var turn = TurnAccumulator(asking: body) { [clock] event in
+        var turn = TurnAccumulator(asking: body, restarts: restarts) { [clock] event in
             guard case .usageLimits(let limits) = event else { return emit(event) }
             emit(.usageLimits(limits.dated(at: clock.now)))
         }
         turn.received(turnState: said.turnState)
         turn.told = said.told
+        var leavesAnswer = false
         defer {
             said = TurnRouting(
                 turnState: turn.turnState, told: turn.told, modelsETag: turn.modelsETag ?? said.modelsETag,
-                interrupted: Task.isCancelled ? turn.interrupted : nil)
+                interrupted: Task.isCancelled || leavesAnswer ? turn.interrupted : nil)
         }
         var plan = TurnPlan(
             kind: await firstKind, policy: configuration.streamingTransportPolicy,
@@ -117,7 +120,9 @@ struct TurnRunner: Sendable {
                     if plan.kind == .serverSentEvents { turn.tell(.notice(.webSocketBlocked)) }
                 }
                 switch step {
-                case .fail(let error): throw error
+                case .fail(let error):
+                    leavesAnswer = failure.leavesAnswer
+                    throw error
                 case .again(let delay, let event):
                     log.asksAgain(event, after: failure, over: kind, hasDelivered: turn.hasDelivered)
                     if let event { turn.tell(.transport(event)) }

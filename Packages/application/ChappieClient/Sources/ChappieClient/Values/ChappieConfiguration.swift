@@ -35,6 +35,9 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
     }
     /// The effect on a turn of a denied or failed tool call. Default ``ChappieToolFailureBehavior/automatic``.
     public var toolFailureBehavior: ChappieToolFailureBehavior
+    /// What happens if an answer that broke in its middle begins differently when it is repeated. Default
+    /// ``ChappieReplayDivergence/automatic``.
+    public var replayDivergence: ChappieReplayDivergence
     /// The share of the model's context window, above 0 and at most 1, from which on a conversation is compacted before
     /// the next turn. Default `nil`: never by itself.
     public var automaticCompaction: Double?
@@ -52,7 +55,7 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
         rateLimitBackoff: ChappieRateLimitBackoffPolicy = .default,
         streamingTransportPolicy: ChappieStreamingTransportPolicy = .default, toolLoopLimit: Int = 16,
         maximumParallelCalls: Int = 8, toolFailureBehavior: ChappieToolFailureBehavior = .automatic,
-        automaticCompaction: Double? = nil,
+        replayDivergence: ChappieReplayDivergence = .automatic, automaticCompaction: Double? = nil,
         endpoints: ChappieEndpoints = .chatGPT, network: ChappieNetworkPolicy = .default
     ) {
         self.keychainService = keychainService
@@ -67,6 +70,7 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
         self.toolLoopLimit = max(toolLoopLimit, 0)
         self.maximumParallelCalls = max(maximumParallelCalls, 1)
         self.toolFailureBehavior = toolFailureBehavior
+        self.replayDivergence = replayDivergence
         self.automaticCompaction = automaticCompaction
         self.endpoints = endpoints
         self.network = network
@@ -83,8 +87,8 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
 /// How answers travel, and what happens when a connection breaks.
 ///
 /// A connection that breaks during an answer is opened again after 0.2 s, doubling, with some jitter; the request is
-/// sent again in full. Text is not shown twice: the new answer must begin with the text that was shown and make the
-/// same tool calls, or the turn ends with ``ChappieClientError/streamingTransportReplayDiverged(_:)``.
+/// sent again in full. Text is not shown twice: the part of the new answer that repeats what was shown is held back. A
+/// model rarely writes the same text again. ``ChappieConfiguration/replayDivergence`` decides what happens then.
 ///
 /// A host that can't be reached is an error at once, unless the turn had reached it before. The turn stops using
 /// WebSocket at once if a reachable host does not open one, if it closes it because of the message, or if no byte comes
@@ -133,4 +137,20 @@ public struct ChappieToolFailureBehavior: RawRepresentable, Sendable, Hashable, 
     public static let tellModel = ChappieToolFailureBehavior(rawValue: "tell_model")
     /// The turn ends with `toolApprovalDenied`, `toolExecutionFailed` or `missingToolHandler`.
     public static let throwError = ChappieToolFailureBehavior(rawValue: "throw_error")
+}
+
+/// What happens if a connection broke in the middle of an answer, and the repeated answer does not begin with the text that
+/// was shown, or does not make the same tool calls; unknown values count as ``automatic``.
+public struct ChappieReplayDivergence: RawRepresentable, Sendable, Hashable, Codable {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    /// A stream of a ``ChappieClient`` fails. A conversation in a store restarts the answer, and so does a call that
+    /// gives the answer only when it is complete, such as `send(_:)`.
+    public static let automatic = ChappieReplayDivergence(rawValue: "automatic")
+    /// The turn ends with ``ChappieClientError/streamingTransportReplayDiverged(_:)``. The conversation keeps the question
+    /// and the text that was shown.
+    public static let fail = ChappieReplayDivergence(rawValue: "fail")
+    /// The event `restarted` is sent, and the complete new answer follows.
+    public static let restart = ChappieReplayDivergence(rawValue: "restart")
 }

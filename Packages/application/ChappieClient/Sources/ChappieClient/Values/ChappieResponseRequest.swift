@@ -44,6 +44,20 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
         set { fields = newValue.isEmpty ? nil : newValue }
     }
     private var fields: [String: String]?
+    /// Whether nobody sees the pieces of the answer. It is no part of the value.
+    var isUnseen: Bool {
+        get { audience.isAbsent }
+        set { audience.isAbsent = newValue }
+    }
+    private var audience = Audience()
+
+    /// A note on how a request is asked. Requests that differ only in it are equal.
+    private struct Audience: Hashable {
+        var isAbsent = false
+
+        static func == (one: Audience, other: Audience) -> Bool { true }
+        func hash(into hasher: inout Hasher) {}
+    }
 
     private enum CodingKeys: String, CodingKey {
         case messages, options, model, outputSchema, serviceTier, timeLimit
@@ -77,6 +91,11 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
         all.verbosity = options.verbosity ?? all.verbosity
         return all
     }
+}
+
+extension ChappieTurnWork {
+    /// Whether nobody sees the pieces of the answer.
+    var isUnseen: Bool { if case .new(let request) = self { request.isUnseen } else { false } }
 }
 
 extension RequestFrame {

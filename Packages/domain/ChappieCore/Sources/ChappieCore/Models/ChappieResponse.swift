@@ -24,6 +24,8 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
     public var isInterrupted: Bool { status == .incomplete && incompleteReason == Self.interruption }
     /// The ``incompleteReason`` of an answer that the user interrupted.
     @_spi(ChappieInternals) public static let interruption = "interrupted"
+    /// The ``incompleteReason`` of an answer whose connection broke for good.
+    @_spi(ChappieInternals) public static let lostConnection = "connection_lost"
     /// The pages that the answer cites, in the order in which it first cites them. Each stands here once, and only
     /// addresses of the web do.
     public var sources: [ChappieSource] { ChappieSource.cited(in: items.lazy.map(\.json)) }
@@ -36,7 +38,7 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
     /// The reason why the response failed.
     public var error: ChappieResponseError?
     /// The reason why a response is incomplete, in the backend's spelling: `max_output_tokens`, `content_filter`, …;
-    /// `interrupted` if the user interrupted it.
+    /// `interrupted` if the user interrupted it; `connection_lost` if the connection broke for good.
     public var incompleteReason: String?
     /// The server's id of the exchange (`x-request-id`), for questions to its operator. Over a kept WebSocket it is the
     /// id of the opening handshake.

@@ -9,6 +9,13 @@ public enum ChappieStreamEvent: Sendable, Hashable {
     /// A piece of the model's text about its work; never empty, and not a part of the answer. ``item(_:)`` ends the
     /// message.
     case commentaryDelta(String)
+    /// The connection broke in the middle of the answer, and the model writes another one. The complete new answer
+    /// follows.
+    ///
+    /// `discarded` is the text of the answer that broke: the end of the text that was delivered so far. Commentary,
+    /// summaries, arguments and items that came after the last ``toolCallCompleted(_:)`` are void, too. No tool of the
+    /// host has run for them. The event comes only if the client's `replayDivergence` allows it.
+    case restarted(discarded: String)
     /// A piece of the summary of the model's reasoning; never empty.
     case reasoningSummaryDelta(String)
     /// A piece of the arguments of a tool call that the model is writing, for a display of its progress. The whole call
@@ -33,13 +40,20 @@ public enum ChappieStreamEvent: Sendable, Hashable {
 }
 
 extension AsyncSequence where Element == ChappieStreamEvent {
-    /// The answer's text alone, piece by piece. It ends and fails like the stream itself.
+    /// The answer's text alone, piece by piece. It ends and fails like the stream itself. An answer that starts again
+    /// begins with a line feed.
     ///
     /// ```swift
     /// for try await text in client.stream("Hello").text { print(text, terminator: "") }
     /// ```
     public var text: AsyncCompactMapSequence<Self, String> {
-        compactMap { event in if case .textDelta(let text) = event { text } else { nil } }
+        compactMap { event in
+            switch event {
+            case .textDelta(let text): text
+            case .restarted(let discarded): discarded.isEmpty ? nil : "\n"
+            default: nil
+            }
+        }
     }
 }
 
@@ -105,7 +119,8 @@ public enum ChappieTransportEvent: Sendable, Hashable {
     /// The client waits before another attempt after a rate limit: attempt `attempt` of `maximum`, `delay` from now.
     case waiting(attempt: Int, maximum: Int, delay: Duration)
     /// The connection broke or could not be opened. Attempt `attempt` of `maximum` follows, `delay` from now. The part
-    /// of the answer that was delivered is not delivered again.
+    /// of the answer that was delivered is not delivered again, unless ``ChappieStreamEvent/restarted(discarded:)``
+    /// follows.
     case reconnecting(attempt: Int, maximum: Int, delay: Duration)
     /// From here on the answer uses another transport.
     case fellBack(Kind)
