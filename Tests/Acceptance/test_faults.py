@@ -22,9 +22,8 @@ FAILING = [
     (BAD_DATA, "", ["not-json", "too-giant-event", "ws-wrong-accept"]),
     (UNAVAILABLE, "429", ["rate-limit"]), (UNAVAILABLE, "500", ["server-error-forever"]), (UNAVAILABLE, "426", ["ws-426"]),
     (UNAVAILABLE, "region", ["pinned-workspace-elsewhere"]),
-    (UNAVAILABLE, "began differently", ["diverge"]),
     (UNAVAILABLE, "", ["overloaded", "bad-request", "blocked", "redirect-elsewhere", "cut-forever", "cut-clean", "hang-up",
-                       "hang-up-rst", "no-completed", "failed", "failed-context-length", "ws-cut-forever", "ws-rst"]),
+                       "hang-up-rst", "failed", "failed-context-length", "ws-cut-forever", "ws-rst"]),
 ]
 ROWS = [(scenario, status, says) for status, says, scenarios in FAILING for scenario in scenarios]
 # Deadlines of the program, in seconds, with room for a busy machine: its own, and those of `--timeout 10`.
@@ -33,7 +32,7 @@ STALLS = {"stall-before-head": (600, 680), "stall-before-body": (600, 680), "sta
 SHORT_STALLS = {**dict.fromkeys(STALLS, (20, 50)), "stall": (10, 40)}
 REFUSED_MODELS = ["model-unsupported", "model-newer-version", "model-not-found"]
 # A few that must not be noticed. IntegrationTests asks under all of them.
-QUIET = ["crlf", "cut", "cut-rst", "drip", "rate-limit-retry-after", "server-error-once", "short-tokens", "unauthorized-once", "ws-401-once",
+QUIET = ["crlf", "cut", "cut-rst", "drip", "no-completed", "rate-limit-retry-after", "server-error-once", "short-tokens", "unauthorized-once", "ws-401-once",
          "ws-cut", "ws-fragmented-pings", "ws-hang-once", "ws-no-deflate", "ws-previous-not-found"]
 # Those that have to do without the other transport, which would help.
 WEB_SOCKET_ONLY = {"ws-426", "ws-cut-forever", "ws-rst", "ws-wrong-accept"}
@@ -41,7 +40,7 @@ WEB_SOCKET_ONLY = {"ws-426", "ws-cut-forever", "ws-rst", "ws-wrong-accept"}
 
 def ask(user, scenario, **expected):
     """Over server-sent events, unless it is a scenario of WebSocket."""
-    over_web_socket = scenario.startswith("ws-") or scenario == "diverge"
+    over_web_socket = scenario.startswith("ws-")
     transport = "websocket" if scenario in WEB_SOCKET_ONLY else "auto" if over_web_socket else "sse"
     return user.ask(QUESTION, *(["--timeout", "5"] if over_web_socket else []), transport=transport, **expected)
 
@@ -55,6 +54,76 @@ def test_a_fault_ends_in_a_sentence(scenario, status, says, simulate, signed_in,
 @pytest.mark.parametrize("scenario", QUIET)
 def test_a_fault_does_no_harm(scenario, simulate, signed_in, reference):
     assert ask(signed_in(simulate(scenario)), scenario).output == reference
+
+
+@pytest.mark.parametrize("transport", ["sse", "websocket"])
+def test_an_answer_that_breaks_in_its_middle_starts_again(transport, simulate, signed_in, reference, tmp_path):
+    """The repeated answer has other words, as a model's has."""
+    target = tmp_path / "answer.txt"
+    said = "The connection broke. The answer starts again:"
+    user = signed_in(simulate("diverge"))
+    outcome = user.ask(transport=transport, says=said)
+    again = user.ask(transport=transport).output
+    assert outcome.output.endswith("\n" + again) and again != reference, outcome
+    assert reference.startswith(outcome.output.removesuffix("\n" + again)), outcome
+    assert user.run("threads", "show", user.run("threads", "--json").events[0]["threads"][-1]["id"]).output.count(again.rstrip()) == 1
+
+    quiet = signed_in(simulate("diverge")).ask(QUESTION, "-o", str(target), transport=transport)
+    assert quiet.output == "" and said not in quiet.errors and target.read_text() == again, quiet
+
+    events = signed_in(simulate("diverge")).ask(QUESTION, "--json", transport=transport).events
+    index = next(index for index, event in enumerate(events) if event["type"] == "restarted")
+    text = lambda some: "".join(event["text"] for event in some if event["type"] == "text_delta")
+    assert text(events[:index]) == events[index]["discarded"] and text(events[index:]) == again.rstrip("\n")
+    assert events[-1]["response"]["text"] == again.rstrip("\n"), events[-1]
+
+    status, shown = signed_in(simulate("diverge")).converse("ask", "--transport", transport, QUESTION)
+    assert status == 0 and said in shown, shown
+
+
+def test_the_part_of_an_answer_that_was_shown_is_kept(simulate, signed_in):
+    user = signed_in(simulate("cut-forever"))
+    shown = user.ask(status=UNAVAILABLE).output.rstrip()
+    kept = user.run("threads", "show").output
+    assert shown and QUESTION in kept and shown in kept, kept
+    assert "The connection broke before the answer was complete." in kept, kept
+
+
+def stream(*events):
+    """A rule: turns are answered with these events."""
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    return {"match": TURN, "effect": {"body": body, "headers": {"content-type": "text/event-stream"}}}
+
+
+def done(text, **members):
+    item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}], **members}
+    return {"type": "response.output_item.done", "output_index": 0, "item": item}
+
+
+CREATED = {"type": "response.created", "response": {"id": "resp_1"}}
+COMPLETED = {"type": "response.completed", "response": {"id": "resp_1", "status": "completed", "output": []}}
+
+
+@pytest.mark.parametrize("options", [[], ["-o"]])
+@pytest.mark.parametrize("events, text", [
+    ([CREATED, COMPLETED], None),
+    ([CREATED, done(""), COMPLETED], None),
+    ([CREATED, {"type": "response.output_item.done", "item": {"type": "reasoning", "summary": []}}, COMPLETED], None),
+    ([CREATED, done("Pong.", phase="commentary"), done("", phase="final_answer"), COMPLETED], "Pong.\n"),
+    ([CREATED, done("Pong."), {"type": "response.done", "response": {"id": "resp_1"}}], "Pong.\n"),
+    ([CREATED, done("Pong.")], "Pong.\n"),
+    ([CREATED, done("Salt.\ue200cite\ue202turn1view0\ue201 Wide."), COMPLETED], "Salt. Wide.\n"),
+])
+def test_an_answer_is_printed_or_said_to_be_empty(events, text, options, simulate, signed_in, tmp_path):
+    target = tmp_path / "answer.txt"
+    user = signed_in(simulate(rules=[stream(*events)]))
+    words = [*options, str(target)] if options else []
+    if text is None:
+        user.ask(QUESTION, *words, status=UNAVAILABLE, says="The answer has no text.")
+        return
+    outcome = user.ask(QUESTION, *words)
+    assert (target.read_text() if options else outcome.output) == text, outcome
+    assert "\ue200" not in user.ask(QUESTION, "--json").output + user.run("threads", "show").output
 
 
 @pytest.mark.parametrize("transport", ["sse", "websocket"])

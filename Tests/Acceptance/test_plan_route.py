@@ -482,7 +482,7 @@ ERRORS = [
     (SIGN_IN_NEEDED, "plan", ["plan-401-detail", "plan-scope-not-authorized", "plan-invalid-context"]),
     (UNAVAILABLE, "", ["plan-403-detail", "plan-503-detail", "plan-not-eligible", "plan-usage-unavailable", "plan-user-unavailable",
                        "plan-usage-unavailable-midstream", "plan-route-not-supported", "plan-invalid-user", "plan-v2-not-eligible",
-                       "plan-v2-client-not-enabled", "plan-failed", "plan-no-completed", "plan-redirect"]),
+                       "plan-v2-client-not-enabled", "plan-failed", "plan-redirect"]),
     (USAGE, "", ["plan-400-detail", "plan-unsupported-capability"]),
     (USAGE_LIMIT, MANAGE_USAGE, ["plan-usage-limit", "plan-usage-limit-midstream", "plan-v2-usage-limit", "plan-v2-usage-limit-midstream"]),
     (USAGE, "model", ["plan-model-not-found"]),
@@ -498,6 +498,13 @@ def test_every_error_ends_in_a_sentence_and_keeps_the_sign_in(scenario, status, 
     assert user.run("status", "--json").events[0]["signed_in"]
     assert len(requests(simulator, "POST /v1/responses")) <= 10, simulator.log
     assert not requests(simulator, "POST /backend-api"), simulator.log
+
+
+def test_an_answer_without_its_last_event_is_taken(person):
+    simulator, user = person("plan-no-completed")
+    sign_in(user)
+    assert "Hello, world" in user.ask(HELLO).output
+    assert len(requests(simulator, "POST /v1/responses")) == 1, simulator.log
 
 
 def test_a_refused_access_token_is_renewed_once(person):

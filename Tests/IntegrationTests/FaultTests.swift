@@ -48,7 +48,7 @@ import Testing
         unauthorized-storm pinned-workspace-elsewhere ws-401 usage-limit ws-usage-limit ws-error-usage-limit \
         usage-not-included html not-json too-giant-event ws-wrong-accept rate-limit \
         server-error-forever ws-426 diverge overloaded bad-request blocked redirect-elsewhere cut-forever cut-clean \
-        hang-up hang-up-rst no-completed failed failed-context-length ws-cut-forever ws-rst stall-before-head \
+        hang-up hang-up-rst failed failed-context-length ws-cut-forever ws-rst stall-before-head \
         stall-before-body stall rate-limit-far-date goes-on goes-on-forever model-unsupported model-newer-version \
         model-not-found ws-stall ws-stall-forever ws-silent
         """.split(separator: " ").map(String.init))

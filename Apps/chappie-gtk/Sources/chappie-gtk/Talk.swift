@@ -121,6 +121,8 @@ final class Talk {
         case .completed(let response) where response.isInterrupted: transcript.note("(stopped)")
         case .completed(let response) where response.status == .incomplete:
             fail(ChappieClientError.responseFailed(response), false)
+        case .completed(let response) where response.outputText.isEmpty && response.refusals.isEmpty:
+            transcript.note("The answer has no text. Ask in other words.")
         default: break
         }
     }

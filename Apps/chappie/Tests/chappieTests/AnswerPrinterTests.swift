@@ -68,6 +68,28 @@ import Testing
             "\(output.debugDescription)")
     }
 
+    @Test func `an answer that starts again begins on a line of its own, after a line on standard error`() async throws
+    {
+        let line = "The connection broke. The answer starts again:\n"
+        let events: [ChappieStreamEvent] = [
+            .textDelta("The sea is"), .restarted(discarded: "The sea is"), .textDelta("The sky."),
+            .completed(Self.response),
+        ]
+        let pipe = try await printed(events)
+        #expect(pipe.output == "The sea is\nThe sky.\n" && pipe.errors == line)
+        let drawn = MarkdownStream(width: 80, height: nil, isStyled: true)
+        let terminal = try await printed(events, terminal: true, styles: true, markdown: drawn)
+        #expect(terminal.output == "The sea is\nThe sky.\n" && terminal.errors == line)
+        let json = try await printed(events, "--json")
+        let lines = try json.output.split(separator: "\n").map { try ChappieJSON(parsing: String($0)) }
+        #expect(lines[1] == ["type": "restarted", "discarded": "The sea is"] && json.errors.isEmpty)
+        // Nothing of it was shown.
+        let hidden: [ChappieStreamEvent] = [
+            .restarted(discarded: ""), .textDelta("The sky."), .completed(Self.response),
+        ]
+        #expect(try await printed(hidden).errors.isEmpty)
+    }
+
     @Test func textBeforeACallStandsApartFromTheAnswer() async throws {
         let call = ChappieToolCall(name: "up", callID: "c", arguments: "{}")
         let events: [ChappieStreamEvent] = [
@@ -144,7 +166,7 @@ import Testing
         let response = ChappieResponse(id: "r", items: [item])
         #expect(try await printed([.completed(response)]).errors.contains("the model refused: I can't help with that."))
         #expect(response.json["refusals"] == ["I can't help with that."] && Self.response.json["refusals"] == nil)
-        let error = #expect(throws: CommandLineError.self) { try Ask.checkWhole(response, mayBeEmpty: true) }
+        let error = #expect(throws: CommandLineError.self) { try Ask.checkWhole(response) }
         #expect(error?.code == "answer_refused" && error?.status == .unavailable)
     }
 

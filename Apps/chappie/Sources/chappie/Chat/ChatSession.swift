@@ -121,8 +121,13 @@ struct ChatSession: Sendable {
         limits = printed.limits ?? limits
         conversation.answered(question, printed.response)
         if printed.response?.isInterrupted == true { return console.note("Stopped. What was said stays.") }
+        if let response = printed.response, response.status == .completed, response.outputText.isEmpty,
+            response.refusals.isEmpty
+        {
+            return console.note("The answer has no text. Ask in other words.")
+        }
         if let response = printed.response, let schema = asked.schema {
-            try Ask.checkWhole(response, mayBeEmpty: true)
+            try Ask.checkWhole(response)
             try Ask.check(response.outputText, against: schema)
         }
     }

@@ -134,7 +134,7 @@ struct Ask: ProgramCommand {
                 conversation.streamResponse(request), program, approval, keeping: kept?.next, showsText: showsText)
         else { return }
         do {
-            try Self.checkWhole(response, mayBeEmpty: showsText)
+            try Self.checkWhole(response)
             if let schema = frame.schema { try Self.check(response.outputText, against: schema) }
         } catch {
             // A file keeps what it had, and an answer that was paid for is not lost.
@@ -147,7 +147,7 @@ struct Ask: ProgramCommand {
     }
 
     /// An answer that ended early is not the answer: a script would take half a file for a whole one.
-    static func checkWhole(_ response: ChappieResponse, mayBeEmpty: Bool) throws {
+    static func checkWhole(_ response: ChappieResponse) throws {
         if response.status == .incomplete {
             let reason = UntrustedText.message(response.incompleteReason) ?? "the service gave no reason"
             throw CommandLineError(
@@ -160,7 +160,7 @@ struct Ask: ProgramCommand {
                 .unavailable, code: "answer_refused", "The model refused to answer.",
                 suggestion: "Ask for something else, or in other words.")
         }
-        guard mayBeEmpty || !response.outputText.isEmpty else {
+        guard !response.outputText.isEmpty else {
             throw CommandLineError(
                 .unavailable, code: "answer_empty", "The answer has no text.", suggestion: "Ask in other words.")
         }

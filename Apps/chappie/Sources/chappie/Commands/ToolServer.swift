@@ -210,7 +210,7 @@ private struct ServedTools: Sendable {
             if case .completed(let whole) = event { response = whole }
         }
         guard let response else { throw CommandLineError(.unavailable, code: "answer_empty", "There was no answer.") }
-        try Ask.checkWhole(response, mayBeEmpty: false)
+        try Ask.checkWhole(response)
         let sources = SourceList.lines(response.sources)
         return response.outputText + (sources.isEmpty ? "" : "\n\n" + sources.joined(separator: "\n"))
     }

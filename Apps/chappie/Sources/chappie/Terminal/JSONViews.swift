@@ -154,7 +154,7 @@ extension ChappieStreamEvent {
             ]
         case .notice(let notice):
             ["type": "notice", "kind": .string(notice.kind.rawValue), "message": .string(notice.message)]
-        case .item(let item): ["type": "item", "item": item.json]
+        case .item(let item): ["type": "item", "item": item.shown]
         case .completed(let response): ["type": "completed", "response": response.json]
         }
     }
@@ -164,6 +164,20 @@ extension ChappieStreamEvent {
             "type": .string(type), "attempt": .integer(attempt), "maximum": .integer(maximum),
             "seconds": .double(delay.inSeconds),
         ]
+    }
+}
+
+extension ChappieOutputItem {
+    /// The item without the marks of sources in its text.
+    fileprivate var shown: ChappieJSON {
+        guard type == "message", var item = json.object, let parts = item["content"]?.array else { return json }
+        item["content"] = .array(
+            parts.map { part in
+                guard let text = part["text"]?.string, var shown = part.object else { return part }
+                shown["text"] = .string(SourceMarks.removed(from: text))
+                return .object(shown)
+            })
+        return .object(item)
     }
 }
 

@@ -1,5 +1,6 @@
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
+import ChappieTesting
 import Testing
 
 /// An answer with everything in it, cut after each of its events and in the middle of each.
@@ -46,6 +47,9 @@ import Testing
 
     private static let whole = Reply(steps: [.events(answer(2))])
 
+    /// A tool that the answers don't call: after a message the model could call a tool, so that a message is no end.
+    private static let tools = [ChappieHostTool(name: "time") { _ in "noon" }]
+
     private static func policy(_ wire: Wire, _ attempts: Int) -> ChappieStreamingTransportPolicy {
         ChappieStreamingTransportPolicy(
             prefersWebSocket: wire == .webSocket, maxWebSocketReconnectionAttempts: attempts,
@@ -60,14 +64,18 @@ import Testing
 
     @Test(arguments: Wire.allCases) func cutOnceTheAnswerIsWhole(wire: Wire) async {
         for (place, cut) in Self.cuts.enumerated() {
-            let seen = await ClientHarness(wire, [cut, Self.whole], policy: Self.policy(wire, 2)).ask()
+            let seen = await ClientHarness(
+                wire, [cut, Self.whole], policy: Self.policy(wire, 2), clock: HastyClock(), tools: Self.tools
+            ).ask()
             #expect(isWhole(seen), "place \(place): \(seen)")
         }
     }
 
     @Test(arguments: Wire.allCases) func cutEveryTimeTheErrorIsTypedAndTheTextExact(wire: Wire) async {
         for (place, cut) in Self.cuts.enumerated() {
-            let seen = await ClientHarness(wire, [cut, cut, cut], policy: Self.policy(wire, 2)).ask()
+            let seen = await ClientHarness(
+                wire, [cut, cut, cut], policy: Self.policy(wire, 2), clock: HastyClock(), tools: Self.tools
+            ).ask()
             guard case .transportFailed(let error)? = seen.error, error.code == .connectionLost else {
                 Issue.record("place \(place): \(seen)")
                 return
@@ -79,7 +87,10 @@ import Testing
 
     @Test func aBreakOverWebSocketIsWholeOverHTTP() async {
         for (place, cut) in Self.cuts.enumerated() {
-            let seen = await ClientHarness(.webSocket, [cut, Self.whole], policy: Self.policy(.webSocket, 0)).ask()
+            let seen = await ClientHarness(
+                .webSocket, [cut, Self.whole], policy: Self.policy(.webSocket, 0), clock: HastyClock(),
+                tools: Self.tools
+            ).ask()
             #expect(isWhole(seen), "place \(place): \(seen)")
             #expect(seen.events.last == .connected(.serverSentEvents))
         }
@@ -90,7 +101,9 @@ import Testing
         var restarts = 0
         for (place, cut) in Self.cuts.enumerated() {
             let replies = [cut, Reply(steps: [.events(Self.answer(2, other))])]
-            let seen = await ClientHarness(wire, replies, configure: { $0.replayDivergence = .restart }).ask()
+            let seen = await ClientHarness(
+                wire, replies, clock: HastyClock(), tools: Self.tools, configure: { $0.replayDivergence = .restart }
+            ).ask()
             #expect(isWhole(seen, other), "place \(place): \(seen)")
             #expect(seen.discarded.count <= 1 && seen.discarded.allSatisfy { Self.text.hasPrefix($0) })
             restarts += seen.discarded.count
@@ -103,7 +116,7 @@ import Testing
         var divergences = 0
         for (place, cut) in Self.cuts.enumerated() {
             let replies = [cut, Reply(steps: [.events(Self.answer(2, other))])]
-            let seen = await ClientHarness(.serverSentEvents, replies).ask()
+            let seen = await ClientHarness(.serverSentEvents, replies, clock: HastyClock(), tools: Self.tools).ask()
             if seen.error == .streamingTransportReplayDiverged(seen.text), !seen.text.isEmpty {
                 divergences += 1
             } else {

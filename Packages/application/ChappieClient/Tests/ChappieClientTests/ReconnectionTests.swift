@@ -98,6 +98,24 @@ import Testing
         }
     }
 
+    @Test(arguments: Wire.allCases, [0, 1])
+    func `an answer without its last event is taken, and not asked for again`(wire: Wire, kind: Int) async throws {
+        let whole = answering("Hello, world")
+        let steps: [[Reply.Step]] = [
+            [.events(Array(whole.dropLast())), .half(of: whole[3]), .cut],
+            [
+                .events(
+                    whole.dropLast() + [whole[3].replacingOccurrences(of: "response.completed", with: "response.done")])
+            ],
+        ]
+        let harness = ClientHarness(wire, [Reply(steps: steps[kind]), .answer("third", id: "resp_3")])
+        let seen = await harness.ask("one")
+        #expect(seen.text == "Hello, world" && seen.response?.status == .completed, "\(seen)")
+        #expect(seen.events == [.connected(wire.kind)])
+        #expect(try await harness.client.send("two") == "third")
+        #expect(await harness.client.context().items.count == 4)
+    }
+
     /// The replies after the first half of an answer, and the error that they lead to.
     static let endings: [([Reply], isDivergence: Bool)] = [
         ([.answer("The sky", id: "resp_2")], true), (Array(repeating: .half("The sea", then: .cut), count: 9), false),

@@ -142,6 +142,9 @@ import Testing
         // A phase that is only known at the end does not say anything twice.
         ([aside("Well."), ended("Well.", "commentary"), completed], "Well.", "Well."),
         ([began("commentary"), aside("Well."), early], "[Well.]", ""),
+        // An empty message says nothing.
+        ([ended("Pong.", "commentary"), ended("", "final_answer", id: "m"), completed], "[Pong.]Pong.", "Pong."),
+        ([ended("Pong.", "commentary"), message(""), completed], "[Pong.]Pong.", "Pong."),
         ([began("commentary"), aside("Well."), ended("Well.", "commentary"), completed], "[Well.]Well.", "Well."),
         ([began("commentary"), aside("Well."), ended("Well.", "commentary"), goesOn], "[Well.]", ""),
         (
@@ -279,9 +282,9 @@ import Testing
         turn.accumulator.attemptBegan()
         try turn.shown([Self.delta("one, "), Self.call("call_1", "{}")])
         turn.accumulator.attemptBegan()
-        // It repeats the second answer up to its call.
+        // The call that was handed out may not come again.
         try turn.shown([Self.delta("one, "), Self.delta("two"), Self.message("one, two"), Self.completed])
-        #expect(turn.told.compactMap(\.discarded) == ["one t", "one, two"])
+        #expect(turn.told.compactMap(\.discarded) == ["one t", "one, "])
         #expect(turn.response?.outputText == "one, two" && turn.response?.items.map(\.type) == ["message"])
     }
 
@@ -302,6 +305,128 @@ import Testing
         turn.accumulator.attemptBegan()
         try turn.shown([Self.reasoning("First I think")])
         #expect(turn.told == ["First I ", "think"].map { .reasoningSummaryDelta($0) })
+    }
+
+    // MARK: Events that are missing
+
+    private static func begun(_ type: String, _ name: String = "weather") -> ResponsesEvent {
+        .outputItemAdded(
+            ChappieOutputItem([
+                "type": .string(type), "id": "fc_1", "call_id": "call_1", "name": .string(name), "arguments": "",
+            ]), outputIndex: 0)
+    }
+
+    private static func argumentsEnded(_ kind: String, _ member: String, _ text: String) -> ResponsesEvent {
+        let type = "response.\(kind).done"
+        return .other(
+            type: type, ["type": .string(type), "item_id": "fc_1", "output_index": 0, member: .string(text)])
+    }
+
+    /// Events without the call's own end, and its arguments; `nil` if it is lost.
+    static let unendedCalls: [([ResponsesEvent], arguments: String?)] = [
+        ([begun("function_call"), argumentsEnded("function_call_arguments", "arguments", "{}"), completed], "{}"),
+        ([begun("custom_tool_call"), argumentsEnded("custom_tool_call_input", "input", "ls"), completed], "ls"),
+        (
+            [
+                begun("function_call"), argumentsEnded("function_call_arguments", "arguments", "{}"),
+                call("call_1", "{}"), completed,
+            ],
+            "{}"
+        ),
+        // The response itself has it.
+        (
+            [
+                begun("function_call"), message("Look."),
+                .completed(
+                    ChappieResponse(
+                        [
+                            "output": [
+                                ["type": "function_call", "call_id": "call_1", "name": "weather", "arguments": "{}"]
+                            ]
+                        ],
+                        .completed)),
+            ], "{}"
+        ),
+        // Its arguments may be incomplete.
+        ([begun("function_call"), .toolArgumentsDelta("{", itemID: "fc_1", callID: nil), completed], nil),
+        // An answer that ended early makes no call.
+        ([begun("function_call"), argumentsEnded("function_call_arguments", "arguments", "{}"), early], nil),
+    ]
+
+    @Test(arguments: unendedCalls.indices) func `a call needs its arguments, and no end of its own`(index: Int) throws {
+        let (events, arguments) = Self.unendedCalls[index]
+        let turn = Turn()
+        try turn.shown(events)
+        let calls = (turn.response?.items ?? []).filter(\.isToolCall)
+        #expect(
+            calls.map { $0.json["arguments"]?.string ?? "" }
+                == (arguments == "ls" ? [""] : arguments.map { [$0] } ?? []))
+        #expect(arguments != "ls" || calls.first?.json["input"] == "ls")
+        #expect(calls.allSatisfy { $0.callID == "call_1" && $0.name == "weather" })
+        #expect(turn.told.count { if case .item(let item) = $0 { item.isToolCall } else { false } } == calls.count)
+        #expect(turn.accumulator.rawItems.filter(\.isToolCall) == calls)
+    }
+
+    /// Events without a terminal one, whether the model could call tools, and whether they are a complete answer.
+    static let unended: [([ResponsesEvent], offersTools: Bool, isComplete: Bool)] = [
+        ([delta("4"), ended("4", "final_answer")], true, true),
+        ([began("final_answer"), aside("4"), ended("4", "final_answer")], true, true),
+        ([delta("4"), message("4")], false, true),
+        // A call may follow.
+        ([delta("4"), message("4")], true, false),
+        ([delta("4"), message("4"), call("call_1", "{}")], false, false),
+        ([ended("I look.", "commentary")], false, false),
+        ([delta("4")], false, false),
+        ([delta("4"), message("4"), began(nil, id: "n")], false, false),
+        ([message("")], false, false),
+        ([], false, false),
+    ]
+
+    @Test(arguments: unended.indices) func `an answer without its last event is complete if nothing can follow`(
+        index: Int
+    )
+        throws
+    {
+        let (events, offersTools, isComplete) = Self.unended[index]
+        let turn = Turn()
+        try turn.shown([.created(ChappieResponse(["id": "r"], .inProgress))] + events)
+        let response = turn.accumulator.endedEarly(offersTools: offersTools)
+        #expect((response != nil) == isComplete)
+        if let response {
+            #expect(response.outputText == "4" && response.id == "r" && response.status == .completed)
+        }
+    }
+
+    // MARK: Marks of sources
+
+    @Test func `marks of sources are neither shown nor counted, and the items keep them`() throws {
+        let mark = "\u{E200}cite\u{E202}turn1view0\u{E201}"
+        let written = "Salt.\(mark) Wide."
+        let turn = Turn()
+        try turn.shown([Self.began("commentary"), Self.aside("I look:"), Self.ended("I look:", "commentary")])
+        #expect(try turn.shown([Self.delta("Salt.\u{E200}cite\u{E202}tu")]) == ["Salt."])
+        #expect(try turn.shown([Self.delta("rn1view0")]) == [])
+        #expect(try turn.shown([Self.delta("\u{E201} Wide."), Self.message(written)], [Self.completed]) == [" Wide."])
+        #expect(turn.told.contains(.commentaryDelta("I look")) && turn.told.contains(.commentaryDelta(":")))
+        #expect(turn.response?.outputText == "Salt. Wide." && turn.response?.commentary == "I look:")
+        let items = turn.accumulator.rawItems
+        #expect(items.last?.json["content"]?[0]?["text"]?.string == written)
+    }
+
+    @Test func `what is held back for a mark comes at the end of the message`() throws {
+        for end in [[Self.completed], [Self.early], [Self.message("As follows:"), Self.completed]] {
+            let turn = Turn()
+            #expect(try turn.shown([Self.delta("As follows:")], end) == ["As follows", ":"])
+            #expect(turn.response?.outputText == "As follows:")
+        }
+    }
+
+    @Test func `a mark that breaks off is repeated with its answer`() throws {
+        let turn = Turn()
+        try turn.shown([Self.delta("Salt.\u{E200}cite\u{E202}tu")])
+        turn.accumulator.attemptBegan()
+        let written = "Salt.\u{E200}cite\u{E202}turn1view0\u{E201} Wide."
+        #expect(try turn.shown([Self.delta(written), Self.message(written), Self.completed]) == [" Wide."])
     }
 
     // MARK: Text

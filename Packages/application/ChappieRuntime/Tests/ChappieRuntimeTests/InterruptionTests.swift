@@ -46,6 +46,37 @@ import Testing
         gate.open()
     }
 
+    @Test func `an answer that breaks in its middle starts again, and the thread has the new one`() async throws {
+        let gate = ScriptedGate()
+        gate.open()
+        let model = Model(.half("The sea", gate), .text("The sky"))
+        let runtime = model.client().runtime(store: store)
+        var (discarded, text) = ([String](), "")
+        for try await event in runtime.stream("one") {
+            if case .restarted(let old) = event { discarded.append(old) }
+            if case .textDelta(let delta) = event { text += delta }
+        }
+        #expect(discarded == ["The sea"] && text == "The seaThe sky")
+        #expect(try await read(runtime).turns.map(\.outputText) == ["The sky"])
+    }
+
+    @Test func `a turn that breaks for good is kept with the text that was shown`() async throws {
+        let gate = ScriptedGate()
+        gate.open()
+        let model = Model(
+            .half("The sea", gate), .half("The sea is", gate), .half("The", gate), .text("next"))
+        let runtime = model.client().runtime(store: store)
+        await #expect(throws: ChappieClientError.self) { try await runtime.send("one") }
+        let kept = try await read(runtime)
+        let turn = try #require(kept.turns.first)
+        #expect(turn.status == .finished && turn.outputText == "The sea is" && turn.error == nil)
+        #expect(turn.incompleteReason == "connection_lost" && turn.response.status == .incomplete)
+        #expect(kept.resumableTurn == nil && kept.records.last?.kind == .turnFinished)
+        #expect(try await runtime.send("two") == "next")
+        let input = try #require(model.inputs.last)
+        #expect(words(input).suffix(4) == ["one", "The sea is", "The connection broke here. Wha", "two"])
+    }
+
     @Test func aTurnInWhichNothingWasSaidCanBeResumed() async throws {
         let gate = ScriptedGate()
         let model = Model(.waiting(gate, "never"), .text("answer"))

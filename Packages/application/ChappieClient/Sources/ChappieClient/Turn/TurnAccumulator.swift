@@ -20,6 +20,12 @@ struct TurnAccumulator {
     private var commentary = DeliveredAside()
     private var reasoning = DeliveredAside()
     private var arguments = DeliveredArguments()
+    /// What may be the beginning of a mark of sources in the text, and in the commentary.
+    private var marks = (text: SourceMarks(), commentary: SourceMarks())
+    /// The items of the present attempt that have begun and are not complete.
+    private var open: [OpenItem] = []
+    /// The id of the present attempt's response.
+    private var responseID: String?
     /// The messages of the present attempt that began as commentary.
     private var commentaryIDs: Set<String> = []
     /// The message that is open, and how many bytes of it have come in deltas; `nil` if messages come side by side.
@@ -73,12 +79,15 @@ struct TurnAccumulator {
         forgetItems()
         repetition = restarts && hasDelivered ? [] : nil
         hasBegun = false
+        responseID = nil
         requestID = nil
         facts.attemptBegan()
     }
 
     /// The present attempt has brought no item yet.
     private mutating func forgetItems() {
+        marks = (SourceMarks(), SourceMarks())
+        open = []
         commentaryIDs = []
         message = (nil, false, 0)
         seen = [:]
@@ -143,13 +152,18 @@ struct TurnAccumulator {
     mutating func received(_ events: [ResponsesEvent]) throws(ChappieClientError) -> ResponsesEvent? {
         if !events.isEmpty { hasBegun = true }
         repetition?.append(contentsOf: events)
+        // Only the end of an answer shows that it leaves out a call that was handed out. That would be too late: the text
+        // before it would be shown twice.
+        let restartsAtOnce =
+            repetition != nil && handedOut.contains(where: \.isToolCall) && events.contains(where: \.isShown)
         do {
-            return try read(events)
+            if !restartsAtOnce { return try read(events) }
         } catch {
-            guard let answer = repetition else { throw error }
-            restart()
-            return try read(answer)
+            guard repetition != nil else { throw error }
         }
+        let answer = repetition ?? []
+        restart()
+        return try read(answer)
     }
 
     private mutating func read(_ events: [ResponsesEvent]) throws(ChappieClientError) -> ResponsesEvent? {
@@ -180,6 +194,7 @@ struct TurnAccumulator {
             if case .outputTextDelta(let delta, let itemID) = event {
                 let isCommentary = isCommentary(itemID)
                 change(to: isCommentary ? .commentary : .text)
+                let delta = isCommentary ? marks.commentary.append(delta) : marks.text.append(delta)
                 message.said? += delta.utf8.count
                 if isCommentary {
                     burst += commentary.said(delta)
@@ -208,6 +223,7 @@ struct TurnAccumulator {
     private mutating func take(_ event: ResponsesEvent) throws(ChappieClientError) -> ResponsesEvent? {
         switch event {
         case .created(let response):
+            responseID = response.id
             emit(.created(response.id))
             facts.received(model: response.model)
             // A notice in the middle of the text would break it.
@@ -217,6 +233,7 @@ struct TurnAccumulator {
             if !new.isEmpty { emit(.reasoningSummaryDelta(new)) }
         case .outputItemAdded(let item, _):
             if item.isToolCall { arguments.began(item) }
+            open.append(OpenItem(item))
             message = (item.id, item.phase == .commentary, 0)
             if message.isCommentary { commentaryIDs.insert(item.id ?? "") }
         case .outputItemDone(let item, let index): try completed(item, at: index)
@@ -228,7 +245,12 @@ struct TurnAccumulator {
             received(requestID: RequestID.of { fields[$0] })
             facts.received(model: fields["openai-model"])
             if !hasDelivered { tellDifferences() }
+        case .other(let type, let json) where OpenItem.argumentsEnded.contains(type):
+            let index = open.firstIndex { $0.item.isToolCall && $0.isMeant(by: json) }
+            if let index { open[index].arguments = json["arguments"]?.string ?? json["input"]?.string }
         case .completed(let response), .incomplete(let response):
+            if response.status == .completed { try completeMissing(from: response) }
+            try endText()
             // An answer may come in items alone; a reader of the deltas sees it all the same.
             let rest = text.concluded(
                 response.with(items: items, text: "", commentary: commentary.text).outputText)
@@ -244,12 +266,17 @@ struct TurnAccumulator {
         return nil
     }
 
-    private mutating func completed(_ item: ChappieOutputItem, at index: Int?) throws(ChappieClientError) {
+    private mutating func completed(_ item: ChappieOutputItem, at index: Int? = nil) throws(ChappieClientError) {
+        if let index = open.firstIndex(where: { $0.isBeginning(of: item) }) { open.remove(at: index) }
         if item.phase == .commentary {
             // It may come without deltas.
             let said = message.id == nil || message.id == item.id ? message.said : 0
-            let rest = said.map { commentary.said(String(decoding: item.text.utf8.dropFirst($0), as: UTF8.self)) }
-            if let rest, !rest.isEmpty { emit(.commentaryDelta(rest)) }
+            let held = marks.commentary.finish()
+            let rest = commentary.said(
+                said.map { String(decoding: item.text.utf8.dropFirst($0), as: UTF8.self) } ?? held)
+            if !rest.isEmpty { emit(.commentaryDelta(rest)) }
+        } else if item.type == "message" {
+            try endText()
         }
         if item.type == "message" { message = (nil, false, 0) }
         // Items count by their place in the output: a message may be complete before the reasoning that led to it.
@@ -265,6 +292,36 @@ struct TurnAccumulator {
             items.insert(item, at: place)
             emit(.item(item))
         }
+    }
+
+    /// What was held back of the text has turned out to be no mark.
+    private mutating func endText() throws(ChappieClientError) {
+        guard let rest = text.said(marks.text.finish()) else { throw divergence }
+        if !rest.isEmpty { emit(.textDelta(rest)) }
+    }
+
+    /// Takes the items that the response has and the stream did not complete: calls whose arguments are there, and the
+    /// items of the response itself.
+    private mutating func completeMissing(from response: ChappieResponse) throws(ChappieClientError) {
+        for item in open.compactMap(\.call) { try completed(item) }
+        guard !rawItems.contains(where: \.isToolCall) else { return }
+        let missing = rawItems.isEmpty ? response.items : response.items.filter(\.isToolCall)
+        for item in missing { try completed(item) }
+    }
+
+    /// Ends an answer of which everything has come but its last event.
+    ///
+    /// Without that event, only a message that is complete shows that the model has ended its answer: one that is marked as
+    /// the final answer, or any other if the model could call no tool after it.
+    ///
+    /// - Returns: the response; `nil` if more of it may be missing, or if it differs from what was shown.
+    mutating func endedEarly(offersTools: Bool) -> ChappieResponse? {
+        guard open.isEmpty, let last = items.last, !last.text.isEmpty,
+            last.phase == .finalAnswer || last.phase == nil && !offersTools
+        else { return nil }
+        let end = ResponsesEvent.completed(ChappieResponse(id: responseID ?? "", status: .completed))
+        guard case .completed(let response)? = try? received([end]) else { return nil }
+        return response
     }
 
     private func whole(_ response: ChappieResponse) -> ChappieResponse {
@@ -308,6 +365,17 @@ struct TurnAccumulator {
     }
 
     private var divergence: ChappieClientError { .streamingTransportReplayDiverged(text.text) }
+}
+
+extension ResponsesEvent {
+    /// Whether the host is shown a part of the answer, or its end.
+    fileprivate var isShown: Bool {
+        switch self {
+        case .outputTextDelta, .completed, .incomplete: true
+        case .outputItemDone(let item, _): item.type != "reasoning"
+        default: false
+        }
+    }
 }
 
 extension ChappieOutputItem {

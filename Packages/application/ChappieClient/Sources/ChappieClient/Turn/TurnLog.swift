@@ -39,6 +39,8 @@ struct TurnLog: Sendable {
         logger?.debug("The turn differs from the request", metadata: ["kind": "\(notice.kind.rawValue)"])
     }
 
+    func lacksEnd() { logger?.debug("Taking an answer without its last event") }
+
     func sentPlain() { logger?.debug("Repeating the request without compression") }
 }
 

@@ -98,6 +98,10 @@ struct TurnRunner: Sendable {
                 return response
             } catch {
                 guard !(error is CancellationError), !Task.isCancelled else { throw CancellationError() }
+                if error is ChappieTransportError, let answer = turn.endedEarly(offersTools: Self.offersTools(body)) {
+                    log.lacksEnd()
+                    return answer
+                }
                 let failure = AttemptFailure(error, over: kind)
                 if case let error as ChappieClientError = failure.error, case .transportFailed = error,
                     let id = turn.requestID
@@ -149,6 +153,11 @@ struct TurnRunner: Sendable {
             if kind == .upgradeFailed || kind == .blocked { connection.gaveUp(at: clock.elapsed) }
             if kind == .blocked { await noteBlockage() }
         }
+    }
+
+    /// Whether the model may call tools.
+    private static func offersTools(_ body: ChappieJSONObject) -> Bool {
+        [body["tools"], body["input"]?[0]?["tools"]].contains { $0?.array?.isEmpty == false }
     }
 
     private var firstKind: ChappieTransportEvent.Kind {

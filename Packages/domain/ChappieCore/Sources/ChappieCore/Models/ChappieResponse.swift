@@ -7,7 +7,7 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
     /// The model that answered, according to the backend.
     public var model: String?
     /// The answer: the text of the messages in ``items``, in order, without commentary. If some messages are marked as
-    /// the answer, it is their text alone. If a turn ends with commentary only, that is the answer.
+    /// the answer, it is their text alone. If a turn ends without any other text than commentary, that is the answer.
     public var outputText: String
     /// The model's messages about its work, in the whole turn, separated by blank lines; empty if there are none.
     public var commentary: String {
@@ -92,7 +92,7 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
         if response.outputText.isEmpty { response.outputText = text }
         response.commentary = response.items.commentary
         if response.commentary.isEmpty { response.commentary = commentary }
-        let saysMore = response.items.contains { $0.isToolCall || $0.type == "message" && $0.phase != .commentary }
+        let saysMore = response.items.contains(where: \.isToolCall) || !response.refusals.isEmpty
         if status == .completed, !wantsToGoOn, !saysMore, response.outputText.isEmpty {
             response.outputText = response.commentary
         }
@@ -165,12 +165,14 @@ public struct ChappieOutputItem: Sendable, Hashable, Codable {
     /// The id that a tool's result must name.
     public var callID: String? { json["call_id"]?.string }
 
-    /// The text of a message, its `output_text` parts joined; empty for other items.
+    /// The text of a message, its `output_text` parts joined; empty for other items. Marks of sources, which the service
+    /// writes for its own clients, are left out: ``json`` has them.
     public var text: String {
         guard type == "message", let parts = json["content"]?.array else { return "" }
-        return parts.reduce(into: "") { text, part in
+        let text = parts.reduce(into: "") { text, part in
             if part["type"]?.string == "output_text" { text += part["text"]?.string ?? "" }
         }
+        return SourceMarks.removed(from: text)
     }
 
     /// The role of a message in the model's work; `nil` for other items, and if the backend does not mark it.

@@ -22,7 +22,7 @@ public enum ResponsesEvent: Sendable, Hashable {
     case metadata(headers: ChappieJSON, metadata: ChappieJSON)
     /// `codex.rate_limits`.
     indirect case rateLimits(ChappieUsageLimitSnapshot)
-    /// `response.completed`. Terminal.
+    /// `response.completed`, or `response.done`, with which some gateways end every response. Terminal.
     indirect case completed(ChappieResponse)
     /// `response.failed`. Terminal.
     indirect case failed(ChappieResponse)
@@ -72,6 +72,13 @@ public enum ResponsesEvent: Sendable, Hashable {
         switch type {
         case "response.created" where json["response"]?.object != nil: return .created(response(.inProgress))
         case "response.completed": return .completed(response(.completed))
+        case "response.done":
+            let response = response(.completed)
+            switch response.status {
+            case .failed: return .failed(response)
+            case .incomplete, .cancelled: return .incomplete(response)
+            default: return .completed(response)
+            }
         case "response.failed": return .failed(response(.failed))
         case "response.incomplete": return .incomplete(response(.incomplete))
         case "response.output_item.added":

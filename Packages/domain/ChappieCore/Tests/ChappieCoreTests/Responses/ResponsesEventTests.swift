@@ -53,6 +53,19 @@ import Testing
             .outputItemDone(ChappieOutputItem(json(message)), outputIndex: 1)
         ),
         (
+            #"{"type":"response.done","response":{"id":"r"}}"#,
+            .completed(ChappieResponse(["id": "r"], .completed))
+        ),
+        (
+            #"{"type":"response.done","response":{"status":"incomplete"}}"#,
+            .incomplete(ChappieResponse(["status": "incomplete"], .completed))
+        ),
+        (
+            #"{"type":"response.done","response":{"status":"failed"}}"#,
+            .failed(ChappieResponse(["status": "failed"], .completed))
+        ),
+        (#"{"type":"response.done"}"#, .completed(ChappieResponse(.null, .completed))),
+        (
             #"{"type":"response.output_item.done","item":\#(unknownItem)}"#,
             .outputItemDone(ChappieOutputItem(json(unknownItem)), outputIndex: nil)
         ),
