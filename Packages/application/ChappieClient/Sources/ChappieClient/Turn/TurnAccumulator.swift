@@ -194,12 +194,12 @@ struct TurnAccumulator {
             if case .outputTextDelta(let delta, let itemID) = event {
                 let isCommentary = isCommentary(itemID)
                 change(to: isCommentary ? .commentary : .text)
-                let delta = isCommentary ? marks.commentary.append(delta) : marks.text.append(delta)
-                message.said? += delta.utf8.count
+                let said = isCommentary ? marks.commentary.append(delta) : marks.text.append(delta)
+                message.said? += said.utf8.count
                 if isCommentary {
-                    burst += commentary.said(delta)
+                    burst += commentary.said(said)
                 } else {
-                    guard let new = text.said(delta) else { throw divergence }
+                    guard let new = text.said(said) else { throw divergence }
                     burst += new
                 }
                 continue
