@@ -52,7 +52,9 @@ struct AttemptFailure: Error {
     /// Whether the part of the answer that was shown is good, and only its rest is missing.
     var leavesAnswer: Bool {
         switch kind {
-        case .broken, .silent, .unreachable, .upgradeFailed, .stale, .rateLimited: return true
+        case .broken, .blocked, .unanswered, .unreachable, .unresolved, .outage, .upgradeFailed, .stale, .rateLimited,
+            .overloaded:
+            return true
         case .messageTooLarge, .unreadableReasoning: return false
         case .final:
             if case ChappieClientError.streamingTransportReplayDiverged = error { return true }
