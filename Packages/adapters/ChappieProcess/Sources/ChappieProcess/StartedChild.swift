@@ -26,18 +26,35 @@ import Synchronization
     private let state: Mutex<State>
     /// The children that a program's end must not leave behind, by their numbers.
     private static let ending = Mutex<[pid_t: StartedChild]>([:])
+    /// Starts with the first child that ends with the program; `nil` if the system has no shell.
+    private static let watch = try? OrphanWatch()
 
     /// Starts the program.
     ///
     /// - Parameters:
     ///   - endsGroup: whether processes that the child leaves running are killed at its end. Default `false`.
-    ///   - endsWithProgram: whether ``endAll()`` kills it. Default `false`.
+    ///   - endsWithProgram: whether ``endAll()`` kills it, and it gets SIGTERM if this process is killed. Default `false`.
     ///   - onExit: gets its exit code, 128 and the number of the signal that ended it, or -1 when another part of this
     ///     process has reaped it.
     public init(
         _ program: ProgramInvocation, input: FileDescriptor, output: FileDescriptor, errors: FileDescriptor,
         endsGroup: Bool = false, endsWithProgram: Bool = false, onExit: @escaping @Sendable (Int32) -> Void
     ) throws(StartFailure) {
+        // The watch starts first: a child without it would outlive a kill of this process.
+        let watch = endsWithProgram ? Self.watch : nil
+        id = try Self.start(program, input: input, output: output, errors: errors)
+        state = Mutex(State(endsGroup: endsGroup))
+        if endsWithProgram { Self.ending.withLock { $0[id] = self } }
+        watch?.started(id)
+        DispatchQueue(label: "chappie.child").async { onExit(self.waitToTheEnd()) }
+    }
+
+    /// Starts the program, and leaves it to the caller to wait for it.
+    ///
+    /// - Returns: the number of its process and of its process group.
+    static func start(
+        _ program: ProgramInvocation, input: FileDescriptor, output: FileDescriptor, errors: FileDescriptor
+    ) throws(StartFailure) -> pid_t {
         var id: pid_t = 0
         let arguments = ([program.path] + program.arguments).map { strdup($0) } + [nil]
         let variables = program.environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
@@ -46,10 +63,7 @@ import Synchronization
             &id)
         for text in arguments + variables { free(text) }
         guard status == 0 else { throw StartFailure(String(cString: strerror(status))) }
-        self.id = id
-        state = Mutex(State(endsGroup: endsGroup))
-        if endsWithProgram { Self.ending.withLock { $0[id] = self } }
-        DispatchQueue(label: "chappie.child").async { onExit(self.waitToTheEnd()) }
+        return id
     }
 
     /// Sends a signal to the child and every process of its session's first process group, unless the child has ended.
@@ -70,7 +84,7 @@ import Synchronization
     private func waitToTheEnd() -> Int32 {
         var information = siginfo_t()
         while waitid(P_PID, id_t(id), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
-        Self.ending.withLock { $0[id] = nil }
+        if Self.ending.withLock({ $0.removeValue(forKey: id) }) != nil { Self.watch?.ended(id) }
         return state.withLock { state in
             // The number still belongs to the group, because the child has not been reaped.
             if state.endsGroup { _ = killpg(id, SIGKILL) }
