@@ -249,6 +249,16 @@ public actor ChappieClient: ChappieConversation {
         toolLedger.reset()
     }
 
+    /// Continues the same conversation as it is kept, with items that this client did not add. Its model and the user's
+    /// approvals stay.
+    @_spi(ChappieInternals) public func reloadContext(_ context: ChappieClientContext) {
+        var context = context
+        context.model = resumed?.model ?? conversation?.model ?? context.model
+        context.window = context.window ?? resumed?.window ?? conversation?.window
+        conversation = nil
+        resumed = context
+    }
+
     /// Replaces the conversation so far by a summary.
     @discardableResult
     public func compactContext(summary: String) -> ChappieClientContext {

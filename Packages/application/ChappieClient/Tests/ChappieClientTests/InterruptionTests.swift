@@ -51,7 +51,7 @@ import Testing
             [done(reasoning), done(call("weather"))], "",
             [
                 "reasoning: ", "function_call: ",
-                "function_call_output: The user interrupted the turn before the tool ran.",
+                "function_call_output: The turn was interrupted before the tool ran.",
             ]
         ),
         // A call without an id, and one whose id is another's: no output could name them.
@@ -62,7 +62,7 @@ import Testing
             ], "Hello",
             [
                 "function_call: ", "assistant: Hello",
-                "function_call_output: The user interrupted the turn before the tool ran.",
+                "function_call_output: The turn was interrupted before the tool ran.",
             ]
         ),
     ]
@@ -145,8 +145,8 @@ import Testing
         #expect(context.map { $0["type"]?.string }.filter { $0 == "function_call" }.count == 3)
         #expect(
             context.compactMap { $0["output"]?.string } == [
-                "done", "The user interrupted the tool while it ran. It may have done its work, or a part of it.",
-                "The user interrupted the turn before the tool ran.",
+                "done", "The tool was interrupted while it ran. It may have done its work, or a part of it.",
+                "The turn was interrupted before the tool ran.",
             ])
     }
 
@@ -171,7 +171,7 @@ import Testing
         #expect(try await handle.response().isInterrupted)
         #expect(try await client.send("two") == "next")
         let items = try #require(try harness.requests.last?["input"]?.array)
-        #expect(items.compactMap { $0["output"]?.string } == ["The user interrupted the turn before the tool ran."])
+        #expect(items.compactMap { $0["output"]?.string } == ["The turn was interrupted before the tool ran."])
     }
 
     @Test func aQuestionToTheUserIsInterrupted() async throws {

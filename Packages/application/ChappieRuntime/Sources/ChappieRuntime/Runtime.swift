@@ -18,12 +18,13 @@ import Synchronization
 /// calls. Several processes may write to one thread: each continues from the records that are there when its turn
 /// begins.
 ///
-/// A turn that fails, is cancelled or is interrupted by a crash stays in the thread, marked as such, but does not
-/// belong to the conversation. A turn that the user interrupts (``interrupt()``), or whose connection breaks in the
-/// middle of the answer, belongs to it with what was said.
-/// ``resumeTurn(decisions:)`` continues a turn that was interrupted, waits for an approval, or failed after tools were
-/// called. Calls of tools are recorded before they run and after: a call that may have run already is not run again,
-/// and the model learns that.
+/// A turn that the user interrupts (``interrupt()``), or whose connection breaks in the middle of the answer, belongs to
+/// the conversation with what was said. A turn that fails, is cancelled or is interrupted by a crash stays in the thread,
+/// marked as such. ``resumeTurn(decisions:)`` continues it if it was interrupted, waits for an approval, or failed after
+/// tools were called. Otherwise the next turn includes it: the model gets its question, what was shown of the answer, and
+/// its tool calls, and a notice tells the user. Only a turn that failed before the model said or did anything is left
+/// out. Calls of tools are recorded before they run and after: a call that may have run already is not run again, and the
+/// model learns that.
 public actor ChappieRuntime: ChappieConversation {
     private let client: ChappieClient
     let store: any ChappieThreadStore
@@ -42,6 +43,8 @@ public actor ChappieRuntime: ChappieConversation {
     private var own: (turn: String, resumptions: Int) = ("", 0)
     /// The calls of that turn that this program has begun.
     private var ownCalls: Set<String> = []
+    /// What the model had said and done when that turn ended without a complete answer.
+    private var stopped: ChappieJSONObject?
 
     /// A runtime of a client and a store.
     ///
@@ -163,7 +166,7 @@ public actor ChappieRuntime: ChappieConversation {
         let id: String
         let work: ChappieTurnWork
         switch job {
-        case .asked(.new(let request)): (id, work) = try await started(request, by: account)
+        case .asked(.new(let request)): (id, work) = try await started(request, by: account, emit)
         case .asked(.resumption(let pending, let decisions)):
             (id, work) = try await resumed(decisions, of: pending, by: account)
         case .rest(let decisions): (id, work) = try await resumed(decisions, by: account)
@@ -192,9 +195,9 @@ public actor ChappieRuntime: ChappieConversation {
         }
     }
 
-    /// A new turn, kept. An earlier interrupted turn is closed: the model does not see it.
+    /// A new turn, kept. An earlier turn without a complete answer becomes part of the conversation.
     private func started(
-        _ request: ChappieResponseRequest, by account: ChappieAccountInfo
+        _ request: ChappieResponseRequest, by account: ChappieAccountInfo, _ emit: (ChappieStreamEvent) -> Void
     ) async throws -> (id: String, work: ChappieTurnWork) {
         if thread == nil { newThreadHere() }
         let id = makeID()
@@ -204,14 +207,20 @@ public actor ChappieRuntime: ChappieConversation {
             let model = request.model ?? known ?? ""
             let body = ChappieTurn.body(of: request, id: id, model: model, account: account)
             var events = [(ChappieThreadRecord.Kind.turnStarted, body)]
-            if let cut = thread?.turns.last, cut.status == .running {
-                events.insert((.turnInterrupted, ["turn": .string(cut.id)]), at: 0)
-            }
+            let inclusion = thread?.inclusion
+            if let inclusion { events.insert((.turnInterrupted, inclusion.body), at: 0) }
             do {
                 try await append(events)
                 own = (id, 0)
                 ownCalls = []
+                stopped = nil
                 tell(.started(request.messages, model: model), id)
+                if let inclusion, let thread {
+                    await client.reloadContext(thread.context)
+                    let notice = ChappieStreamEvent.notice(.included(inclusion.turn))
+                    emit(notice)
+                    tell(.progressed(notice), id)
+                }
                 return (id, .new(request))
             } catch {
                 guard case .conflict(_, _, let end) = error as? ChappieThreadStoreError else { throw error }
@@ -249,6 +258,7 @@ public actor ChappieRuntime: ChappieConversation {
             }
             own = (turn.id, turn.resumptions + 1)
             ownCalls = []
+            stopped = nil
             tell(.started(turn.messages, model: turn.model), turn.id)
             return (turn.id, work)
         }
@@ -346,6 +356,8 @@ public actor ChappieRuntime: ChappieConversation {
 
     private func record(_ step: TurnStep, of id: String) async throws {
         guard let entry = thread?.entry(for: step, of: id) else { return }
+        // The record of the turn's end has it.
+        if case .stopped = step { return stopped = entry.body.object }
         if case .compacted = step {
             // It replaces the records that this program knew; if others have written since, it would hide their
             // records.
@@ -363,9 +375,10 @@ public actor ChappieRuntime: ChappieConversation {
     /// Keeps the reason for which a turn ended without an answer.
     private func ended(_ id: String, _ error: any Error) async throws {
         let turn: ChappieJSON = .string(id)
+        var body: ChappieJSONObject = stopped ?? ["turn": turn]
         switch error {
         case is CancellationError:
-            try? await add(.turnInterrupted, ["turn": turn])
+            try? await add(.turnInterrupted, .object(body))
             tell(.interrupted, id)
         case ChappieClientError.approvalPending(let pending):
             try await add(
@@ -375,10 +388,11 @@ public actor ChappieRuntime: ChappieConversation {
         case is ChappieThreadStoreError, is ChappieRuntimeError: tell(.failed(Self.sentence(of: error)), id)
         default:
             let sentence = Self.sentence(of: error)
+            body["error"] = .string(sentence)
             // The turn's own error matters more than a failure to keep it.
             // A turn whose connection broke in the middle of the answer is kept with the text that was shown.
             if thread?.turns.last(where: { $0.id == id })?.status != .finished {
-                try? await add(.turnFailed, ["turn": turn, "error": .string(sentence)])
+                try? await add(.turnFailed, .object(body))
             }
             tell(.failed(sentence), id)
         }
@@ -396,6 +410,15 @@ public actor ChappieRuntime: ChappieConversation {
         guard !turn.isEmpty else { return }
         let event = ChappieThreadEvent(threadID: thread, turnID: turn, event: event)
         for listener in listeners.withLock({ Array($0.values) }) { listener.yield(event) }
+    }
+}
+
+extension ChappieNotice {
+    /// Says that the turn before belongs to the conversation without a complete answer.
+    fileprivate static func included(_ turn: ChappieTurn) -> Self {
+        let tools = turn.toolsWithoutResult.map(UntrustedText.forTerminal).joined(separator: ", ")
+        let effect = tools.isEmpty ? "" : " These tools may have run: \(tools)."
+        return Self(.turnIncluded, "The last turn ended before its answer was complete. It is included.\(effect)")
     }
 }
 

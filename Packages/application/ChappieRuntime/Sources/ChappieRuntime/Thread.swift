@@ -28,6 +28,8 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     private var sessionID: String?
     private var reasoningModel: String?
     private var compactionHash: String?
+    /// The items of turns that were included without a complete answer, by the turns' ids.
+    private var included: [String: [ChappieJSON]] = [:]
     /// The index of each turn in ``turns``.
     private var places: [String: Int] = [:]
 
@@ -72,7 +74,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     func belongs(to account: ChappieAccountInfo) -> Bool { context.belongs(to: account) }
 
     /// The last turn, if it can be resumed: it waits for an approval, was interrupted, or failed after tools were
-    /// called, which a new turn would call again.
+    /// called.
     public var resumableTurn: ChappieTurn? { turns.last.flatMap { $0.isOpen ? $0 : nil } }
 
     // MARK: Records
@@ -101,11 +103,20 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
             // If two programs both finish a turn, the first record counts.
             guard turns[index].status != .finished else { return }
             turns[index].add(record)
-            if record.kind == .turnFinished { join(turns[index], record.body) }
+            if record.kind == .turnFinished {
+                // Another process ran it, and it was included in the meantime.
+                if let early = included.removeValue(forKey: turns[index].id), let range = items.firstRange(of: early) {
+                    items.removeSubrange(range)
+                }
+                join(turns[index], record.body)
+            } else if record.kind == .turnInterrupted, record.body["isIncluded"]?.bool == true {
+                included[turns[index].id] = turns[index].items
+                join(turns[index], record.body)
+            }
         }
     }
 
-    /// A finished turn becomes part of the conversation.
+    /// A turn becomes part of the conversation.
     private mutating func join(_ turn: ChappieTurn, _ body: ChappieJSON) {
         let isOwn = Records.account(body).map(context.belongs) ?? (accountID == nil)
         // Like the client: items that are encrypted for another account can't be used in this one.

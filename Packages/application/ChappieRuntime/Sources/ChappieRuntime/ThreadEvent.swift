@@ -49,9 +49,9 @@ extension ChappieTurn {
             events.append(.progressed(.toolCallRequested(ChappieToolExecutionRequest(call: tool.call))))
             if let result = tool.result { events.append(.progressed(.toolCallCompleted(result))) }
         }
+        if !commentary.isEmpty { events.append(.progressed(.commentaryDelta(commentary))) }
+        if !outputText.isEmpty { events.append(.progressed(.textDelta(outputText))) }
         if status == .finished {
-            if !commentary.isEmpty { events.append(.progressed(.commentaryDelta(commentary))) }
-            if !outputText.isEmpty { events.append(.progressed(.textDelta(outputText))) }
             events += outputItems.map { .progressed(.item($0)) }
             events.append(.progressed(.completed(response)))
         }

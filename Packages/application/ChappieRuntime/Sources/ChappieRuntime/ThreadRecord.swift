@@ -23,11 +23,12 @@ public struct ChappieThreadRecord: Sendable, Hashable {
         public static let approvalPending = Kind(rawValue: "approval.pending")
         /// A turn that was interrupted, or waited, continues.
         public static let turnResumed = Kind(rawValue: "turn.resumed")
-        /// The turn is over, and belongs to the conversation.
+        /// The turn has its answer, and belongs to the conversation.
         public static let turnFinished = Kind(rawValue: "turn.finished")
-        /// The turn ended in an error, and does not belong to the conversation.
+        /// The turn ended in an error. `items` holds what the model had said and done.
         public static let turnFailed = Kind(rawValue: "turn.failed")
-        /// The turn was interrupted: its program ended, or its user did not want to wait.
+        /// The turn was interrupted: its program ended, or its user did not want to wait. With `isIncluded` a turn without a
+        /// complete answer becomes part of the conversation.
         public static let turnInterrupted = Kind(rawValue: "turn.interrupted")
         /// The conversation was replaced by a shorter one.
         public static let compacted = Kind(rawValue: "thread.compacted")
@@ -71,7 +72,8 @@ public struct ChappieThreadRecord: Sendable, Hashable {
             switch kind {
             case .renamed: [body["title"]?.string].compactMap(\.self)
             case .turnStarted: (body["messages"]?.array ?? []).flatMap(Self.texts)
-            case .toolsCalled, .turnFinished: (body["items"]?.array ?? []).flatMap(Self.texts)
+            case .toolsCalled, .turnFinished, .turnFailed, .turnInterrupted:
+                (body["items"]?.array ?? []).flatMap(Self.texts)
             case .compacted: [body["context"]?["summary"]?.string].compactMap(\.self)
             default: []
             }

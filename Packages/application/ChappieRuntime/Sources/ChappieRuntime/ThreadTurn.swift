@@ -12,11 +12,12 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
 
         /// It has begun and has not ended: a program works on it, or ended without a record.
         public static let running = Status(rawValue: "running")
-        /// It belongs to the conversation.
+        /// It has its answer, and belongs to the conversation.
         public static let finished = Status(rawValue: "finished")
-        /// It ended in an error, and does not belong to the conversation.
+        /// It ended in an error. If the model had said or done anything, the turn belongs to the conversation from the next
+        /// turn on.
         public static let failed = Status(rawValue: "failed")
-        /// It was interrupted, and can be resumed.
+        /// It was interrupted, and can be resumed. From the next turn on it belongs to the conversation.
         public static let interrupted = Status(rawValue: "interrupted")
         /// Some of its tool calls wait for the user.
         public static let waitingForApproval = Status(rawValue: "waiting_for_approval")
@@ -49,7 +50,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     public private(set) var model: String
     /// The messages of the user or the program.
     public let messages: [ChappieInputMessage]
-    /// The answer's text; empty before it is whole.
+    /// The answer's text. Of a turn that ended early it is the text that was shown.
     public private(set) var outputText = ""
     /// The model's text while it worked: its messages, with a blank line between two; empty if there are none.
     public var commentary: String { items.map(ChappieOutputItem.init).commentary }
@@ -76,8 +77,21 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     private(set) var resumptions = 0
     /// Whether it can be resumed.
     var isOpen: Bool {
-        [.waitingForApproval, .interrupted, .running].contains(status) || status == .failed && !toolCalls.isEmpty
+        guard !isIncluded else { return false }
+        return [.waitingForApproval, .interrupted, .running].contains(status)
+            || status == .failed && !toolCalls.isEmpty
     }
+    /// Whether the turn belongs to the conversation although it has no complete answer.
+    private(set) var isIncluded = false
+    /// Whether the next turn makes it part of the conversation. A turn that failed before the model said or did anything
+    /// is left out.
+    var isToBeIncluded: Bool { isOpen || !isIncluded && status == .failed && items.count > questionCount }
+    /// Whether the items end as those of a turn that ended early.
+    private var hasEnd = false
+    /// How many of the items are the user's or the program's.
+    private let questionCount: Int
+    /// How many of the items a resumed turn continues from.
+    private var resumableCount: Int
     /// The request that began the turn.
     private let request: ChappieResponseRequest
     /// The record that began the open round of tool calls.
@@ -90,6 +104,8 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
         model = record.body["model"]?.string ?? ""
         account = Records.account(record.body)
         items = record.body["messages"]?.array ?? []
+        questionCount = items.count
+        resumableCount = items.count
         let options: ChappieMessageOptions = Records.value(record.body["options"]) ?? ChappieMessageOptions()
         var messages = items.compactMap(ChappieInputMessage.init(item:))
         if let last = messages.indices.last { messages[last].options = options }
@@ -105,7 +121,9 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
         switch record.kind {
         case .toolsCalled:
             add(items: body)
+            resumableCount = items.count
             round = body
+            if let model = body["frame"]?["model"]?.string, !model.isEmpty { self.model = model }
             toolCalls += Records.values(body["calls"]).map { ToolCall(call: $0) }
         case .toolsStarted:
             for call: ChappieToolCall in Records.values(body["calls"]) {
@@ -132,6 +150,9 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
             approvals = []
             endedAt = nil
             error = nil
+            outputText = ""
+            hasEnd = false
+            items = Array(items.prefix(resumableCount))
         case .turnFinished:
             add(items: body)
             if let model = body["model"]?.string { self.model = model }
@@ -143,8 +164,13 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
             end(.finished, record)
         case .turnFailed:
             error = body["error"]?.string
+            add(partial: body)
             end(.failed, record)
-        case .turnInterrupted: end(.interrupted, record)
+        case .turnInterrupted:
+            add(partial: body)
+            if body["isIncluded"]?.bool == true { isIncluded = true }
+            // A turn that has failed did so before.
+            if status != .failed { end(.interrupted, record) }
         default: break
         }
     }
@@ -158,6 +184,15 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     private mutating func add(items body: ChappieJSON) {
         items.removeSubrange(min(max(body["from"]?.int ?? items.count, 0), items.count)...)
         items += body["items"]?.array ?? []
+    }
+
+    /// Adds what the model had said and done when the turn ended.
+    private mutating func add(partial body: ChappieJSON) {
+        guard body["items"] != nil else { return }
+        add(items: body)
+        hasEnd = true
+        if let text = body["text"]?.string { outputText = text }
+        if let model = body["model"]?.string, !model.isEmpty { self.model = model }
     }
 
     private mutating func change(_ callID: String, _ change: (inout ToolCall) -> Void) {
@@ -185,7 +220,8 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     ) throws(ChappieRuntimeError) -> ChappieTurnWork {
         guard let round else { return .new(request) }
         let isOwn = self.account?.isSameAccount(as: account) ?? context.belongs(to: account)
-        let items = isOwn ? items : items.filter { !ChappieClientContext.isEncrypted($0) }
+        let known = items.prefix(resumableCount)
+        let items = isOwn ? Array(known) : known.filter { !ChappieClientContext.isEncrypted($0) }
         let calls: [ChappieToolCall] = Records.values(round["calls"])
         guard calls.count == round["calls"]?.array?.count, let number = round["round"]?.int,
             let frame = round["frame"]?.serialized(),
@@ -195,17 +231,51 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
             guard let made = toolCalls.last(where: { $0.id == call.callID }) else { return nil }
             if let result = made.result { return result }
             guard made.hasStarted else { return nil }
-            return ChappieToolExecutionResult(
-                call: made.call, outcome: .interrupted,
-                result: ChappieToolResult(
-                    output: """
-                        The program ended while this tool ran. It may have done its work, or a part of it; it was not run \
-                        again.
-                        """, isError: true))
+            return Self.unknown(made.call)
         }
         return .resumption(
             ChappiePendingTurn(approvals: approvals, completed: completed, context: context, progress: progress),
             decisions: decisions)
+    }
+}
+
+// MARK: Ending early
+
+extension ChappieTurn {
+    /// The items with which the turn becomes part of the conversation: each call has a result, and a message to the model
+    /// is the last item.
+    var itemsSoFar: [ChappieJSON] {
+        guard !hasEnd else { return items }
+        let results = ChappieToolExecutionResult.missing(in: items) { id in
+            guard let made = toolCalls.last(where: { $0.id == id }) else { return nil }
+            return made.result ?? (made.hasStarted ? Self.unknown(made.call) : nil)
+        } hasStarted: { _ in
+            false
+        }
+        return items + results.map(\.inputItem) + [Self.endItem]
+    }
+
+    /// The names of the tools that may have run and have no result.
+    var toolsWithoutResult: [String] {
+        toolCalls.filter { $0.hasStarted && $0.result == nil }.map(\.call.name)
+    }
+
+    private static let endItem = ChappieInputMessage.developer(
+        "This turn was interrupted before the answer was complete. What stands above is all that is known of it."
+    ).inputItem
+
+    private static func unknown(_ call: ChappieToolCall) -> ChappieToolExecutionResult {
+        ChappieToolExecutionResult(
+            call: call, outcome: .interrupted,
+            result: ChappieToolResult(
+                output: """
+                    The program was interrupted while this tool ran. It may have done its work, or a part of it; it was \
+                    not run again.
+                    """, isError: true))
+    }
+
+    func noteAccount(in body: inout ChappieJSONObject) {
+        Records.note(&body, account?.ownerID, account?.userID)
     }
 }
 

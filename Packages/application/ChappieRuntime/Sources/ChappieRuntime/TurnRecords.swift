@@ -37,7 +37,24 @@ extension ChappieThread {
             if finished.sessionID != self.id { body["session"] = .string(finished.sessionID) }
             if finished.hasDroppedReasoning { body["droppedReasoning"] = true }
             return (.turnFinished, .object(body))
+        case .stopped(let stopped):
+            var body = added(stopped.items, to: id)
+            body["model"] = .string(stopped.model)
+            if !stopped.response.outputText.isEmpty { body["text"] = .string(stopped.response.outputText) }
+            return (.turnInterrupted, .object(body))
         }
+    }
+
+    /// The last turn and the record with which it becomes part of the conversation, if it has no complete answer and
+    /// belongs to the conversation all the same.
+    var inclusion: (turn: ChappieTurn, body: ChappieJSON)? {
+        guard let turn = turns.last, turn.isToBeIncluded else { return nil }
+        var body = added(turn.itemsSoFar, to: turn.id)
+        body["isIncluded"] = true
+        body["model"] = .string(turn.model)
+        turn.noteAccount(in: &body)
+        if context.sessionID != id { body["session"] = .string(context.sessionID) }
+        return (turn, .object(body))
     }
 
     /// The turn's items that are not kept yet, and the index at which they begin.

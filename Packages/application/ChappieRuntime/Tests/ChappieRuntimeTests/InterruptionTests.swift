@@ -111,6 +111,6 @@ import Testing
         #expect(turn.status == .finished)
         #expect(try await runtime.send("two") == "next")
         let outputs = try #require(model.inputs.last).compactMap { $0["output"]?.string }
-        #expect(outputs.count == 2 && outputs[0] == "done" && outputs[1].hasPrefix("The user interrupted the tool"))
+        #expect(outputs.count == 2 && outputs[0] == "done" && outputs[1].hasPrefix("The tool was interrupted"))
     }
 }

@@ -15,6 +15,8 @@ final class Model: Sendable {
         case messages([(text: String, phase: String)])
         /// Items as they are.
         case items([ChappieJSON])
+        /// Events as they are; the stream ends after them.
+        case events([ChappieJSON])
         case calls([(name: String, arguments: String)])
         /// Compacted: one encrypted item.
         case compaction
@@ -31,7 +33,9 @@ final class Model: Sendable {
     var bodies: [ChappieJSON] { state.withLock { $0.bodies } }
     var inputs: [[ChappieJSON]] { bodies.map { $0["input"]?.array ?? [] } }
 
-    init(_ answers: Answer...) { state = Mutex((answers, [])) }
+    init(_ answers: [Answer]) { state = Mutex((answers, [])) }
+
+    convenience init(_ answers: Answer...) { self.init(answers) }
 
     /// A client of a process of its own.
     func client(
@@ -56,6 +60,7 @@ final class Model: Sendable {
                         ]
                     })
             case .items(let items): return Self.answer(items)
+            case .events(let events): return Self.answer(events: events)
             case .waiting(let gate, let text):
                 try await gate.pass()
                 return .answer(text, id: "resp_\(number)")
@@ -108,7 +113,11 @@ final class Model: Sendable {
             + items.enumerated().map {
                 ["type": "response.output_item.done", "output_index": .integer($0), "item": $1]
             } + [["type": "response.completed", "response": ["id": "resp_c", "status": "completed"]]]
-        return .response(
+        return answer(events: events)
+    }
+
+    private static func answer(events: [ChappieJSON]) -> ScriptedHTTPAnswer {
+        .response(
             headerFields: [.contentType: "text/event-stream"],
             body: events.map { "data: \($0.serialized())\n\n" }.joined())
     }

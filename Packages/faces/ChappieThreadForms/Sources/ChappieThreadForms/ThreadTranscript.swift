@@ -74,6 +74,8 @@ struct ThreadTranscript {
         var shown: Set<String> = []
         for item in items {
             switch item.type {
+            // A message of the program to the model: that the answer was interrupted.
+            case "message" where item.json["role"]?.string == "developer": continue
             case "message" where item.text.isEmpty:
                 steps += ChappieResponse(items: [item]).refusals.map { .answer($0) }
             // An answer may be nothing but commentary.

@@ -175,6 +175,11 @@ struct Conversation: Sendable {
         "The connection broke here. What stands above is what the user has seen."
     ).inputItem
 
+    /// Tells the model the same after another error.
+    static let failureItem = ChappieInputMessage.developer(
+        "Your answer ended here because of an error. What stands above is what the user has seen."
+    ).inputItem
+
     // MARK: Requests
 
     /// The request's JSON, members in the order of the Codex CLI 0.163.0. The input is the harness, everything said so far,

@@ -55,7 +55,7 @@ struct Turn: Sendable {
 
     /// Runs the turn to its end, or until the user interrupts it: then the answer so far is the answer, if the model has
     /// said or done anything. If the connection breaks for good, the text that was shown is the answer, and ``failure``
-    /// has the error.
+    /// has the error. If the turn ends in another way, what the model has said and done is recorded.
     ///
     /// - Parameters:
     ///   - interruption: says whether a cancellation of this task is an interruption.
@@ -70,10 +70,18 @@ struct Turn: Sendable {
         } catch let error where error is CancellationError && interruption.isRequested {
             guard let response = try await interrupted(after: count) else { throw error }
             return response
-        } catch let error where !(error is CancellationError) {
-            guard let shown = routing.interrupted, !shown.outputText.isEmpty else { throw error }
-            failure = error
-            return brokenOff(with: shown)
+        } catch {
+            if !(error is CancellationError), routing.leavesAnswer, let shown = routing.interrupted,
+                !shown.outputText.isEmpty
+            {
+                failure = error
+                return brokenOff(with: shown)
+            }
+            let note = Task.isCancelled ? Conversation.interruptionItem : Conversation.failureItem
+            if let end = itemsSoFar(after: count, note) {
+                try? await tools.record(.stopped(stopped(with: end.items)))
+            }
+            throw error
         }
     }
 
@@ -93,36 +101,44 @@ struct Turn: Sendable {
     /// - Parameter count: how many of the items are the user's.
     /// - Returns: the answer so far; `nil` if the model has said nothing.
     private mutating func interrupted(after count: Int) async throws -> ChappieResponse? {
-        let unfinished = routing.interrupted
-        if let unfinished { items += Conversation.kept(ofInterrupted: unfinished) }
-        let results = results(ofCallsIn: items)
-        items += results.map(\.item)
+        guard let end = itemsSoFar(after: count, Conversation.interruptionItem) else { return nil }
+        items = end.items
         let (tools, open) = (tools, openRound)
         // This task is cancelled, and the results are facts.
         try await uncancelled {
-            for result in results where open?.awaits(result.call.callID) == true {
+            for result in end.results where open?.awaits(result.call.callID) == true {
                 try await tools.record(.ran(result))
                 tools.emit(.toolCallCompleted(result))
             }
         }
-        guard items.count > count else { return nil }
-        items.append(Conversation.interruptionItem)
-        var response = unfinished ?? lastAnswer ?? ChappieResponse()
+        return finished(partialAnswer)
+    }
+
+    /// The answer as far as it was shown.
+    private var partialAnswer: ChappieResponse {
+        var response = routing.interrupted ?? lastAnswer ?? ChappieResponse()
         response.status = .incomplete
         response.incompleteReason = ChappieResponse.interruption
         response.outputText = answer + response.outputText
-        return finished(response)
+        return response
     }
 
-    /// A result for each call that has none among the items: the backend refuses a call without one.
-    private func results(ofCallsIn items: [ChappieJSON]) -> [ChappieToolExecutionResult] {
-        let answered = Set(
-            items.compactMap { $0["type"]?.string?.hasSuffix("_call_output") == true ? $0["call_id"]?.string : nil })
-        let calls = items.compactMap { ChappieToolCall(ChappieOutputItem($0)) }
-        return calls.filter { !answered.contains($0.callID) }.map { call in
-            openRound?.result(of: call.callID)
-                ?? .interrupted(call, hasStarted: openRound?.hasStarted(call.callID) == true)
+    /// Returns the items of the turn if it ends here, and the results among them that are new. The last item is `note`.
+    ///
+    /// - Parameter count: how many of the items are the user's.
+    /// - Returns: `nil` if the model has said nothing.
+    private func itemsSoFar(
+        after count: Int, _ note: ChappieJSON
+    ) -> (items: [ChappieJSON], results: [ChappieToolExecutionResult])? {
+        var items = items
+        if let unfinished = routing.interrupted { items += Conversation.kept(ofInterrupted: unfinished) }
+        guard items.count > count else { return nil }
+        let results = ChappieToolExecutionResult.missing(in: items) {
+            openRound?.result(of: $0)
+        } hasStarted: {
+            openRound?.hasStarted($0) == true
         }
+        return (items + results.map(\.item) + [note], results)
     }
 
     /// The response with what belongs to the turn as a whole.
@@ -217,6 +233,14 @@ struct Turn: Sendable {
             items: items, response: response, model: frame.model, sessionID: runner.conversation.id,
             accountID: runner.conversation.account.ownerID, userID: runner.conversation.account.userID,
             measuredTokens: measuredTokens, hasDroppedReasoning: hasDroppedReasoning)
+    }
+
+    /// The turn as it is kept if it ends without a whole answer.
+    private func stopped(with items: [ChappieJSON]) -> FinishedTurn {
+        FinishedTurn(
+            items: items, response: partialAnswer, model: frame.model, sessionID: runner.conversation.id,
+            accountID: runner.conversation.account.ownerID, userID: runner.conversation.account.userID,
+            measuredTokens: nil, hasDroppedReasoning: hasDroppedReasoning)
     }
 
     /// Sends the input with which every turn of the conversation begins, so that the next turn is quick.
@@ -420,8 +444,8 @@ extension ChappieToolExecutionResult {
     static func interrupted(_ call: ChappieToolCall, hasStarted: Bool) -> Self {
         let output =
             hasStarted
-            ? "The user interrupted the tool while it ran. It may have done its work, or a part of it."
-            : "The user interrupted the turn before the tool ran."
+            ? "The tool was interrupted while it ran. It may have done its work, or a part of it."
+            : "The turn was interrupted before the tool ran."
         return Self(call: call, outcome: .interrupted, result: ChappieToolResult(output: output, isError: true))
     }
 

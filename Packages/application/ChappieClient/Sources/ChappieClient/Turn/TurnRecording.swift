@@ -13,6 +13,10 @@
     case ran(ChappieToolExecutionResult)
     /// The turn is over, and joins the conversation next.
     case finished(FinishedTurn)
+    /// The turn ends without a whole answer, because of an error or a cancellation. Its items are those of an interrupted
+    /// turn: what the model has said, and a result for each call. A turn in which the model has said nothing has no such
+    /// step.
+    case stopped(FinishedTurn)
 }
 
 /// Keeps the steps of a turn.
@@ -37,4 +41,25 @@
     /// Whether the backend could not read the earlier encrypted items. They are gone from the conversation, and the ids
     /// of the other items with them.
     public let hasDroppedReasoning: Bool
+}
+
+extension ChappieToolExecutionResult {
+    /// Returns a result for each call that has none among the items: the backend refuses a call without one.
+    ///
+    /// - Parameters:
+    ///   - known: returns the result of the call with this id, if it is over.
+    ///   - hasStarted: returns whether the call with this id may have run.
+    @_spi(ChappieInternals) public static func missing(
+        in items: [ChappieJSON], known: (String) -> Self?, hasStarted: (String) -> Bool
+    ) -> [Self] {
+        let answered = Set(
+            items.compactMap { $0["type"]?.string?.hasSuffix("_call_output") == true ? $0["call_id"]?.string : nil })
+        let calls = items.compactMap { ChappieToolCall(ChappieOutputItem($0)) }
+        return calls.filter { !answered.contains($0.callID) }.map { call in
+            known(call.callID) ?? .interrupted(call, hasStarted: hasStarted(call.callID))
+        }
+    }
+
+    /// The result as an input item of the Responses API.
+    @_spi(ChappieInternals) public var inputItem: ChappieJSON { item }
 }

@@ -10,8 +10,10 @@ struct TurnRouting: Sendable {
     var told: Set<ChappieNotice> = []
     /// The tag of the account's list of models as it is now.
     var modelsETag: String?
-    /// The last answer as far as it was shown, if its turn was cancelled or its connection broke before it was whole.
+    /// The last answer as far as it was shown, if it did not come to its end.
     var interrupted: ChappieResponse?
+    /// Whether the connection broke for good, so that the shown part is the answer.
+    var leavesAnswer = false
 }
 
 /// Runs one turn: attempts over WebSocket or HTTP, as ``TurnPlan`` decides, until the response is whole.
@@ -71,13 +73,14 @@ struct TurnRunner: Sendable {
             guard case .usageLimits(let limits) = event else { return emit(event) }
             emit(.usageLimits(limits.dated(at: clock.now)))
         }
+        var unfinished: ChappieResponse?
         turn.received(turnState: said.turnState)
         turn.told = said.told
         var leavesAnswer = false
         defer {
             said = TurnRouting(
                 turnState: turn.turnState, told: turn.told, modelsETag: turn.modelsETag ?? said.modelsETag,
-                interrupted: Task.isCancelled || leavesAnswer ? turn.interrupted : nil)
+                interrupted: unfinished, leavesAnswer: leavesAnswer)
         }
         var plan = TurnPlan(
             kind: await firstKind, policy: configuration.streamingTransportPolicy,
@@ -97,6 +100,7 @@ struct TurnRunner: Sendable {
                 if isPlain { connection.sendsPlain = true }
                 return response
             } catch {
+                unfinished = turn.interrupted
                 guard !(error is CancellationError), !Task.isCancelled else { throw CancellationError() }
                 if error is ChappieTransportError, let answer = turn.endedEarly(offersTools: Self.offersTools(body)) {
                     log.lacksEnd()

@@ -90,6 +90,8 @@ public struct ChappieNotice: Sendable, Hashable, Codable {
         public static let answerReviewed = Kind(rawValue: "answer_reviewed")
         /// No data comes back over a WebSocket; the answer comes over server-sent events.
         public static let webSocketBlocked = Kind(rawValue: "web_socket_blocked")
+        /// The turn before has no complete answer, and belongs to the conversation from here on.
+        public static let turnIncluded = Kind(rawValue: "turn_included")
     }
 
     /// The kind of change.
