@@ -107,7 +107,8 @@ struct ChatConversation: Sendable {
     /// - Returns: The thread; `nil` if nothing is kept.
     mutating func takeOver() async -> ChappieThread? {
         guard let thread = await kept?.runtime.currentThread else { return nil }
-        threadModel = thread.summary.model.isEmpty ? nil : thread.summary.model
+        let model = thread.context.model
+        threadModel = model.isEmpty ? nil : model
         transcript = ChatTranscript()
         for turn in thread.turns where turn.status == .finished {
             transcript.add(question: turn.messages.last?.text ?? "", answer: turn.outputText, by: turn.model)

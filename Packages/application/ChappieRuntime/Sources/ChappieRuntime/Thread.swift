@@ -26,6 +26,8 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     private var accountID: String?
     private var userID: String?
     private var sessionID: String?
+    /// The model of the last answer. The model of a turn that fails is a wish that the conversation does not keep.
+    private var model: String
     private var reasoningModel: String?
     private var compactionHash: String?
     /// The items of turns that were included without a complete answer, by the turns' ids.
@@ -45,6 +47,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     /// A thread without records.
     public init(id: String, createdAt: Date, model: String = "") {
         summary = ChappieThreadSummary(id: id, model: model, createdAt: createdAt)
+        self.model = model
     }
 
     /// A thread of these records.
@@ -63,7 +66,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     /// The conversation with which the client continues.
     public var context: ChappieClientContext {
         ChappieClientContext(
-            sessionID: sessionID ?? id, model: summary.model, items: items, compactedSummary: compactedSummary,
+            sessionID: sessionID ?? id, model: model, items: items, compactedSummary: compactedSummary,
             createdAt: summary.createdAt,
             updatedAt: summary.updatedAt,
             measuredTokens: measuredTokens, accountID: accountID, userID: userID, reasoningModel: reasoningModel,
@@ -108,6 +111,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
                 if let early = included.removeValue(forKey: turns[index].id), let range = items.firstRange(of: early) {
                     items.removeSubrange(range)
                 }
+                if let model = record.body["model"]?.string { self.model = model }
                 join(turns[index], record.body)
             } else if record.kind == .turnInterrupted, record.body["isIncluded"]?.bool == true {
                 included[turns[index].id] = turns[index].items

@@ -144,7 +144,7 @@ public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
     public var title: String?
     /// The beginning of the first message, one line of at most 100 characters; empty before the first turn.
     public var preview: String
-    /// The model of the last turn.
+    /// The model of the last answer. Before the first answer it is the model that was asked first.
     public var model: String
     /// When the thread began.
     public var createdAt: Date
@@ -192,7 +192,7 @@ public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
         switch record.kind {
         case .turnStarted:
             turnCount += 1
-            if let model = record.body["model"]?.string { self.model = model }
+            if self.model.isEmpty, let model = record.body["model"]?.string { self.model = model }
             if preview.isEmpty { preview = Self.line(record.searchableText ?? "") }
         // If a turn named no model, or its model was gone, its last record names the model that answered.
         case .turnFinished: if let model = record.body["model"]?.string { self.model = model }

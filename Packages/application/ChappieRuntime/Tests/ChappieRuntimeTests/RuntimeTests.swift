@@ -509,6 +509,24 @@ struct RuntimeTests {
         #expect(try ChappieThread(json: thread.json).records == records)
     }
 
+    @Test func `a failed turn leaves the conversation's model as it was`() async throws {
+        func ask(_ question: String, _ model: String? = nil, in runtime: ChappieRuntime) async throws {
+            _ = try await runtime.response(ChappieResponseRequest(messages: [.user(question)], model: model))
+        }
+        let model = Model(.failure(400), .text("one"), .failure(400), .text("three"))
+        let runtime = model.client().runtime(store: store)
+        await #expect(throws: ChappieClientError.self) { try await ask("failed", "m-none", in: runtime) }
+        #expect(await runtime.currentThread?.context.model == "")
+        try await ask("first", in: runtime)
+        let usual = try #require(model.bodies[1]["model"]?.string)
+        await #expect(throws: ChappieClientError.self) { try await ask("second", "m-other", in: runtime) }
+        #expect(await runtime.currentThread?.summary.model == usual && usual != "m-none")
+        let other = model.client().runtime(store: store)
+        try await other.openThread(try #require(await runtime.currentThread?.id))
+        try await ask("third", in: other)
+        #expect(model.bodies.map { $0["model"]?.string } == ["m-none", usual, "m-other", usual])
+    }
+
     @Test func aThreadIsListedWithTheModelThatAnswered() throws {
         let start = Date(timeIntervalSince1970: 1_790_000_000)
         let started = ChappieThreadRecord(position: 0, kind: .turnStarted, date: start, body: ["turn": "a"])
