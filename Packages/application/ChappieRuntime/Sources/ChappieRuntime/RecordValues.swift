@@ -36,6 +36,20 @@ enum Records {
         return ChappieAccountInfo(userID: user, accountID: account == user ? nil : account)
     }
 
+    /// Whether the model that answered is another one than the model that was asked. A date at the end of a name makes no
+    /// difference.
+    static func isOther(_ answered: String, than asked: String) -> Bool {
+        !answered.isEmpty && undated(answered) != undated(asked)
+    }
+
+    /// Returns the parts of the name without a date at its end: `-2026-08-07`, `-20260807` or `-0807`.
+    private static func undated(_ name: String) -> ArraySlice<Substring> {
+        let parts = name.split(separator: "-")
+        let digits = parts.reversed().map { $0.allSatisfy(\.isWholeNumber) ? $0.count : 0 }
+        let date = digits.starts(with: [2, 2, 4]) ? 3 : digits.starts(with: [8]) || digits.starts(with: [4]) ? 1 : 0
+        return parts.dropLast(date)
+    }
+
     static func value<Value: Decodable>(_ json: ChappieJSON?) -> Value? {
         json.flatMap { try? JSONDecoder().decode(Value.self, from: Data($0.serializedBytes())) }
     }

@@ -78,7 +78,7 @@ extension ChappieThreadRecord {
     /// Members whose values are words of the protocol; changing them would break the thread.
     private static let protocolMembers: Set<String> = [
         "turn", "id", "callID", "call_id", "type", "role", "name", "namespace", "model", "status", "session", "account",
-        "accountUser", "encrypted_content", "reasoningModel", "outcome",
+        "accountUser", "encrypted_content", "reasoningModel", "outcome", "answeredBy",
     ]
 
     fileprivate func mappingTexts(_ change: (String) -> String) -> Self {

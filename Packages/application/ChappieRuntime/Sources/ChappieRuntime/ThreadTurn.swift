@@ -48,6 +48,8 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     public private(set) var endedAt: Date?
     /// The model that was asked.
     public private(set) var model: String
+    /// The model that answered, if the service names another one than ``model``.
+    public private(set) var answeringModel: String?
     /// The messages of the user or the program.
     public let messages: [ChappieInputMessage]
     /// The answer's text. Of a turn that ended early it is the text that was shown.
@@ -156,6 +158,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
         case .turnFinished:
             add(items: body)
             if let model = body["model"]?.string { self.model = model }
+            answeringModel = body["answeredBy"]?.string
             outputItems = Records.output(body, of: items)
             outputText = body["text"]?.string ?? ChappieResponse(items: outputItems).outputText
             usage = Records.value(body["usage"])

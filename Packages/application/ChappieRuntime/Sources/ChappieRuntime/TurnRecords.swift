@@ -24,6 +24,9 @@ extension ChappieThread {
             let response = finished.response
             var body = added(finished.items, to: id)
             body["model"] = .string(finished.model)
+            if let model = response.model, Records.isOther(model, than: finished.model) {
+                body["answeredBy"] = .string(model)
+            }
             // An answer is stored once: among the turn's items.
             body["output"] = Records.output(response.items, in: finished.items)
             if ChappieResponse(items: response.items).outputText != response.outputText {

@@ -527,6 +527,28 @@ struct RuntimeTests {
         #expect(model.bodies.map { $0["model"]?.string } == ["m-none", usual, "m-other", usual])
     }
 
+    @Test(arguments: [
+        ("gpt-4o", "gpt-4o"), ("gpt-6-sol", nil), ("gpt-6-sol-2026-09-01", nil), ("gpt-6-sol-20260901", nil),
+        ("gpt-6-sol-0901", nil), ("gpt-6-sol-mini", "gpt-6-sol-mini"), ("", nil),
+    ])
+    func `the record names the model that answered beside the one that was asked`(
+        answering: String, recorded: String?
+    ) async throws {
+        let model = Model(
+            .events([
+                ["type": "response.output_text.delta", "delta": "one"],
+                [
+                    "type": "response.completed",
+                    "response": ["id": "r", "status": "completed", "model": .string(answering)],
+                ],
+            ]))
+        let runtime = model.client().runtime(store: store)
+        _ = try await runtime.response(ChappieResponseRequest(messages: [.user("first")], model: "gpt-6-sol"))
+        let turn = try #require(await runtime.currentThread?.turns.first)
+        #expect(turn.model == "gpt-6-sol" && turn.answeringModel == recorded)
+        #expect(await runtime.currentThread?.summary.model == "gpt-6-sol")
+    }
+
     @Test func aThreadIsListedWithTheModelThatAnswered() throws {
         let start = Date(timeIntervalSince1970: 1_790_000_000)
         let started = ChappieThreadRecord(position: 0, kind: .turnStarted, date: start, body: ["turn": "a"])

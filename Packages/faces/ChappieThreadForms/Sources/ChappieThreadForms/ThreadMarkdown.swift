@@ -59,9 +59,11 @@ enum ThreadMarkdown {
             }
         }
         if let remark = turn.remark { blocks.append("**\(SafeMarkdown.line(remark))**") }
+        let asked = turn.answeringModel == nil ? "" : " instead of \(SafeMarkdown.code(turn.model))"
         if let usage = turn.usage {
             blocks.append(
-                "*\(SafeMarkdown.code(turn.model)), \(usage.inputTokens) tokens in, \(usage.outputTokens) tokens out*")
+                "*\(SafeMarkdown.code(turn.answeringModel ?? turn.model))\(asked), \(usage.inputTokens) tokens in, \(usage.outputTokens) tokens out*"
+            )
         }
     }
 }

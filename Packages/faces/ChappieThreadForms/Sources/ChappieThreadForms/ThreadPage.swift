@@ -73,9 +73,10 @@ struct ThreadPage {
             let kind = turn.status == .failed ? "error" : "note"
             html += "<p class=\"\(kind)\" dir=\"auto\">\(Self.escaped(remark))</p>\n"
         }
+        let asked = turn.answeringModel == nil ? "" : "instead of \(Self.word(turn.model))"
         if let usage = turn.usage {
             html += """
-                <p class="usage">\(Self.word(turn.model))<span>\(usage.inputTokens) tokens in</span> \
+                <p class="usage">\(Self.word(turn.answeringModel ?? turn.model))\(asked)<span>\(usage.inputTokens) tokens in</span> \
                 <span>\(usage.outputTokens) tokens out</span></p>
 
                 """
