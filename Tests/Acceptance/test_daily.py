@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from conftest import UNAVAILABLE, USAGE
+from conftest import TURN, UNAVAILABLE, USAGE
 from test_ask import PIXEL, write
 from test_chat import chat  # noqa: F401, a fixture
 
@@ -320,6 +320,22 @@ def test_turns_are_taken_back_asked_again_copied_and_edited(chat, tmp_path):
     # Nothing is lost: what was taken back is in archived threads.
     threads = terminal.user.run("threads", "list", "--all", "--json").events[0]["threads"]
     assert [thread["is_archived"] for thread in threads].count(False) == 1 and len(threads) > 1
+
+
+def test_a_retry_that_fails_leaves_the_earlier_answer(chat):
+    terminal = chat("--transport", "sse", columns=100, rules=[{"match": {**TURN, "from": 3, "to": 3}, "effect": {"status": 400}}])
+    for number, line in enumerate(("first question", "second question")):
+        terminal.type(line, "Enter")
+        terminal.shows(f"Turn: {number + 1}")
+        terminal.prompts(number + 2)
+    terminal.type("/retry", "Enter")
+    assert "chappie: " in terminal.prompts(4)
+    terminal.type("third question", "Enter")
+    assert "Turn: 3" in terminal.prompts(5)
+    terminal.type("/undo", "Enter")
+    assert "Taken back: third question" in terminal.prompts(6)
+    terminal.type("", "C-d")
+    terminal.ends(0)
 
 
 def test_what_was_said_before_ctrl_c_stays_and_can_be_taken_back(chat):

@@ -100,6 +100,37 @@ struct ChatConversation: Sendable {
         return question
     }
 
+    /// The conversation before an answer is taken back.
+    struct Former: Sendable {
+        fileprivate let conversation: ChatConversation
+        fileprivate let thread: String?
+        fileprivate let context: ChappieClientContext
+    }
+
+    var former: Former {
+        get async {
+            Former(
+                conversation: self, thread: await kept?.runtime.currentThread?.id, context: await client.context())
+        }
+    }
+
+    /// Continues with the answer that was taken back, unless the attempt to replace it has called tools.
+    ///
+    /// - Returns: Whether it does.
+    mutating func putBack(_ former: Former) async throws -> Bool {
+        if let kept, let thread = former.thread {
+            let attempt = await kept.runtime.currentThread
+            guard attempt?.turns.last?.toolCalls.isEmpty != false else { return false }
+            try await kept.runtime.openThread(thread)
+            try await kept.runtime.unarchiveThread(thread)
+            if let attempt, attempt.id != thread { try await kept.runtime.deleteThread(attempt.id) }
+        } else {
+            await client.resumeContext(former.context)
+        }
+        self = former.conversation
+        return true
+    }
+
     // MARK: Threads
 
     /// Takes over the thread that is open.

@@ -172,8 +172,14 @@ struct ChatSession: Sendable {
             try await ask(message)
         case .retry:
             guard let last else { return console.note("There is nothing to ask again.") }
-            if last.isAnswered { try await conversation.takeBack() }
-            try await ask(last.text, last.frame)
+            let former = last.isAnswered ? await conversation.former : nil
+            if former != nil { try await conversation.takeBack() }
+            do {
+                try await ask(last.text, last.frame)
+            } catch {
+                if let former, (try? await conversation.putBack(former)) == true { self.last?.isAnswered = true }
+                throw error
+            }
         case .undo:
             guard let question = try await conversation.takeBack() else {
                 return console.note("There is nothing to take back.")
