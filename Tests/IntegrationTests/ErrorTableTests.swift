@@ -18,6 +18,7 @@ import Testing
         case invalidTool, transportFailed, contextWindowExceeded, messageTooLarge, renewalFailed, credentialStoreFailed
         case blockedByGateway, gatewayAnswered, modelUnavailable, unsupportedInput, planRefused, usageNotReported,
             timeLimitExceeded
+        case inputTooLarge, conversationRefused
 
         init(_ error: ChappieClientError) {
             self =
@@ -50,6 +51,7 @@ import Testing
                 case .planRefused: .planRefused
                 case .usageNotReported: .usageNotReported
                 case .timeLimitExceeded: .timeLimitExceeded
+                case .inputTooLarge: .inputTooLarge
                 }
         }
     }
@@ -234,6 +236,12 @@ import Testing
         case .invalidTool: [Row(name: name, tool: ChappieHostTool(name: "two words") { _ in "x" })]
         case .transportFailed: [Row(name: name, scenario: "hang-up")]
         case .contextWindowExceeded: [Row(name: name, scenario: "failed-context-length")]
+        case .inputTooLarge:
+            [
+                Row(
+                    name: name, scenario: "failed-context-length",
+                    ask: { try await $0.send(String(repeating: "word ", count: 400_000)) })
+            ]
         case .messageTooLarge:
             [
                 Row(
@@ -349,6 +357,9 @@ import Testing
             return .transportFailed
         } catch ChappieClientError.contextWindowExceeded {
             return .contextWindowExceeded
+        } catch ChappieClientError.inputTooLarge(let size) where size.isQuestion && size.estimatedTokens ?? 0 > 272_000
+        {
+            return .inputTooLarge
         } catch ChappieClientError.messageTooLarge(let bytes, let limit) where bytes > limit {
             return .messageTooLarge
         } catch ChappieClientError.renewalFailed(let error) where !error.requiresReauthentication {

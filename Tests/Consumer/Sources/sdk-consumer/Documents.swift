@@ -190,6 +190,8 @@ struct AppUser { let id: String }
     } catch ChappieClientError.transportFailed(let error) {
         show(error.host)
     } catch ChappieClientError.contextWindowExceeded {
+    } catch ChappieClientError.inputTooLarge(let size) {
+        show(size.estimatedTokens, size.contextWindow, size.isQuestion)
     } catch ChappieClientError.messageTooLarge(bytes: let bytes, limit: let limit) {
         show(bytes, limit)
     } catch let error as ChappieClientError {

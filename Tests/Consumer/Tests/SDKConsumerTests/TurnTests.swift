@@ -310,6 +310,7 @@ import Testing
             .responseFailed(ChappieResponse(status: .incomplete)),
             .streamingTransportReplayDiverged("half"), .httpError(500, "x"), .httpError(429, ""), .httpError(404, ""),
             .invalidResponse, .transportFailed(transport), .contextWindowExceeded, .messageTooLarge(bytes: 2, limit: 1),
+            .inputTooLarge(ChappieInputSize(model: "gpt-6-sol", isQuestion: true, byteCount: 2_000_000)),
             .invalidStructuredOutput(ChappieSchemaViolation(path: "", message: "must be an object."), "1"),
             .invalidTool("a b", "the name has a space"), .renewalFailed(.networkFailure("The network is down.")),
             .credentialStoreFailed(.locked("the keyring is locked")), .blockedByGateway("example.com"),
@@ -333,6 +334,7 @@ import Testing
             case .modelUnavailable(let refusal): #expect(refusal.slug == "gpt-5.5" && refusal.reason == .retired)
             case .gatewayAnswered(let answer): #expect(answer.sender == .edge && answer.host == "example.com")
             case .planRefused(let refusal): #expect(refusal.reason == .notEligible)
+            case .inputTooLarge(let size): #expect(size.isQuestion && size.pictureCount == 0)
             case .timeLimitExceeded(let limit): #expect(limit == .seconds(90))
             case .usageNotReported(let page): #expect(page == nil)
             case .toolLoopLimitExceeded(let count), .httpError(let count, _),

@@ -50,6 +50,8 @@ public actor ChappieClient: ChappieConversation {
     private var conversation: Conversation?
     /// The conversation with which the next turn continues, if it is not ``conversation``.
     private var resumed: ChappieClientContext?
+    /// Returns everything that was said in that conversation, if a store has it.
+    private var history: TurnHistory?
     /// Whether the backend has refused tools in namespaces, although its profile has them.
     private var hasFlatTools = false
     /// The models as they were listed last.
@@ -235,6 +237,7 @@ public actor ChappieClient: ChappieConversation {
     public func clearContext() -> ChappieClientContext {
         conversation = nil
         resumed = nil
+        history = nil
         named = named ?? configuration.model
         toolLedger.reset()
         return context()
@@ -242,9 +245,15 @@ public actor ChappieClient: ChappieConversation {
 
     /// Continues a kept conversation from the next turn on, with its model. If the account does not list that model any
     /// more, another model is used, and a notice says so once.
-    public func resumeContext(_ context: ChappieClientContext) {
+    public func resumeContext(_ context: ChappieClientContext) { resumeContext(context, history: nil) }
+
+    /// Continues a kept conversation.
+    ///
+    /// - Parameter history: takes the place of a compaction that can't be read any more.
+    @_spi(ChappieInternals) public func resumeContext(_ context: ChappieClientContext, history: TurnHistory?) {
         conversation = nil
         resumed = context
+        self.history = history
         if !context.model.isEmpty { named = nil }
         toolLedger.reset()
     }
@@ -276,7 +285,9 @@ public actor ChappieClient: ChappieConversation {
     }
 
     /// Has the model compact the conversation, in a turn of its own. If the backend has no compaction, or it fails, the
-    /// model writes a summary instead. The user's own messages of some 64,000 tokens stay as they are.
+    /// model writes a summary instead. The user's own messages of some 64,000 tokens stay, without their pictures.
+    ///
+    /// The model is the next turn's, unless it can't take in the conversation and another one of the list can.
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`. The conversation is then as it was.
     @discardableResult
@@ -396,7 +407,8 @@ public actor ChappieClient: ChappieConversation {
 
     /// - Returns: `nil` for work that is already done and has no answer.
     private func beginning(
-        of work: ChappieTurnWork, in known: ChappieAccountInfo?, _ recorder: TurnRecorder
+        of work: ChappieTurnWork, in known: ChappieAccountInfo?, _ recorder: TurnRecorder,
+        emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> Beginning? {
         await endPrewarm()
         if case .clearing = work {
@@ -406,7 +418,7 @@ public actor ChappieClient: ChappieConversation {
         let account = if let known { known } else { try await turnAccount() }
         switch work {
         case .new(let request):
-            try await compactIfDue(in: account, recorder)
+            try await compactIfDue(for: request, in: account, recorder, emit)
             return Beginning(
                 account: account, items: request.messages.map(\.inputItem), frame: try RequestFrame(of: request),
                 wish: wish(request.model), isForOneTurn: request.model != nil)
@@ -421,7 +433,7 @@ public actor ChappieClient: ChappieConversation {
                 wish: ModelWish(conversation: progress.frame.model), round: progress.round,
                 resuming: (waiting, decisions))
         case .compaction, .clearing:
-            try await compact(in: account, recorder)
+            try await compact(for: wish(), in: account, recorder, emit)
             return nil
         }
     }
@@ -433,7 +445,7 @@ public actor ChappieClient: ChappieConversation {
         _ restarts: Bool, _ recorder: @escaping TurnRecorder, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         let answered = try await interruption.run { () async throws -> Answered? in
-            guard var start = try await self.beginning(of: work, in: known, recorder) else { return nil }
+            guard var start = try await self.beginning(of: work, in: known, recorder, emit: emit) else { return nil }
             start.restarts = restarts
             return try await self.answer(start, until: interruption, recorder, emit: emit)
         }
@@ -471,18 +483,18 @@ public actor ChappieClient: ChappieConversation {
         var turn = try await prepare(
             start.items, frame, wish, round: start.round, in: account, recorder, emit: emit)
         turn.restarts = start.restarts
-        var hasCompacted = false
+        var room = RoomMade()
         var planChange: PlanChange?
         while true {
             do {
                 let response = try await turn.run(
                     until: interruption, after: start.resuming == nil ? start.items.count : 0, resuming: resuming)
                 return Answered(start: start, turn: turn, response: response)
-            } catch ChappieClientError.contextWindowExceeded
-                where configuration.automaticCompaction != nil && !hasCompacted
-            {
-                hasCompacted = true
-                guard try await compact(in: account, recorder) else { throw ChappieClientError.contextWindowExceeded }
+            } catch let error where error is TurnIsFull || Compaction.isTooLong(error) {
+                turn = try await withRoom(turn, after: error, &room, wish, in: account, recorder, emit)
+            } catch is UnreadableCompaction where !room.hasLostCompaction {
+                room.hasLostCompaction = true
+                await loseCompaction()
             } catch ChappieClientError.approvalPending(let pending) {
                 // It holds the results so far; another call of the same id is another call.
                 toolLedger.forgetResults()
@@ -505,7 +517,7 @@ public actor ChappieClient: ChappieConversation {
             }
             // The turn goes on from its own items: tools that have run are not run again.
             resuming = nil
-            frame.model = turn.frame.model
+            (frame.model, frame.toolChoice) = (turn.frame.model, turn.frame.toolChoice)
             var next = try await prepare(
                 turn.items, frame, wish, round: turn.round, in: account, recorder, emit: emit)
             next.goOn(from: turn)
@@ -630,8 +642,13 @@ public actor ChappieClient: ChappieConversation {
         // The lite form has no tool choice: tools that must not be called are not declared.
         if frame.isLite, frame.toolChoice == .none { frame.tools = [] }
         // Of the turn's copy: a turn that fails leaves the conversation as it was.
-        conversation.drop(unreadableBy: frame.model, in: list?.models.isEmpty == true ? nil : list)
-        return Turn(
+        let isUnreadable = conversation.isUnreadable
+        var all: [ChappieJSON]?
+        if conversation.drop(unreadableBy: frame.model, in: list?.models.isEmpty == true ? nil : list) {
+            all = await lostHistory(emit)
+        }
+        if let all { conversation.rebuild(from: all) }
+        var turn = Turn(
             runner: runner(conversation, frame.headerFields), frame: frame, compactionHash: model.compactionHash,
             tools: ToolRound(
                 toolSet: toolSet, approvalHandler: approvalHandler,
@@ -642,6 +659,17 @@ public actor ChappieClient: ChappieConversation {
                 record: recorder),
             toolLoopLimit: configuration.toolLoopLimit, items: items, round: round
         ) { [weak self] slug, parts in await self?.learn(parts, of: slug, listed, in: account) }
+        turn.room = compactionLimit(of: model)
+        turn.hasRebuilt = all != nil
+        turn.hasDroppedReasoning = isUnreadable
+        return turn
+    }
+
+    /// Returns what takes the place of a compaction that can't be read; the user hears of it if there is nothing.
+    private func lostHistory(_ emit: ((ChappieStreamEvent) -> Void)?) async -> [ChappieJSON]? {
+        if let all = await history?() { return all }
+        tell(.compactionLost, emit)
+        return nil
     }
 
     /// The effort that the request names. A notice says so if it differs from the effort that the user asked for.
@@ -716,37 +744,199 @@ public actor ChappieClient: ChappieConversation {
 
     // MARK: Compaction
 
-    private func compactIfDue(in account: ChappieAccountInfo, _ recorder: TurnRecorder) async throws {
-        guard let share = configuration.automaticCompaction, let conversation, !conversation.items.isEmpty else {
-            return
-        }
-        let window = knownModel.flatMap { modelList?[$0]?.contextWindow } ?? Compaction.usualWindow
-        guard Double(conversation.context().estimatedTokens) >= share * Double(window) else { return }
+    /// Sums the conversation up if the question would fill the window of its model.
+    private func compactIfDue(
+        for request: ChappieResponseRequest, in account: ChappieAccountInfo, _ recorder: TurnRecorder,
+        _ emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+    ) async throws {
+        guard configuration.automaticCompaction != nil else { return }
+        let conversation = currentConversation(of: account)
+        guard !conversation.items.isEmpty else { return }
+        let list = try await listForTurn(of: account)
+        let wish = wish(request.model)
+        let model = list?[wish.choice(from: list, at: clock.now).slug]
+        let question = ChappieClientContext.estimatedTokens(of: request.messages.map(\.inputItem))
+        // A question that is too long by itself gets no room by this.
+        guard let limit = compactionLimit(of: model), question < limit,
+            conversation.context().estimatedTokens + question >= limit
+        else { return }
         // A conversation that can't be compacted just now may still be answered.
         do {
-            _ = try await compact(in: account, recorder)
+            try await compact(for: wish, in: account, isAutomatic: true, recorder, emit)
         } catch is CancellationError {
             throw CancellationError()
         } catch {}
     }
 
+    /// Returns the size in tokens from which on a conversation is summed up; `nil` if the host does not want it.
+    private func compactionLimit(of model: ChappieModel?) -> Int? {
+        configuration.automaticCompaction.map { share in
+            let window = Double(model?.contextWindow ?? Compaction.usualWindow)
+            // The list may have any number.
+            let own = Int(min(max(share * window, 0), 1e15))
+            return model?.autoCompactTokenLimit.map { $0 > 0 ? min(own, $0) : own } ?? own
+        }
+    }
+
+    /// Replaces the conversation by a compaction, made by a model that can take it in and that the service does not
+    /// refuse.
+    ///
+    /// - Parameters:
+    ///   - next: the wish for the model that reads the compaction.
+    ///   - isAutomatic: whether the user did not ask for it, and is told.
     /// - Returns: whether the conversation is shorter now.
     @discardableResult
-    private func compact(in account: ChappieAccountInfo, _ recorder: TurnRecorder) async throws -> Bool {
-        let turn = try await prepare([], RequestFrame(), wish(), in: account)
+    private func compact(
+        for next: ModelWish, in account: ChappieAccountInfo, isAutomatic: Bool = false, _ recorder: TurnRecorder,
+        _ emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+    ) async throws -> Bool {
+        var (wish, hasLostCompaction) = (next, false)
+        while true {
+            let writer = try await compactor(for: wish, in: account)
+            let turn = try await prepare([], RequestFrame(), writer, in: account, emit: emit)
+            let before = turn.conversation
+            guard conversation?.id == before.id, !before.items.isEmpty else { return false }
+            let reader = wish.choice(from: modelList, of: account.plan, at: clock.now)?.slug ?? turn.frame.model
+            let compaction = Compaction(
+                turn: turn, items: before.items, window: window(of: turn.frame.model),
+                mayBeEncrypted: modelList?.canRead(compactionOf: turn.frame.model, with: reader) ?? true)
+            do {
+                let outcome = try await compaction.run()
+                try Task.checkCancellation()
+                return try await take(outcome, of: turn, isAutomatic: isAutomatic, recorder, emit)
+            } catch is UnreadableCompaction where !hasLostCompaction {
+                hasLostCompaction = true
+                loseCompaction()
+            } catch ChappieClientError.modelUnavailable(var refusal) {
+                if refusal.slug.isEmpty { refusal.slug = turn.frame.model }
+                let explained = await explain(refusal, after: wish.refusals, of: account)
+                wish.refusals.append(explained)
+                guard refusal.slug != wish.named, wish.refusals.count < Self.modelsTried else {
+                    throw ChappieClientError.modelUnavailable(explained)
+                }
+            }
+        }
+    }
+
+    /// Replaces the conversation of `turn` by its compaction, once that is kept.
+    private func take(
+        _ outcome: Compaction.Outcome, of turn: Turn, isAutomatic: Bool, _ recorder: TurnRecorder,
+        _ emit: (ChappieStreamEvent) -> Void
+    ) async throws -> Bool {
         let before = turn.conversation
-        guard conversation?.id == before.id, !before.items.isEmpty else { return false }
-        let window = modelList?[turn.frame.model]?.contextWindow ?? Compaction.usualWindow
-        let (items, summary) = try await Compaction(turn: turn, conversation: before, window: window).run()
-        try Task.checkCancellation()
         guard conversation?.id == before.id else { return false }
         var after = before
         after.compact(
-            into: items, summary: summary, model: turn.frame.model, compactionHash: turn.compactionHash, now: clock.now)
+            into: outcome.words + [outcome.made], summary: outcome.summary, model: turn.frame.model,
+            compactionHash: turn.compactionHash, now: clock.now)
         try await recorder(.compacted(after.context(model: named)))
         guard conversation?.id == before.id else { return false }
         conversation = after
+        say(outcome, isAutomatic: isAutomatic, emit)
         return after.items != before.items
+    }
+
+    /// Tells the user that the conversation was summed up, and what was left out. It is no secret if the user asked
+    /// for it and nothing was left out.
+    private func say(
+        _ outcome: Compaction.Outcome, isAutomatic: Bool, _ emit: (ChappieStreamEvent) -> Void
+    ) {
+        let made = isAutomatic ? "The conversation was summed up to make room." : nil
+        let sentences = [made, outcome.leftOut].compactMap(\.self)
+        guard !sentences.isEmpty else { return }
+        let notice = ChappieNotice(.compacted, sentences.joined(separator: " "))
+        log.notes(notice)
+        emit(.notice(notice))
+    }
+
+    /// Returns the wish for the model that makes a compaction: the next turn's, unless another one alone can take the
+    /// conversation in.
+    private func compactor(for wish: ModelWish, in account: ChappieAccountInfo) async throws -> ModelWish {
+        let conversation = currentConversation(of: account)
+        guard let list = try await listForTurn(of: account) else { return wish }
+        let size = conversation.context().estimatedTokens
+        guard let choice = wish.choice(from: list, of: account.plan, at: clock.now), window(of: choice.slug) < size
+        else { return wish }
+        let own = [wish.conversation, conversation.model, conversation.reasoningModel].compactMap(\.self)
+        let others = own + list.models.filter(\.isListed).map(\.slug)
+        let able = others.first { slug in
+            guard let model = list[slug], !model.isRetired(at: clock.now) else { return false }
+            return !wish.refusals.contains { $0.slug == slug } && window(of: slug) >= size
+        }
+        return able.map { ModelWish(conversation: $0, refusals: wish.refusals) } ?? wish
+    }
+
+    private func window(of slug: String) -> Int { modelList?[slug]?.contextWindow ?? Compaction.usualWindow }
+
+    /// The backend can't read the conversation's compaction: the next request goes without it.
+    private func loseCompaction() { conversation?.isUnreadable = true }
+
+    /// The steps that have made a turn shorter. Each is taken once, or once in a round of tools.
+    private struct RoomMade {
+        var isConversationCompacted = false
+        /// The last round in which the turn itself was summed up.
+        var round = 0
+        /// Whether a compaction that can't be read was left out.
+        var hasLostCompaction = false
+    }
+
+    /// Returns a turn that is too long, or soon will be, in a shorter form: the conversation before it is summed up, and
+    /// then what the turn has done so far. Tools that have run are not run again.
+    ///
+    /// - Throws: `error`, with the sizes, if nothing can be made shorter.
+    private nonisolated func withRoom(
+        _ turn: Turn, after error: any Error, _ room: inout RoomMade, _ wish: ModelWish,
+        in account: ChappieAccountInfo, _ recorder: @escaping TurnRecorder,
+        _ emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+    ) async throws -> Turn {
+        let window = await window(of: turn.frame.model)
+        do {
+            guard configuration.automaticCompaction != nil || turn.hasRebuilt else { throw error }
+            if !room.isConversationCompacted, ChappieClientContext.estimatedTokens(of: turn.items) < window {
+                room.isConversationCompacted = true
+                if try await compact(for: wish, in: account, isAutomatic: true, recorder, emit) { return turn }
+            }
+            guard turn.round > room.round else { throw error }
+            room.round = turn.round
+            let items = turn.conversation.items + turn.items
+            let outcome = try await Compaction(turn: turn, items: items, window: window).run()
+            var shorter = turn
+            shorter.compact(into: outcome.made)
+            await say(outcome, isAutomatic: true, emit)
+            return shorter
+        } catch let failure {
+            // A turn that is only foreseen to be too long may be answered all the same.
+            if error is TurnIsFull, !(failure is CancellationError), !Task.isCancelled { return turn }
+            throw await described(failure, turn)
+        }
+    }
+
+    /// Returns the error with the sizes of what was too large, if the service has refused the question itself, or a
+    /// number of bytes.
+    private func described(_ error: any Error, _ turn: Turn) -> any Error {
+        let (model, question) = (turn.frame.model, turn.items)
+        let tokens = ChappieClientContext.estimatedTokens(of: question)
+        func size(of items: [ChappieJSON], isQuestion: Bool) -> ChappieInputSize {
+            ChappieInputSize(
+                model: model, isQuestion: isQuestion,
+                byteCount: items.reduce(0) { $0 + $1.serializedBytes().count },
+                pictureCount: items.reduce(0) { $0 + Pictures.count(in: $1) },
+                pictureByteCount: items.reduce(0) { $0 + Pictures.byteCount(in: $1) })
+        }
+        switch error {
+        case ChappieClientError.httpError(413, _):
+            let all = size(of: turn.conversation.items + question, isQuestion: false)
+            let own = size(of: question, isQuestion: true)
+            return ChappieClientError.inputTooLarge(own.byteCount * 2 > all.byteCount ? own : all)
+        // The estimate may be off by a factor of two.
+        case ChappieClientError.contextWindowExceeded where turn.round == 0 && tokens * 2 >= window(of: model):
+            var own = size(of: question, isQuestion: true)
+            own.estimatedTokens = tokens
+            own.contextWindow = modelList?[model]?.contextWindow
+            own.suggestion = modelList?.models.first { $0.isListed && $0.contextWindow ?? 0 > tokens }?.slug
+            return ChappieClientError.inputTooLarge(own)
+        default: return error
+        }
     }
 }
 

@@ -136,6 +136,15 @@ struct ModelList: Sendable {
         return (listed.isEmpty ? candidates : listed).first { !refused.contains($0.slug) }
     }
 
+    /// Whether `model` can read a compaction that `writer` has encrypted.
+    ///
+    /// - Parameter hash: the family of the writer; `nil` if it is not known.
+    func canRead(compactionOf writer: String, of hash: String? = nil, with model: String) -> Bool {
+        guard writer != model else { return true }
+        guard let hash = hash ?? self[writer]?.compactionHash else { return self[writer] != nil }
+        return hash == self[model]?.compactionHash
+    }
+
     /// The model that replaces `slug`: the list's replacement for it, else the best model.
     func replacement(of slug: String, without refused: Set<String> = [], at now: Date) -> ChappieModel? {
         let upgrade = self[slug]?.upgrade.flatMap { self[$0.model] }
@@ -203,6 +212,11 @@ extension ChappieNotice {
             .imageLeftOut,
             "The model \(UntrustedText.forTerminal(model)) takes text only. The conversation's pictures are left out.")
     }
+
+    static let compactionLost = ChappieNotice(
+        .compactionLost,
+        "The summary of the earlier conversation can't be read any more. The model sees your own messages from it only."
+    )
 
     static let imageByAddress = ChappieNotice(
         .imageLeftOut,

@@ -349,6 +349,7 @@ import Testing
             .toolExecutionFailed("t", "m"), .toolLoopLimitExceeded(3), .responseFailed(response),
             .responseFailed(ChappieResponse([:], .incomplete)), .streamingTransportReplayDiverged("p"),
             .httpError(500, "b"), .invalidResponse, .transportFailed(transport), .contextWindowExceeded,
+            .inputTooLarge(ChappieInputSize(model: "m", isQuestion: false, byteCount: 1)),
             .messageTooLarge(bytes: 2, limit: 1), .renewalFailed(.networkFailure("n")),
             .credentialStoreFailed(.denied("d")), .usageNotReported(nil),
             .planRefused(ChappiePlanRefusal(reason: .policy)),

@@ -199,7 +199,7 @@ import Testing
         #expect(types.contains("compaction") && types.contains("function_call_output"))
     }
 
-    @Test func anOverflowWithNothingToCompactEndsTheTurn() async throws {
+    @Test func `an overflow in a turn without anything before it sums the turn up`() async throws {
         let overflow = #"{"code":"context_length_exceeded","message":"too long"}"#
         let runs = Mutex(0)
         let tool = ChappieHostTool(name: "mail") { _ in
@@ -207,10 +207,25 @@ import Testing
             return "sent"
         }
         let harness = harness(
-            .serverSentEvents, [Reply(steps: [.events(items([call("mail")]))]), .failed(overflow)], tools: [tool]
+            .serverSentEvents,
+            [
+                Reply(steps: [.events(items([call("mail")]))]), .failed(overflow),
+                Reply(steps: [.events(items([["type": "compaction", "encrypted_content": "c"]]))]), .answer("done"),
+            ], tools: [tool]
         ) { $0.automaticCompaction = 0.9 }
-        #expect(await harness.ask("mail them").error == .contextWindowExceeded)
+        #expect(await harness.ask("mail them").text == "done")
         #expect(runs.withLock(\.self) == 1)
-        #expect(try harness.requests.count == 2)
+        let types = (try harness.requests.last?["input"]?.array ?? []).map { $0["type"]?.string }
+        #expect(types.suffix(2) == ["message", "compaction"] && !types.contains("function_call_output"))
+        // The next refusal in the same round ends the turn.
+        let stubborn = self.harness(
+            .serverSentEvents,
+            [
+                Reply(steps: [.events(items([call("mail")]))]), .failed(overflow),
+                Reply(steps: [.events(items([["type": "compaction", "encrypted_content": "c"]]))]), .failed(overflow),
+            ], tools: [tool]
+        ) { $0.automaticCompaction = 0.9 }
+        #expect(await stubborn.ask("mail them").error == .contextWindowExceeded)
+        #expect(try stubborn.requests.count == 4)
     }
 }

@@ -267,8 +267,14 @@ public actor ChappieRuntime: ChappieConversation {
     private func makeClientReady(_ context: ChappieClientContext? = nil) async {
         guard let thread, !isClientReady else { return }
         // A thread without a turn takes the client's model.
-        await client.resumeContext(context ?? thread.context)
+        await client.resumeContext(context ?? thread.context) { [weak self] in await self?.history }
         isClientReady = true
+    }
+
+    /// Everything that the thread's conversation has had, if it is known.
+    private var history: [ChappieJSON]? {
+        guard let history = thread?.history, !history.isEmpty else { return nil }
+        return history
     }
 
     /// Another process has written to the thread, which ends at `end` now: reads its records and continues from there.

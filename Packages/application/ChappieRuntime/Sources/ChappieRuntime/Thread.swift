@@ -21,6 +21,8 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
 
     /// The conversation so far.
     private var items: [ChappieJSON] = []
+    /// The conversation without its compactions, and without what is encrypted.
+    private(set) var history: [ChappieJSON] = []
     private var compactedSummary: String?
     private var measuredTokens: Int?
     private var accountID: String?
@@ -124,7 +126,9 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     private mutating func join(_ turn: ChappieTurn, _ body: ChappieJSON) {
         let isOwn = Records.account(body).map(context.belongs) ?? (accountID == nil)
         // Like the client: items that are encrypted for another account can't be used in this one.
-        if body["droppedReasoning"]?.bool == true || !isOwn {
+        if body["rebuilt"]?.bool == true {
+            (items, compactedSummary, reasoningModel, compactionHash) = (history, nil, nil, nil)
+        } else if body["droppedReasoning"]?.bool == true || !isOwn {
             items = ChappieClientContext.withoutReasoning(items)
             reasoningModel = nil
             compactionHash = nil
@@ -132,6 +136,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
             items.removeAll { $0["type"]?.string == "reasoning" }
         }
         items += turn.items
+        history += turn.items.filter { !ChappieClientContext.isEncrypted($0) }
         if turn.items.contains(where: ChappieClientContext.isEncrypted) { reasoningModel = body["model"]?.string }
         measuredTokens = body["measuredTokens"]?.int
         setOwner(body)

@@ -39,6 +39,7 @@ extension ChappieThread {
             Records.note(&body, finished.accountID, finished.userID)
             if finished.sessionID != self.id { body["session"] = .string(finished.sessionID) }
             if finished.hasDroppedReasoning { body["droppedReasoning"] = true }
+            if finished.hasRebuilt { body["rebuilt"] = true }
             return (.turnFinished, .object(body))
         case .stopped(let stopped):
             var body = added(stopped.items, to: id)

@@ -23,6 +23,8 @@ final class Model: Sendable {
         /// The same, when the gate opens.
         case waitingCompaction(ScriptedGate)
         case failure(Int)
+        /// An encrypted item of the conversation can't be read any more.
+        case unreadable
         /// The beginning of an answer; nothing comes after it until the gate opens.
         case half(String, ScriptedGate)
         /// Comes when the gate opens.
@@ -69,6 +71,10 @@ final class Model: Sendable {
                 return ScriptedHTTPAnswer(
                     headerFields: [.contentType: "text/event-stream"],
                     body: [.chunk(Array("data: \(delta.serialized())\n\n".utf8)), .wait(until: gate)])
+            case .unreadable:
+                return .response(
+                    status: .badRequest,
+                    body: #"{"error":{"code":null,"message":"The encrypted content could not be verified."}}"#)
             case .failure(let status): return .response(status: .init(code: status), body: #"{"detail":"no"}"#)
             case .calls(let calls):
                 return Self.answer(
@@ -443,6 +449,24 @@ struct RuntimeTests {
         #expect(words(model.inputs[3]) == ["first", "compacted", "second", "two", "third"])
         // The thread keeps what the conversation no longer holds.
         #expect(await other.currentThread?.turns.map(\.outputText) == ["one", "two", "three"])
+    }
+
+    @Test func `turns take the place of a compaction that can't be read, in later processes as well`() async throws {
+        let model = Model(.text("one"), .compaction, .text("two"), .unreadable, .text("three"), .text("four"))
+        let client = model.client()
+        let runtime = client.runtime(store: store)
+        try await runtime.send("first")
+        try await runtime.compact()
+        try await runtime.send("second")
+        try await runtime.send("third")
+        let all = ["first", "one", "second", "two", "third"]
+        #expect(words(model.inputs[3]) == ["first", "compacted", "second", "two", "third"])
+        #expect(words(model.inputs[4]) == all)
+        try await expectKept(runtime, client)
+        let other = model.client().runtime(store: store)
+        try await other.openThread(try #require(await runtime.currentThread?.id))
+        try await other.send("fourth")
+        #expect(words(model.inputs[5]) == all + ["three", "fourth"])
     }
 
     @Test func aForkHasTheTurnsUpToItsPlaceAndAnIdOfItsOwn() async throws {

@@ -122,6 +122,7 @@ extension ChappieClientError {
     static func wrapping(_ error: any Error) -> any Error {
         switch error {
         case let error as AttemptFailure: error.error
+        case let error as UnreadableCompaction: error.refusal.error
         case let error as ChappieTransportError: transportFailed(error)
         case let error as CredentialStoreError: credentialStoreFailed(error)
         case ChappieAuthError.missingCredential: missingCredential

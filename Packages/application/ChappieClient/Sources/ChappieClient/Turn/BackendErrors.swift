@@ -263,7 +263,7 @@ struct BackendErrors: Sendable {
         let retryAfter = retryAfter(error, fields, now: now)
         let isLimit = fields[.reachedLimit] != nil || retryAfter.map { $0 > Self.longestPause } == true
         let (kind, error): (AttemptFailure.Kind, ChappieClientError) =
-            switch table.meaning(of: error.code, error.type) ?? byStatus {
+            switch table.meaning(of: error.code, error.type) ?? Self.meaning(of: error.message) ?? byStatus {
             case .usageLimitReached: limited(usageLimit(error, fields, now: now), now: now)
             case .quotaExceeded: (.final, .usageLimitReached(usageLimit(error, fields, now: now)))
             case .contextWindowExceeded: (.final, .contextWindowExceeded)
@@ -317,6 +317,16 @@ struct BackendErrors: Sendable {
     /// as a pause that the server asks for.
     ///
     /// - Parameter name: the type of a limit that has none.
+    /// Returns the meaning of an error that comes without its code, as some do.
+    private static func meaning(of message: String?) -> ChappieErrorTable.Meaning? {
+        let message = message?.lowercased() ?? ""
+        if message.contains("exceeds the context window") || message.contains("maximum context length") {
+            return .contextWindowExceeded
+        }
+        let isUndecided = !message.contains("could not be") && !message.contains("decrypt")
+        return message.contains("encrypted content") && !isUndecided ? .unreadableReasoning : nil
+    }
+
     private func usageLimit(
         _ error: ChappieResponseError, _ fields: HTTPFields, called name: String = "usage_limit_reached", now: Date
     ) -> ChappieUsageLimit {

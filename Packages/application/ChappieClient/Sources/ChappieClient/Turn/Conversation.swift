@@ -17,11 +17,15 @@ struct Conversation: Sendable {
     /// The model of the next turn; `nil` until a turn has chosen one.
     private(set) var model: String?
     /// The model whose encrypted reasoning is among the items.
-    private var reasoningModel: String?
+    private(set) var reasoningModel: String?
     /// The family of models that can read the compaction among the items, if it is known.
     private var compactionHash: String?
     /// Counts the compactions: each request names its window of the conversation to the backend.
     private(set) var window = 0
+    /// Whether the backend can't read the encrypted items any more. They stay until a turn has done without them.
+    var isUnreadable = false
+    /// Whether a compaction is missing that stood for a part of the conversation.
+    private var lacksCompaction = false
     /// Whether the backend of the plan has refused tools in a namespace, which it gets flat then.
     var hasFlatTools = false
     private let profile: ChappieEndpointProfile
@@ -56,6 +60,7 @@ struct Conversation: Sendable {
             configuration: configuration)
         updatedAt = context.updatedAt
         items = isOwn ? context.items : context.items.filter { !ChappieClientContext.isEncrypted($0) }
+        lacksCompaction = !isOwn && context.items.contains(where: ChappieClientContext.isCompaction)
         compactedSummary = context.compactedSummary
         measuredTokens = isOwn ? context.measuredTokens : nil
         model = context.model.isEmpty ? nil : context.model
@@ -111,22 +116,41 @@ struct Conversation: Sendable {
         items = ChappieClientContext.withoutReasoning(items)
         reasoningModel = nil
         compactionHash = nil
+        isUnreadable = false
     }
+
+    /// Whether there is an encrypted compaction among the items.
+    var hasCompaction: Bool { items.contains(where: ChappieClientContext.isCompaction) }
 
     /// Takes out the items that another model has encrypted: its reasoning, and its compactions if they are of another
     /// family, or of a model that the account does not list any more.
-    mutating func drop(unreadableBy model: String, in list: ModelList?) {
-        guard let writer = reasoningModel, writer != model else { return }
-        let listed = list?[writer]
-        let readsCompactions =
-            list.map { list in
-                guard let hash = compactionHash ?? listed?.compactionHash else { return listed != nil }
-                return hash == list[model]?.compactionHash
-            } ?? true
-        items.removeAll {
-            ChappieClientContext.isEncrypted($0) && (!readsCompactions || $0["type"]?.string == "reasoning")
+    ///
+    /// - Returns: whether a compaction is missing now. It is reported once.
+    mutating func drop(unreadableBy model: String, in list: ModelList?) -> Bool {
+        if isUnreadable {
+            lacksCompaction = lacksCompaction || hasCompaction
+            dropReasoning()
+        } else if let writer = reasoningModel, writer != model {
+            let readsCompactions =
+                list.map { $0.canRead(compactionOf: writer, of: compactionHash, with: model) } ?? true
+            lacksCompaction = lacksCompaction || !readsCompactions && hasCompaction
+            items.removeAll {
+                ChappieClientContext.isEncrypted($0) && (!readsCompactions || $0["type"]?.string == "reasoning")
+            }
+            if !items.contains(where: ChappieClientContext.isEncrypted) {
+                (reasoningModel, compactionHash) = (nil, nil)
+            }
         }
-        if !items.contains(where: ChappieClientContext.isEncrypted) { (reasoningModel, compactionHash) = (nil, nil) }
+        defer { lacksCompaction = false }
+        return lacksCompaction
+    }
+
+    /// Replaces all items so far by the turns for which a compaction stood.
+    mutating func rebuild(from history: [ChappieJSON]) {
+        items = history
+        compactedSummary = nil
+        measuredTokens = nil
+        (reasoningModel, compactionHash) = (nil, nil)
     }
 
     /// The items of an answer that are sent back as input.

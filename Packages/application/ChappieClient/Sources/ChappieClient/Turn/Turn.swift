@@ -23,7 +23,11 @@ struct Turn: Sendable {
     /// The backend's values for the turn.
     private(set) var routing = TurnRouting()
     /// Whether the backend could not read the conversation's encrypted items, which were left out then.
-    private(set) var hasDroppedReasoning = false
+    var hasDroppedReasoning = false
+    /// Whether the conversation has the turns for which a compaction stood that can't be read.
+    var hasRebuilt = false
+    /// The size in tokens from which on the turn ends with ``TurnIsFull`` instead of another request; `nil` for none.
+    var room: Int?
     private var usage: ChappieTokenUsage?
     /// The last answer, if its tools were being carried out or another is awaited.
     private var lastAnswer: ChappieResponse?
@@ -194,8 +198,11 @@ struct Turn: Sendable {
             // Approvals, results and records go by a call's id.
             guard Set(known.map(\.callID)).count == known.count else { throw ChappieClientError.invalidResponse }
             try await tools.record(.called(TurnProgress(calls: known, items: items, round: round, frame: frame)))
+            let count = items.count
             try await carryOut(known)
             frame.toolChoice = .automatic
+            let results = ChappieClientContext.estimatedTokens(of: Array(items[count...]))
+            if let room, let used = ownUsage?.totalTokens, used + results >= room { throw TurnIsFull() }
         }
     }
 
@@ -227,12 +234,15 @@ struct Turn: Sendable {
         }
     }
 
+    /// Replaces what the turn has done so far by a compaction of it.
+    mutating func compact(into made: ChappieJSON) { items = items.filter(Compaction.isWord) + [made] }
+
     /// The turn as it joins the conversation.
     func finished(with response: ChappieResponse) -> FinishedTurn {
         FinishedTurn(
             items: items, response: response, model: frame.model, sessionID: runner.conversation.id,
             accountID: runner.conversation.account.ownerID, userID: runner.conversation.account.userID,
-            measuredTokens: measuredTokens, hasDroppedReasoning: hasDroppedReasoning)
+            measuredTokens: measuredTokens, hasDroppedReasoning: hasDroppedReasoning, hasRebuilt: hasRebuilt)
     }
 
     /// The turn as it is kept if it ends without a whole answer.
@@ -240,7 +250,7 @@ struct Turn: Sendable {
         FinishedTurn(
             items: items, response: partialAnswer, model: frame.model, sessionID: runner.conversation.id,
             accountID: runner.conversation.account.ownerID, userID: runner.conversation.account.userID,
-            measuredTokens: nil, hasDroppedReasoning: hasDroppedReasoning)
+            measuredTokens: nil, hasDroppedReasoning: hasDroppedReasoning, hasRebuilt: hasRebuilt)
     }
 
     /// Sends the input with which every turn of the conversation begins, so that the next turn is quick.
@@ -278,6 +288,7 @@ struct Turn: Sendable {
                 if frame.refused != known { await learn(frame.model, frame.refused) }
                 return response
             } catch let failure as AttemptFailure where failure.kind == .unreadableReasoning {
+                guard !runner.conversation.hasCompaction else { throw UnreadableCompaction(refusal: failure) }
                 guard dropReasoning() else {
                     throw (failure.error as? ChappieClientError).map { explained($0, .item(nil)) } ?? failure.error
                 }
@@ -292,6 +303,9 @@ struct Turn: Sendable {
                     declareTools()
                 } else {
                     guard let refusal = RequestRefusal(error, isLite: frame.isLite) else { throw error }
+                    if case .item = refusal, runner.conversation.hasCompaction {
+                        throw UnreadableCompaction(refusal: AttemptFailure(.unreadableReasoning, error))
+                    }
                     guard refusals.insert(refusal).inserted, mend(refusal) else { throw explained(error, refusal) }
                 }
             }
@@ -397,6 +411,9 @@ struct Turn: Sendable {
         items += outcome.results.map(\.item)
     }
 }
+
+/// The conversation and the turn so far leave too little room for another request.
+struct TurnIsFull: Error {}
 
 /// How far the calls of a round have come.
 private final class OpenRound: Sendable {

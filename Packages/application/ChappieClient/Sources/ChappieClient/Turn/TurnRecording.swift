@@ -19,6 +19,10 @@
     case stopped(FinishedTurn)
 }
 
+/// Returns the items of everything that was said in a conversation, without what is encrypted; `nil` if they are not
+/// known.
+@_spi(ChappieInternals) public typealias TurnHistory = @Sendable () async -> [ChappieJSON]?
+
 /// Keeps the steps of a turn.
 @_spi(ChappieInternals) public typealias TurnRecorder = @Sendable (TurnStep) async throws -> Void
 
@@ -41,6 +45,8 @@
     /// Whether the backend could not read the earlier encrypted items. They are gone from the conversation, and the ids
     /// of the other items with them.
     public let hasDroppedReasoning: Bool
+    /// Whether a compaction could not be read, and the turns for which it stood are in the conversation again.
+    public let hasRebuilt: Bool
 }
 
 extension ChappieToolExecutionResult {

@@ -100,6 +100,11 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
         }
     }
 
+    /// Whether an item is an encrypted compaction of the conversation before it.
+    static func isCompaction(_ item: ChappieJSON) -> Bool {
+        ["compaction", "context_compaction"].contains(item["type"]?.string)
+    }
+
     /// Some four bytes of text to a token; an image counts as a thousand tokens, and encrypted text as a quarter of its
     /// length.
     static func estimatedTokens(of items: [ChappieJSON]) -> Int {

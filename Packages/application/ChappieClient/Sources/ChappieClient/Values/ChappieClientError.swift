@@ -65,6 +65,8 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case transportFailed(ChappieTransportError)
     /// The conversation is longer than the model's context window.
     case contextWindowExceeded
+    /// The question is too long by itself, or the conversation has more bytes than the service takes.
+    case inputTooLarge(ChappieInputSize)
     /// The request is larger than the backend takes over WebSocket, and the policy allows no other way. Nothing was sent.
     case messageTooLarge(bytes: Int, limit: Int)
     /// The sign-in has run out and could not be renewed just now; it may work later, and nothing was lost.
@@ -108,6 +110,7 @@ extension ChappieClientError: ChappieError {
         case .transportFailed(let error): error.errorDescription
         case .conversationRefused(let message): "The service refuses a part of this conversation: \(message)"
         case .contextWindowExceeded: "The conversation is longer than the model can take in."
+        case .inputTooLarge(let size): size.sentence
         case .messageTooLarge(let bytes, let limit): "The request is \(bytes) bytes long; \(limit) are allowed."
         case .renewalFailed(let error):
             "The sign-in has run out and can't be renewed just now: \(error.errorDescription ?? "no reason given")"
@@ -158,6 +161,7 @@ extension ChappieClientError: ChappieError {
         case .transportFailed(let error): error.recoverySuggestion
         case .conversationRefused: "Take back the last turn, or begin a new conversation."
         case .contextWindowExceeded: "Start a new conversation, or shorten this one."
+        case .inputTooLarge(let size): size.advice
         case .messageTooLarge: "Send less at once."
         case .renewalFailed(let error): error.recoverySuggestion
         case .credentialStoreFailed(let error): error.recoverySuggestion

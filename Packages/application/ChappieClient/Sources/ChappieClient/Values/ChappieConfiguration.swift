@@ -39,7 +39,8 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
     /// ``ChappieReplayDivergence/automatic``.
     public var replayDivergence: ChappieReplayDivergence
     /// The share of the model's context window, above 0 and at most 1, from which on a conversation is compacted before
-    /// the next turn. Default `nil`: never by itself.
+    /// the next turn, or in the middle of a turn with tools. A model's own limit in the list counts if it is smaller. A
+    /// refusal for length is answered by a compaction, too. Default `nil`: never by itself.
     public var automaticCompaction: Double?
     /// The issuer, the backend, and what they look like on the wire. Default `ChappieEndpoints.chatGPT`.
     public var endpoints: ChappieEndpoints

@@ -92,6 +92,10 @@ public struct ChappieNotice: Sendable, Hashable, Codable {
         public static let webSocketBlocked = Kind(rawValue: "web_socket_blocked")
         /// The turn before has no complete answer, and belongs to the conversation from here on.
         public static let turnIncluded = Kind(rawValue: "turn_included")
+        /// The conversation was summed up to make room, or a summary leaves something out.
+        public static let compacted = Kind(rawValue: "compacted")
+        /// A summary of the earlier conversation can't be read any more, and nothing replaces it.
+        public static let compactionLost = Kind(rawValue: "compaction_lost")
     }
 
     /// The kind of change.

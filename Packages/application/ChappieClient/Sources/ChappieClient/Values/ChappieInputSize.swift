@@ -1,0 +1,78 @@
+@_spi(ChappieInternals) import ChappieCore
+
+/// The size of an input that the service does not take.
+public struct ChappieInputSize: Sendable, Hashable, Codable {
+    /// The model that was asked.
+    public var model: String
+    /// Whether the question and its files are too large by themselves. Otherwise the conversation is.
+    public var isQuestion: Bool
+    /// The estimated size in tokens, if their number is the reason; `nil` if the number of bytes is.
+    public var estimatedTokens: Int?
+    /// The model's window in tokens, if it is known.
+    public var contextWindow: Int?
+    /// The size in bytes of JSON.
+    public var byteCount: Int
+    /// How many pictures and files there are.
+    public var pictureCount: Int
+    /// The size of these in bytes of JSON.
+    public var pictureByteCount: Int
+    /// A listed model that takes an input of this size, if there is one.
+    public var suggestion: String?
+
+    /// A size with the given properties. Default: none of the optional ones, and no picture.
+    public init(
+        model: String, isQuestion: Bool, estimatedTokens: Int? = nil, contextWindow: Int? = nil, byteCount: Int,
+        pictureCount: Int = 0, pictureByteCount: Int = 0, suggestion: String? = nil
+    ) {
+        self.model = model
+        self.isQuestion = isQuestion
+        self.estimatedTokens = estimatedTokens
+        self.contextWindow = contextWindow
+        self.byteCount = byteCount
+        self.pictureCount = pictureCount
+        self.pictureByteCount = pictureByteCount
+        self.suggestion = suggestion
+    }
+
+    /// Whether most of the bytes are pictures'.
+    public var isMostlyPictures: Bool { pictureByteCount * 2 > byteCount }
+
+    var sentence: String {
+        let subject = isQuestion ? "The question and its files have" : "The conversation has"
+        let name = UntrustedText.forTerminal(String(model.prefix(100)))
+        if let estimatedTokens {
+            let size = "\(subject) about \(Self.grouped((estimatedTokens + 500) / 1000 * 1000)) tokens"
+            guard let contextWindow else { return "\(size), which is more than \(name) takes." }
+            return "\(size); \(name) takes \(Self.grouped(contextWindow))."
+        }
+        let pictures = pictureCount == 1 ? "a picture" : "\(pictureCount) pictures"
+        let most = isMostlyPictures ? ", most of it \(pictures)" : ""
+        return "\(subject) \(megabytes)\(most). The service takes less."
+    }
+
+    var advice: String {
+        guard isQuestion else {
+            return isMostlyPictures
+                ? "A compaction leaves the pictures out." : "Compact the conversation, or start a new one."
+        }
+        guard estimatedTokens == nil else {
+            let other = suggestion.map { "Use \(UntrustedText.forTerminal($0)), or ask" } ?? "Ask"
+            return "\(other) about a smaller part."
+        }
+        return isMostlyPictures ? "Attach fewer or smaller pictures." : "Attach less."
+    }
+
+    private var megabytes: String {
+        let tenths = (byteCount + 50_000) / 100_000
+        return "\(tenths / 10).\(tenths % 10) MB"
+    }
+
+    /// `272,000`.
+    private static func grouped(_ number: Int) -> String {
+        let digits = Array("\(number)")
+        return digits.enumerated().reduce(into: "") { text, digit in
+            if digit.offset > 0, (digits.count - digit.offset) % 3 == 0 { text += "," }
+            text.append(digit.element)
+        }
+    }
+}
