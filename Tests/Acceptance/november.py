@@ -181,6 +181,7 @@ class November(contextlib.AbstractContextManager):
         self.upgrade_status, self.noise, self.metadata_event = 101, "added", "codex.response.metadata"
         self.pending_polls, self.lifetime, self.earliest_refresh = 0, 864_000, None
         self.usage_limit = False
+        self.total_tokens = 110
         self.forgets = 0  # so many chained requests find that their predecessor is not there
         self.__dict__.update(settings)
         self.lock = threading.RLock()
@@ -635,7 +636,7 @@ class November(contextlib.AbstractContextManager):
             if goes_on == "cancelled":
                 yield say("response.cancelled", response={"id": "resp_other", "status": "cancelled"})
             usage = {"input_tokens": 100, "input_tokens_details": {"cached_tokens": 50}, "output_tokens": 10,
-                     "output_tokens_details": {"reasoning_tokens": 2}, "total_tokens": 110}
+                     "output_tokens_details": {"reasoning_tokens": 2}, "total_tokens": self.total_tokens}
             last = noisy({**response, "status": "completed", "output": output, "usage": usage}, self.noise)
             if goes_on is True:
                 last["end_turn"] = False

@@ -407,6 +407,16 @@ def test_a_chat_is_compacted(person, service, transport):
     assert service.turns[-1]["headers"]["x-codex-window-id"].endswith(":1") or transport == "websocket"
 
 
+def test_a_conversation_that_fills_the_window_is_compacted_before_the_next_question(person, service, transport):
+    # The window has 272,000.
+    service.total_tokens = 250_000
+    person.run("ask", "--transport", transport, "one")
+    outcome = person.run("ask", "-c", "--transport", transport, "two")
+    assert "The conversation was summed up to make room." in outcome.errors and len(service.of("compaction")) == 1
+    whole = person.run("chat", "-c", "--transport", transport, input="three\n")
+    assert "summed up" in whole.errors and len(service.of("compaction")) == 2
+
+
 def test_a_chat_changes_its_model(person, service, transport):
     output = chat(person, transport, "one", "/model gpt-6-luna", "two", "/model", "/tools", "/transport", "/clear", "three")
     assert "continues with gpt-6-luna" in output

@@ -163,6 +163,18 @@ def test_a_tool_is_approved_after_the_process_was_killed_and_runs_once(person, t
     assert log.read_text() == "run\n"
 
 
+def test_a_thread_is_summed_up_by_a_command(person):
+    ask(person, "reply: first words")
+    thread = listed(person)[0]["id"]
+    summed_up = person.run("threads", "compact", "--json", thread[-8:]).events[-1]
+    assert summed_up["thread"] == thread and summed_up["tokens"] > 0
+    assert "is summed up" in person.run("threads", "compact").output
+    # The thread keeps its messages, and goes on.
+    assert "first words" in person.run("threads", "show").output
+    assert ask(person, "reply: second words", "-c").output == "second words\n"
+    person.run("threads", "compact", "nothing", status=USAGE, says="There is no thread nothing")
+
+
 def test_a_chat_goes_on_where_it_ended(person):
     lines = lambda *words: "".join(word + "\n" for word in words)
     person.run("chat", "--transport", "sse", input=lines("reply: one", "reply: two", "/clear", "reply: apart"))

@@ -74,7 +74,19 @@ import Testing
             (ChappieMCPError(.permissionNeeded, server: "s", reason: "x"), 77, "tool_sign_in_needed", "Sign in"),
             (ChappieMCPError(.signInFailed, server: "s", reason: "x"), 69, "tool_sign_in_failed", nil),
             (ChappieMCPError(.ended, server: "s", reason: "x"), 69, "tool_server", nil),
-            (ChappieClientError.contextWindowExceeded, 69, "context_window_exceeded", nil),
+            (ChappieClientError.contextWindowExceeded, 69, "context_window_exceeded", "chappie threads compact"),
+            (
+                ChappieClientError.inputTooLarge(
+                    ChappieInputSize(
+                        model: "m", isQuestion: true, estimatedTokens: 530_000, byteCount: 2, suggestion: "wide")), 69,
+                "context_window_exceeded", "-m wide"
+            ),
+            (
+                ChappieClientError.inputTooLarge(
+                    ChappieInputSize(
+                        model: "m", isQuestion: false, byteCount: 2_010_762, pictureCount: 3,
+                        pictureByteCount: 1_920_000)), 69, "input_too_large", "which leaves the pictures out"
+            ),
             (ChappieClientError.messageTooLarge(bytes: 2, limit: 1), 64, "message_too_large", nil),
             (
                 ChappieClientError.planRefused(ChappiePlanRefusal(reason: .notGranted)), 77, "plan_use_not_granted",

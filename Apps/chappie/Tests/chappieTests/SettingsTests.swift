@@ -21,6 +21,8 @@ import Testing
         #expect(settings.configuration.keychainAccount == "default")
         #expect(settings.configuration.endpoints == .chatGPT)
         #expect(settings.configuration.network == .default)
+        // As in the window of chappie-gtk.
+        #expect(settings.configuration.automaticCompaction == 0.8)
         #expect(settings.issuer == nil && settings.givenURLs.isEmpty)
     }
 

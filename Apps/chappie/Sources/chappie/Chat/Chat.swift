@@ -72,6 +72,7 @@ struct Chat: ProgramCommand {
             try await read(&session, program, isInteractive: isInteractive)
         }
         await session.disconnect()
+        if let failure = session.failure { throw ExitCode(failure.status.rawValue) }
     }
 
     /// Reads lines from a pipe, or from a terminal that can't edit them.

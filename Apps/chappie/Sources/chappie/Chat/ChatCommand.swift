@@ -95,6 +95,14 @@ enum ChatCommand: Equatable {
         }
     }
 
+    /// Whether the command sends a message.
+    var asks: Bool {
+        switch self {
+        case .edit, .retry, .prompt(_?): true
+        default: false
+        }
+    }
+
     /// The sentence for a word that is not a command.
     static func correction(of name: String) -> String {
         if name.lowercased() == "/web" { return "Write /web on or /web off; /web alone switches." }

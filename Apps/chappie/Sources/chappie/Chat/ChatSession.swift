@@ -23,6 +23,8 @@ struct ChatSession: Sendable {
     private var last: (text: String, frame: MessageFrame, isAnswered: Bool)?
     private var searchesWeb: Bool
     private var transport: TransportSummary?
+    /// The first command that failed in a chat without a user. Its status is the chat's.
+    private(set) var failure: CommandLineError?
     /// The limits as an answer or `/usage` reported them last.
     private(set) var limits: ChappieUsageLimitSnapshot?
 
@@ -54,8 +56,8 @@ struct ChatSession: Sendable {
     /// Sends the line, or performs the command in it.
     ///
     /// - Returns: whether the conversation continues.
-    /// - Throws: an error that ends the chat: every error if `isInteractive` is `false`, else a missing sign-in and
-    ///   `CancellationError`.
+    /// - Throws: an error that ends the chat: a missing sign-in, `CancellationError`, and if `isInteractive` is `false`,
+    ///   every error of a message.
     mutating func handle(_ text: String) async throws -> Bool {
         do {
             guard let command = ChatCommand(text) else {
@@ -69,7 +71,8 @@ struct ChatSession: Sendable {
             if command == .quit { return false }
             try await perform(command)
         } catch {
-            guard isInteractive else { throw error }
+            // A command that fails leaves the conversation as it was, so the next message can be sent.
+            guard isInteractive || ChatCommand(text).map({ !$0.asks }) == true else { throw error }
             try Task.checkCancellation()
             if error is CancellationError {
                 console.note("Stopped. The conversation continues without this answer.")
@@ -80,6 +83,7 @@ struct ChatSession: Sendable {
             guard problem.status != .signInNeeded || error is ChappieMCPError else { throw error }
             console.note("chappie: \(problem.message)")
             if let suggestion = problem.suggestion { console.note("         \(suggestion)") }
+            if !isInteractive { failure = failure ?? problem }
         }
         return true
     }
@@ -269,8 +273,11 @@ struct ChatSession: Sendable {
     private func compact() async throws {
         let (port, client) = (conversation.port, client)
         guard !conversation.transcript.isEmpty else { return console.note("There is nothing to sum up yet.") }
+        let program = program
         let context = try await running.run {
-            try await port.compact()
+            for try await event in port.begin(.compaction, endsWithItsStream: true).events {
+                if case .notice(let notice) = event { program.note(notice) }
+            }
             return await client.context()
         }
         console.note("The conversation is summed up; it takes about \(context.estimatedTokens) tokens now.")

@@ -207,6 +207,7 @@ private struct ServedTools: Sendable {
         var response: ChappieResponse?
         for try await event in conversation.streamResponse(request) {
             if case .approvalRequested(let request) = event { approval.announce(request) }
+            if case .notice(let notice) = event { program.note(notice) }
             if case .completed(let whole) = event { response = whole }
         }
         guard let response else { throw CommandLineError(.unavailable, code: "answer_empty", "There was no answer.") }

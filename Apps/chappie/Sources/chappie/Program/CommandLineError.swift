@@ -75,6 +75,8 @@ struct CommandLineError: Error {
                 "Run `chappie login` and choose another workspace, or ask the administrator of this one."
             case "model_unavailable": Self.advice(for: error)
             case "model_at_capacity": Self.adviceAtCapacity(error)
+            case "context_window_exceeded", "input_too_large": Self.advice(forLong: error)
+            case "conversation_refused": "Take back the last turn (/undo in a chat), or begin a new conversation."
             case "keyring_absent":
                 "Start a keyring service such as gnome-keyring in this login session, or choose an encrypted file: set "
                     + "CHAPPIE_CREDENTIAL_STORE=file."
@@ -122,6 +124,21 @@ struct CommandLineError: Error {
         }
         let model = UntrustedText.forTerminal(slug)
         return "Try again later, or choose another model with -m, such as `-m \(model)` (in a chat: `/model \(model)`)."
+    }
+
+    /// The commands that make a conversation shorter.
+    private static func advice(forLong error: any Error) -> String? {
+        let commands = "`chappie threads compact`, or `/compact` in a chat,"
+        guard case ChappieClientError.inputTooLarge(let size) = error else {
+            return "Run \(commands) or start a new conversation."
+        }
+        guard size.isQuestion else {
+            return "Run \(commands) \(size.isMostlyPictures ? "which leaves the pictures out." : "or send less.")"
+        }
+        guard size.estimatedTokens != nil, let slug = size.suggestion else {
+            return (error as? ChappieClientError)?.recoverySuggestion
+        }
+        return "Use `-m \(UntrustedText.forTerminal(slug))`, or ask about a smaller part."
     }
 
     /// For `--json`.
@@ -183,6 +200,8 @@ struct CommandLineError: Error {
         case ChappieClientError.httpError: (.unavailable, "http_error")
         case ChappieClientError.conversationRefused: (.unavailable, "conversation_refused")
         case ChappieClientError.contextWindowExceeded: (.unavailable, "context_window_exceeded")
+        case ChappieClientError.inputTooLarge(let size):
+            (.unavailable, size.estimatedTokens == nil ? "input_too_large" : "context_window_exceeded")
         case ChappieClientError.messageTooLarge: (.usage, "message_too_large")
         case ChappieClientError.modelUnavailable(let refusal) where refusal.reason == .atCapacity:
             (.unavailable, "model_at_capacity")

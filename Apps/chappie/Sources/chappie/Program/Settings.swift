@@ -145,7 +145,7 @@ struct Settings {
         }
         self.notices = notices
         configuration = ChappieConfiguration(
-            endpoints: endpoints,
+            automaticCompaction: 0.8, endpoints: endpoints,
             network: ChappieNetworkPolicy(
                 extraCAFile: caFile, minimumTLS: minimumTLS, deadlines: try Self.deadlines(options.timeout)))
         let word = chosen[.store]?.string

@@ -22,7 +22,8 @@ struct Threads: ParsableCommand {
         subcommands: [
             List.self, Show.self, Path.self, Search.self, Export.self, Import.self, Rename.self, Archive.self,
             Unarchive.self,
-            Delete.self, Fork.self, Resume.self, Backup.self, Restore.self, ThreadsUsage.self, Verify.self,
+            Delete.self, Fork.self, Resume.self, Compact.self, Backup.self, Restore.self, ThreadsUsage.self,
+            Verify.self,
             Salvage.self, Rekey.self,
         ], defaultSubcommand: List.self)
 
@@ -307,6 +308,45 @@ struct Threads: ParsableCommand {
             let thread = try await runtime.openThread(try await store.thread(named: thread).id)
             try await answerOptions.show(
                 runtime.streamResumingTurn(), program, approval, keeping: AnswerKeeping(thread: thread.id))
+        }
+    }
+
+    struct Compact: ProgramCommand {
+        var settingsUse: SettingsUse { .network }
+        static let configuration = CommandConfiguration(
+            commandName: "compact", abstract: "Sum a thread up, so that its next question takes less room.",
+            discussion: """
+                The model writes the summary, which counts against your plan. The thread keeps all its messages; the next \
+                question is sent with the summary in their place, and without earlier pictures. ask, chat and mcp do it \
+                by themselves when a conversation becomes too long. With --json: {"thread":…,"tokens_before":…,"tokens":…}.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+        @OptionGroup var answerOptions: AnswerOptions
+
+        @Argument(help: "The thread (default: the last one).", completion: .threads)
+        var thread: String?
+
+        func run(in program: Program) async throws {
+            let store = try Threads.store(program)
+            let client = try program.client(answerOptions)
+            _ = try await client.accountInfo()
+            let runtime = program.runtime(client, store)
+            let thread = try await runtime.openThread(try await store.thread(named: thread).id)
+            let before = thread.context
+            guard before.messageCount > 0 else {
+                throw CommandLineError.usage("The thread has nothing to sum up yet.")
+            }
+            for try await event in runtime.begin(.compaction, endsWithItsStream: true).events {
+                if case .notice(let notice) = event { program.note(notice) }
+            }
+            let after = await runtime.currentThread?.context ?? before
+            program.say(
+                [
+                    "thread": .string(thread.id), "tokens_before": .integer(before.estimatedTokens),
+                    "tokens": .integer(after.estimatedTokens),
+                ],
+                "The conversation is summed up; it takes about \(after.estimatedTokens) tokens now.")
         }
     }
 
