@@ -52,6 +52,7 @@ import Testing
                 case .usageNotReported: .usageNotReported
                 case .timeLimitExceeded: .timeLimitExceeded
                 case .inputTooLarge: .inputTooLarge
+                case .conversationRefused: .conversationRefused
                 }
         }
     }
@@ -175,6 +176,21 @@ import Testing
                             #""status":403,"body":"<!DOCTYPE html><title>Wait</title>","headers":{"content-type":"text/html"}"#
                         )), policy: $1, matches: { $0 == .blockedByGateway("127.0.0.1") })
             }
+        case .conversationRefused:
+            [
+                Row(
+                    name: name,
+                    scenario: .scenario(
+                        .rule(
+                            "/backend-api/codex/responses",
+                            #""status":404,"body":{"error":{"message":"Item with id 'rs_1' not found."}}"#)),
+                    ask: {
+                        await $0.resumeContext(
+                            ChappieClientContext(
+                                sessionID: "s", model: "", messages: [.user("One")], createdAt: Date()))
+                        return try await $0.send("Two")
+                    }, matches: { $0 == .conversationRefused("Item with id 'rs_1' not found.") })
+            ]
         case .gatewayAnswered:
             [("a page", #""body":"<html>","headers":{"content-type":"text/html"}"#), ("511", #""status":511"#)].map {
                 Row(name: name, note: $0, scenario: .scenario(.rule("/backend-api/codex/responses", $1)))
@@ -360,6 +376,8 @@ import Testing
         } catch ChappieClientError.inputTooLarge(let size) where size.isQuestion && size.estimatedTokens ?? 0 > 272_000
         {
             return .inputTooLarge
+        } catch ChappieClientError.conversationRefused(let message) where !message.isEmpty {
+            return .conversationRefused
         } catch ChappieClientError.messageTooLarge(let bytes, let limit) where bytes > limit {
             return .messageTooLarge
         } catch ChappieClientError.renewalFailed(let error) where !error.requiresReauthentication {

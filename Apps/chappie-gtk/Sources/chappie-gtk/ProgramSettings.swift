@@ -26,6 +26,9 @@ struct ProgramSettings {
           CHAPPIE_CREDENTIAL_STORE  keyring (default), file (encrypted) or memory
           CHAPPIE_PASSPHRASE_FILE   a file with the passphrase of the encrypted file
           CHAPPIE_TOOLS             as --tools
+          CHAPPIE_ACCOUNT           the account to use (default "default")
+          CHAPPIE_CA_FILE           a PEM file of additional authorities to trust
+          CHAPPIE_MINIMUM_TLS       the oldest TLS to speak: 1.2 (default) or 1.3
 
         "chappie simulator" prints the first two for a service on this machine. Conversations are kept in
         $XDG_STATE_HOME/chappie/window, encrypted with a key in the credential store.
@@ -66,13 +69,22 @@ struct ProgramSettings {
             }
         }
         let service = ChappieEndpoints.chatGPT.profile
+        let environment = ProcessInfo.processInfo.environment
+        guard
+            let minimumTLS = ChappieNetworkPolicy.TLSVersion(rawValue: environment["CHAPPIE_MINIMUM_TLS"] ?? "1.2")
+        else { Self.refuse("CHAPPIE_MINIMUM_TLS must be 1.2 or 1.3.") }
         configuration = ChappieConfiguration(
+            keychainAccount: environment["CHAPPIE_ACCOUNT"] ?? "default",
             harness: "You talk to a person in a small window, which draws Markdown. Answer briefly.",
-            replayDivergence: .restart, automaticCompaction: 0.8,
+            replayDivergence: .restart,
+            // A tool that the model has invented, or that may not run, ends no turn.
+            toolFailureBehavior: .tellModel,
+            automaticCompaction: 0.8,
             endpoints: ChappieEndpoints(
                 issuer: Self.address("CHAPPIE_ISSUER", default: service.issuer),
-                backend: Self.address("CHAPPIE_BACKEND", default: service.backend)))
-        let place = ProcessInfo.processInfo.environment["CHAPPIE_CREDENTIAL_STORE"] ?? "keyring"
+                backend: Self.address("CHAPPIE_BACKEND", default: service.backend)),
+            network: ChappieNetworkPolicy(extraCAFile: environment["CHAPPIE_CA_FILE"], minimumTLS: minimumTLS))
+        let place = environment["CHAPPIE_CREDENTIAL_STORE"] ?? "keyring"
         store =
             switch place {
             case "keyring": .keyring(unlocking: .promptAllowed)
