@@ -76,9 +76,8 @@ struct ProgramSettings {
         configuration = ChappieConfiguration(
             keychainAccount: environment["CHAPPIE_ACCOUNT"] ?? "default",
             harness: "You talk to a person in a small window, which draws Markdown. Answer briefly.",
-            replayDivergence: .restart,
             // A tool that the model has invented, or that may not run, ends no turn.
-            toolFailureBehavior: .tellModel,
+            toolFailureBehavior: .tellModel, replayDivergence: .restart,
             automaticCompaction: 0.8,
             endpoints: ChappieEndpoints(
                 issuer: Self.address("CHAPPIE_ISSUER", default: service.issuer),
