@@ -100,7 +100,7 @@ import Testing
             (ChappieClientError.planRefused(ChappiePlanRefusal(reason: .unavailable)), 69, "plan_unavailable", nil),
             (ChappieClientError.planRefused(ChappiePlanRefusal(reason: .policy)), 69, "plan_refused", nil),
             (ChappieClientError.usageNotReported(nil), 69, "usage_not_reported", nil),
-            (ChappieClientError.toolLoopLimitExceeded(1), 69, "response_failed", nil),
+            (ChappieClientError.toolLoopLimitExceeded(1), 69, "tool_loop_limit", nil),
             (ChappieClientError.transportFailed(lost), 69, "transport_failed", nil),
             (ChappieClientError.transportFailed(badCA), 64, "configuration", "PEM file"),
             (strange, 65, "invalid_response", nil),

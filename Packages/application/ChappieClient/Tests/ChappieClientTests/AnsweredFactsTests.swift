@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test func `a turn with tool calls has one notice`() async throws {
-        let tool = ChappieHostTool(name: "t", description: "T.", inputSchema: [:]) { _ in .init(output: "x") }
+        let tool = ChappieHostTool(name: "t") { _ in .init(output: "x") }
         let named = #"{"type":"response.created","response":{"id":"r","model":"gpt-4o"}}"#
         let harness = ClientHarness(
             .serverSentEvents,

@@ -165,7 +165,7 @@ import Testing
             [
                 .refused(
                     400, #"{"detail":"The 'new' model is not supported when using Codex with a ChatGPT account."}"#)
-            ], lists: [list, list])
+            ], lists: [list, list, list])
         await harness.client.selectModel("new")
         #expect(
             await harness.ask().error

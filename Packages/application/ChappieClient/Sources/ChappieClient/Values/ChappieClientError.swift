@@ -142,6 +142,8 @@ extension ChappieClientError: ChappieError {
         case .responseFailed(let response) where response.status == .incomplete:
             "Use what is there, ask for the rest, or ask for something shorter."
         case .responseFailed(let response) where isContentRefusal: Self.contentAdvice(response.error?.code)
+        case .responseFailed(let response) where response.error?.type?.hasPrefix("invalid_request") == true:
+            "Change the question or its options. The service does not take this request."
         case .streamingTransportReplayDiverged, .responseFailed: "Try again in a moment."
         case .httpError(_, let body) where isContentRefusal: Self.contentAdvice(ChappieResponseError(text: body).code)
         case .httpError(401, _): "Try again later. If your questions are refused as well, sign in again."

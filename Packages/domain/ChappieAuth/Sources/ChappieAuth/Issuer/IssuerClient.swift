@@ -31,9 +31,7 @@ struct IssuerClient: Sendable {
         } catch {
             throw ChappieAuthError(error)
         }
-        guard answer.isSuccess, !answer.isWebPage else {
-            throw answer.authError(host: request.url.hostAndPort, secrets: secrets)
-        }
+        guard answer.isSuccess else { throw answer.authError(host: request.url.hostAndPort, secrets: secrets) }
         return answer
     }
 
@@ -51,7 +49,7 @@ struct IssuerClient: Sendable {
         let pause: Duration?
         do {
             let answer = try await send(request, within: limit)
-            if answer.isSuccess, !answer.isWebPage { return answer }
+            if answer.isSuccess { return answer }
             first = answer.signInError(host: request.url.hostAndPort, secrets: secrets)
             pause =
                 answer.status == 511
@@ -136,7 +134,8 @@ struct IssuerResponse: Sendable {
         retryAfter = seconds.map { .seconds(min($0, 86_400)) }
     }
 
-    var isSuccess: Bool { (200..<300).contains(status) }
+    /// Whether the server has carried the request out. A web page does not come from it.
+    var isSuccess: Bool { (200..<300).contains(status) && !isWebPage }
 
     /// The body as a JSON object; `nil` if it is anything else.
     var object: ChappieJSONObject? { (try? ChappieJSON(parsing: body))?.object }
