@@ -849,8 +849,8 @@ public actor ChappieClient: ChappieConversation {
         emit(.notice(notice))
     }
 
-    /// Returns the wish for the model that makes a compaction: the next turn's, unless another one alone can take the
-    /// conversation in.
+    /// Returns the wish for the model that makes a compaction: the next turn's, unless that can't take the
+    /// conversation in and another one can.
     private func compactor(for wish: ModelWish, in account: ChappieAccountInfo) async throws -> ModelWish {
         let conversation = currentConversation(of: account)
         guard let list = try await listForTurn(of: account) else { return wish }
@@ -905,7 +905,7 @@ public actor ChappieClient: ChappieConversation {
             await say(outcome, isAutomatic: true, emit)
             return shorter
         } catch let failure {
-            // A turn that is only foreseen to be too long may be answered all the same.
+            // The service has not refused the turn, and may answer it.
             if error is TurnIsFull, !(failure is CancellationError), !Task.isCancelled { return turn }
             throw await described(failure, turn)
         }

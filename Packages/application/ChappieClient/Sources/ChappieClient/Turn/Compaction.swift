@@ -103,7 +103,7 @@ struct Compaction: Sendable {
     }
 
     /// Returns a summary in words, and how many messages it does not cover. A conversation that is too long loses its
-    /// pictures, then its older half, and where it has one question alone, the text of its tools.
+    /// pictures, then its older half. If it has one question only, it loses the text of its tools.
     private func summarised() async throws -> (String, missing: Int) {
         var left = items
         var missing = 0

@@ -40,7 +40,7 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
     public var replayDivergence: ChappieReplayDivergence
     /// The share of the model's context window, above 0 and at most 1, from which on a conversation is compacted before
     /// the next turn, or in the middle of a turn with tools. A model's own limit in the list counts if it is smaller. A
-    /// refusal for length is answered by a compaction, too. Default `nil`: never by itself.
+    /// refusal for length is answered by a compaction, too. Default `nil`: no automatic compaction.
     public var automaticCompaction: Double?
     /// The issuer, the backend, and what they look like on the wire. Default `ChappieEndpoints.chatGPT`.
     public var endpoints: ChappieEndpoints
