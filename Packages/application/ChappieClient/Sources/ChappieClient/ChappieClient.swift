@@ -754,7 +754,7 @@ public actor ChappieClient: ChappieConversation {
         guard !conversation.items.isEmpty else { return }
         let list = try await listForTurn(of: account)
         let wish = wish(request.model)
-        let model = list?[wish.choice(from: list, at: clock.now).slug]
+        let model = wish.choice(from: list, of: account.plan, at: clock.now).flatMap { list?[$0.slug] }
         let question = ChappieClientContext.estimatedTokens(of: request.messages.map(\.inputItem))
         // A question that is too long by itself gets no room by this.
         guard let limit = compactionLimit(of: model), question < limit,

@@ -45,6 +45,8 @@ public actor ChappieRuntime: ChappieConversation {
     private var ownCalls: Set<String> = []
     /// What the model had said and done when that turn ended without a complete answer.
     private var stopped: ChappieJSONObject?
+    /// A turn that failed without any output, which the store could not record.
+    private var unrecordedFailure: String?
 
     /// A runtime of a client and a store.
     ///
@@ -207,7 +209,7 @@ public actor ChappieRuntime: ChappieConversation {
             let model = request.model ?? known ?? ""
             let body = ChappieTurn.body(of: request, id: id, model: model, account: account)
             var events = [(ChappieThreadRecord.Kind.turnStarted, body)]
-            let inclusion = thread?.inclusion
+            let inclusion = thread?.inclusion.flatMap { $0.turn.id == unrecordedFailure ? nil : $0 }
             if let inclusion { events.insert((.turnInterrupted, inclusion.body), at: 0) }
             do {
                 try await append(events)
@@ -398,7 +400,7 @@ public actor ChappieRuntime: ChappieConversation {
             // The turn's own error matters more than a failure to keep it.
             // A turn whose connection broke in the middle of the answer is kept with the text that was shown.
             if thread?.turns.last(where: { $0.id == id })?.status != .finished {
-                try? await add(.turnFailed, .object(body))
+                do { try await add(.turnFailed, .object(body)) } catch { unrecordedFailure = stopped == nil ? id : nil }
             }
             tell(.failed(sentence), id)
         }

@@ -25,7 +25,7 @@ import Testing
         return thread
     }
 
-    /// Asks in the thread, as another process does, and returns the notices that the user sees.
+    /// Asks in the thread, as another process does, and returns the notices about the turn before that the user sees.
     private func continued(
         _ question: String, _ model: Model, in store: (any ChappieThreadStore)? = nil
     ) async throws -> [ChappieNotice] {
@@ -34,7 +34,7 @@ import Testing
         try await runtime.openThread(try await kept(in: store).id)
         var notices: [ChappieNotice] = []
         for try await event in runtime.stream(question) {
-            if case .notice(let notice) = event { notices.append(notice) }
+            if case .notice(let notice) = event, notice.kind == .turnIncluded { notices.append(notice) }
         }
         let thread = try await kept(in: store)
         #expect(await runtime.currentThread == thread)
