@@ -105,7 +105,7 @@ import Testing
             [.events(Array(whole.dropLast())), .half(of: whole[3]), .cut],
             [
                 .events(
-                    whole.dropLast() + [whole[3].replacingOccurrences(of: "response.completed", with: "response.done")])
+                    whole.dropLast() + [whole[3].replacing("response.completed", with: "response.done")])
             ],
         ]
         let harness = ClientHarness(wire, [Reply(steps: steps[kind]), .answer("third", id: "resp_3")])
