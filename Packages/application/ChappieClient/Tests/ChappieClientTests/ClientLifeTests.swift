@@ -248,7 +248,8 @@ import Testing
     func aTurnThatWaitsIsNotRepeatedInTheNameOfAnother(wire: Wire, isOtherAccount: Bool) async throws {
         let clock = ManualClock()
         let harness = ClientHarness(
-            wire, [.refused(429), .answer("welcome")], others: [.response(), .response()], clock: clock)
+            wire, [.refused(429), .answer("welcome")],
+            others: Array(repeating: .response(body: SeededModelCache.list.serialized()), count: 2), clock: clock)
         var other = harness.seed
         other.serial = 2
         other.userID = "user-2"

@@ -209,7 +209,11 @@ public actor ChappieRuntime: ChappieConversation {
             let model = request.model ?? known ?? ""
             let body = ChappieTurn.body(of: request, id: id, model: model, account: account)
             var events = [(ChappieThreadRecord.Kind.turnStarted, body)]
-            let inclusion = thread?.inclusion.flatMap { $0.turn.id == unrecordedFailure ? nil : $0 }
+            var inclusion = thread?.inclusion
+            if let cut = inclusion, cut.turn.id == unrecordedFailure {
+                inclusion = nil
+                events.insert((.turnInterrupted, ["turn": .string(cut.turn.id)]), at: 0)
+            }
             if let inclusion { events.insert((.turnInterrupted, inclusion.body), at: 0) }
             do {
                 try await append(events)

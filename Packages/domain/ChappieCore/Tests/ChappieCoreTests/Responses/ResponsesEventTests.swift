@@ -53,19 +53,6 @@ import Testing
             .outputItemDone(ChappieOutputItem(json(message)), outputIndex: 1)
         ),
         (
-            #"{"type":"response.done","response":{"id":"r"}}"#,
-            .completed(ChappieResponse(["id": "r"], .completed))
-        ),
-        (
-            #"{"type":"response.done","response":{"status":"incomplete"}}"#,
-            .incomplete(ChappieResponse(["status": "incomplete"], .completed))
-        ),
-        (
-            #"{"type":"response.done","response":{"status":"failed"}}"#,
-            .failed(ChappieResponse(["status": "failed"], .completed))
-        ),
-        (#"{"type":"response.done"}"#, .completed(ChappieResponse(.null, .completed))),
-        (
             #"{"type":"response.output_item.done","item":\#(unknownItem)}"#,
             .outputItemDone(ChappieOutputItem(json(unknownItem)), outputIndex: nil)
         ),
@@ -96,6 +83,29 @@ import Testing
     func readsEveryShape(_ payload: String, _ event: ResponsesEvent?) throws {
         #expect(try ResponsesEvent.parse(payload) == event)
         #expect(event?.isTerminal != true)
+    }
+
+    /// Some gateways end every response with this event.
+    static let ends: [(String, ResponsesEvent)] = [
+        (
+            #"{"type":"response.done","response":{"id":"r"}}"#,
+            .completed(ChappieResponse(["id": "r"], .completed))
+        ),
+        (
+            #"{"type":"response.done","response":{"status":"incomplete"}}"#,
+            .incomplete(ChappieResponse(["status": "incomplete"], .completed))
+        ),
+        (
+            #"{"type":"response.done","response":{"status":"failed"}}"#,
+            .failed(ChappieResponse(["status": "failed"], .completed))
+        ),
+        (#"{"type":"response.done"}"#, .completed(ChappieResponse(.null, .completed))),
+    ]
+
+    @Test(arguments: ends) func `the status of response.done says how the response ended`(
+        _ payload: String, _ event: ResponsesEvent
+    ) throws {
+        #expect(try ResponsesEvent.parse(payload) == event && event.isTerminal)
     }
 
     /// Events that are unknown, useless to a reader, or in an unexpected form are kept whole, with every digit.
