@@ -150,7 +150,8 @@ import Testing
 
     @Test(arguments: [
         (ScriptedHTTPAnswer.lost, "networkFailure"), (.error(.internalServerError, "x"), "tokenExchangeFailed 500"),
-        (.page(.ok), "networkFailure"), (.page(.forbidden), "blockedByGateway"), (.page(.proxyAuthenticationRequired), "networkFailure"),
+        (.page(.ok), "networkFailure"), (.page(.forbidden), "blockedByGateway"),
+        (.page(.proxyAuthenticationRequired), "networkFailure"),
         (.json("{}"), "invalidResponse"),
         // Without an end.
         (.response(body: String(repeating: " ", count: 2 << 20)), "networkFailure"),
