@@ -24,6 +24,7 @@ import Testing
                 switch event {
                 case .created(let responseID): names.append(responseID.isEmpty ? "?" : "created")
                 case .textDelta(let text): names.append(text.isEmpty ? "?" : "text")
+                case .restarted(let discarded): names.append(discarded.isEmpty ? "?" : "restarted")
                 case .commentaryDelta(let text): names.append(text.isEmpty ? "?" : "commentary")
                 case .reasoningSummaryDelta(let text): names.append(text.isEmpty ? "?" : "reasoning")
                 case .toolArgumentsDelta(let piece): names.append(piece.delta.isEmpty ? "?" : piece.name)
@@ -318,6 +319,7 @@ import Testing
             .unsupportedInput("The model takes no images.", "Leave it out."), .usageNotReported(nil),
             .gatewayAnswered(ChappieGatewayAnswer(sender: .edge, host: "example.com", status: 404)),
             .planRefused(ChappiePlanRefusal(reason: .notEligible)), .timeLimitExceeded(.seconds(90)),
+            .conversationRefused("Item not found."),
         ]
         for error in errors {
             #expect(error.localizedDescription == error.errorDescription)
@@ -329,7 +331,7 @@ import Testing
             case .reauthenticationRequired(let text), .missingToolHandler(let text),
                 .streamingTransportReplayDiverged(let text), .toolApprovalDenied(let text, _),
                 .toolExecutionFailed(let text, _), .invalidTool(let text, _), .invalidStructuredOutput(_, let text),
-                .blockedByGateway(let text), .unsupportedInput(let text, _):
+                .blockedByGateway(let text), .unsupportedInput(let text, _), .conversationRefused(let text):
                 #expect(!text.isEmpty)
             case .modelUnavailable(let refusal): #expect(refusal.slug == "gpt-5.5" && refusal.reason == .retired)
             case .gatewayAnswered(let answer): #expect(answer.sender == .edge && answer.host == "example.com")

@@ -238,7 +238,7 @@ private final class WaitingStatus: Sendable {
 
     private let console: Console
     private let start = ContinuousClock.now
-    /// What is shown, and since when; `nil` while the line is not a status.
+    /// The status, and when it was shown. `nil` while the line is not a status.
     private let shown = Mutex<(text: String, since: ContinuousClock.Instant)?>(nil)
 
     init(_ console: Console) { self.console = console }

@@ -1,6 +1,5 @@
 @_spi(ChappieInternals) public import ChappieCore
 import Dispatch
-public import FoundationEssentials
 
 #if canImport(Glibc)
     import Glibc
@@ -10,7 +9,7 @@ public import FoundationEssentials
     import Darwin
 #endif
 
-/// Notes on blocked WebSockets in one file for its owner alone, `websockets.json`.
+/// Notes on blocked WebSockets in one file, `websockets.json`, that only its owner can read.
 ///
 /// A network is named by the proxy for the backend and by the addresses from which this machine reaches the internet.
 /// The file holds digests of these, and times.

@@ -132,6 +132,25 @@ public enum WebSocketTransportContract {
             try await expectEnd(of: connection)
             await connection.close(.normal)
         },
+        Case("a ping is answered by a peer that lives") { transport, baseURL in
+            let connection = try await open("echo", transport, baseURL)
+            connection.ping(within: .seconds(20))
+            try await connection.pong()
+            try await expectEcho(from: connection)
+        },
+        Case("a peer that sends no byte is given up after a ping") { transport, baseURL in
+            let connection = try await open("silence", transport, baseURL)
+            connection.ping(within: .milliseconds(200))
+            for _ in 0..<2 {
+                do {
+                    try await connection.pong()
+                    throw ContractViolation("A ping was answered in silence.")
+                } catch let error as ChappieTransportError {
+                    try require(error.code == .timedOut && error.stage == .firstByte, "It failed with \(error).")
+                }
+            }
+            try await expectEnd(of: connection)
+        },
         waiting("zero", .zero),
         waiting("50 ms", .milliseconds(50)),
         Case("a deadline of zero gives what has arrived") { transport, baseURL in
