@@ -315,8 +315,10 @@ private func confirmConnection(
 ) -> CInt {
     guard let handle = easyHandle(context) else { return CInt(CURL_PREREQFUNC_ABORT) }
     guard handle.transfer?.connected() == true else {
-        // curl repeats the request by itself, with the reason still in its text.
-        handle.mustUseHTTP1 = handle.failureText.contains("HTTP_1_1_REQUIRED")
+        // curl wants to repeat the request by itself. For a connection that died under it there is no text yet. After
+        // HTTP_1_1_REQUIRED curl 7.88 calls the stream that brought nothing an empty reply.
+        let text = handle.failureText
+        handle.mustUseHTTP1 = ["HTTP_1_1_REQUIRED", "Empty reply"].contains { text.contains($0) }
         return CInt(CURL_PREREQFUNC_ABORT)
     }
     handle.localPort = localPort
