@@ -41,7 +41,7 @@ def test_what_was_shown_before_an_interruption_is_sent_along(cause, status, pers
     place = next(number for number, (role, text) in enumerate(messages) if role == "assistant" and SHOWN in text)
     assert (messages[place - 2][0], messages[-1]) == ("user", ("user", "and now?")), messages
     assert [role for role, _ in messages[place:]] == ["assistant", "developer", "user"], messages
-    assert person.ask("and then?", "-c", transport=transport).errors == ""
+    assert person.ask("what else?", "-c", transport=transport).errors == ""
 
 
 def lasting(folder, log):

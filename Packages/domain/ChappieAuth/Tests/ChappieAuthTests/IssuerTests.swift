@@ -57,7 +57,7 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
     }
 
     @Test(arguments: [
-        "", "null", "[]", "{}", "<xml>", #"{"device_auth_id":"d"}"#, #"{"user_code":"c"}"#,
+        "", "null", "[]", "{}", "words", #"{"device_auth_id":"d"}"#, #"{"user_code":"c"}"#,
         #"{"device_auth_id":"","user_code":"c"}"#, #"{"device_auth_id":"d","user_code":"a b"}"#,
         #"{"device_auth_id":"d","user_code":""}"#, #"{"device_auth_id":7,"user_code":"A"}"#,
         #"{"device_auth_id":"d","user_code":"\u001b]0;x"}"#, #"{"device_auth_id":"d","user_code":5}"#,
