@@ -9,7 +9,9 @@
 
     /// A width and a height, in pixels.
     public struct Size: Sendable, Hashable {
+        /// The number of columns.
         public let width: Int
+        /// The number of rows.
         public let height: Int
 
         /// The number of squares of 32 by 32 pixels that cover the image: the service counts images in these.
