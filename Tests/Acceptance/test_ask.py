@@ -64,7 +64,7 @@ def test_an_answer_over_its_time_limit_is_an_error(simulate, user):
 
 def test_a_number_of_rounds_that_means_nothing_is_refused(simulate, user):
     someone = user(simulate(approves=True, pollInterval=0)).sign_in()
-    for rounds in ("0", "1001", "many"):
+    for rounds in ("0", "1001"):
         someone.run("ask", f"--rounds={rounds}", "hello", status=USAGE, says="rounds")
     someone.run("ask", "--rounds", "1", "hello")
 

@@ -16,6 +16,7 @@ from conftest import ROOT, TURN
 from counterparts import PATIENCE, wait_until
 from desktop import Desktop
 from printed import mains, manifests, programs, write
+from test_ask import PIXEL
 
 # One worker resolves its packages.
 pytestmark = [pytest.mark.gtk, pytest.mark.slow, pytest.mark.xdist_group("gtk")]
@@ -559,7 +560,7 @@ def test_a_message_has_lines_and_files(window, tmp_path):
     window = window(approves=True, pollInterval=0)
     desktop = window.desktop
     picture, empty = tmp_path / "picture.png", tmp_path / "empty.txt"
-    picture.write_bytes(bytes.fromhex("89504e470d0a1a0a") + b"picture")
+    picture.write_bytes(PIXEL)
     empty.touch()
     window.sign_in()
     desktop.type("a line")

@@ -4,14 +4,14 @@
 ///
 /// A request whose model has no capacity is tried again by the same rules, and once more often.
 ///
-/// A limit is an error at once if its reset, or the pause that the server asks for, is longer than ``maximumDelay``, and
-/// so is a usage limit without a known reset.
+/// A limit is an error at once if its reset is further away than ``maximumDelay``, or if the server asks for a pause that
+/// is longer than this and than a minute. So is a usage limit without a known reset.
 public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable, Codable {
     /// Tries after the first one. Default 2.
     public let maxRetries: Int
     /// Seconds before the first retry; doubles from retry to retry. Default 1.
     public let initialDelay: TimeInterval
-    /// Seconds; the bound for every pause. Default 30.
+    /// Seconds; the bound for every pause, the server's included. Default 30.
     public let maximumDelay: TimeInterval
     /// Whether the pause that the server asks for, in `Retry-After` (RFC 9110, 10.2.3) or in its message, replaces the
     /// computed one. Default `true`.
@@ -50,10 +50,15 @@ public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable, Codable {
     ///   - resetsIn: seconds until the usage limit ends, if the server says when.
     func pause(beforeRetry retry: Int, asked: TimeInterval?, resetsIn: TimeInterval?) -> Duration? {
         guard retry <= maxRetries, resetsIn ?? 0 <= maximumDelay else { return nil }
-        if respectsRetryAfterHeader, let asked { return asked <= maximumDelay ? .seconds(asked) : nil }
+        if respectsRetryAfterHeader, let asked {
+            return asked > max(maximumDelay, Self.shortestHopeless) ? nil : .seconds(min(asked, maximumDelay))
+        }
         // A try before the reset would be in vain.
         return .seconds(max(min(doubled(retry), maximumDelay), resetsIn ?? 0))
     }
+
+    /// The pause that a server asks for, in seconds, above which a try after a shorter one would be in vain.
+    private static let shortestHopeless: TimeInterval = 60
 
     /// The most tries after the first one while a model has no capacity, which passes within seconds or minutes.
     var maxOverloadRetries: Int { maxRetries == 0 ? 0 : maxRetries &+ 1 }
