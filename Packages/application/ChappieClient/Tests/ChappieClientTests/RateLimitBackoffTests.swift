@@ -21,7 +21,8 @@ import Testing
             (1, nil, nil, 1), (2, nil, nil, 2), (5, nil, nil, 16), (6, nil, nil, 30), (1000, nil, nil, 30),
             (1001, nil, nil, nil),
             // The server's pause.
-            (1, 7, nil, 7), (1, 30, nil, 30), (1, 31, nil, 30), (1, 60, nil, 30), (1, 61, nil, nil), (1, 1e20, nil, nil), (1, 0, nil, 0),
+            (1, 7, nil, 7), (1, 30, nil, 30), (1, 31, nil, 30), (1, 60, nil, 30),
+            (1, 61, nil, nil), (1, 1e20, nil, nil), (1, 0, nil, 0),
             // A reset is waited for unless it is far away.
             (1, nil, 20, 20), (1, nil, -5, 1), (1, 3, 20, 3), (1, nil, 30, 30), (1, nil, 31, nil), (1, 3, 31, nil),
         ] as [(Int, Double?, Double?, Double?)])
