@@ -62,7 +62,7 @@ struct ChatConversation: Sendable {
         threadModel = nil
     }
 
-    /// - Returns: Whether the conversation has the question all the same, with the part of the answer that was shown.
+    /// - Returns: Whether the conversation keeps the question, with the part of the answer that was shown.
     mutating func failed(_ question: String) async -> Bool {
         let items = await context.items
         guard items.count > itemCount else {

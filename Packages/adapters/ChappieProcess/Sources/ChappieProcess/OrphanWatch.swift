@@ -6,7 +6,7 @@
     import Darwin
 #endif
 
-/// Ends children of this process if this process is killed, which it can't do itself then.
+/// Ends the children of this process after this process was killed.
 ///
 /// A small shell, a process of its own, reads a pipe that only this process writes to: the number of each child at its
 /// start, and again at its end. The pipe ends with this process, however it ends. The shell then sends SIGTERM to the

@@ -56,7 +56,7 @@ public actor ChappieClient: ChappieConversation {
     private var hasFlatTools = false
     /// The models as they were listed last.
     var modelList: ModelList?
-    /// The parts that the service refuses of requests, as they are known for the account of the last turn.
+    /// The parts of requests that the service refuses, for the account of the last turn.
     var refusedParts: RefusedPartsRecord?
     /// Asks for the list beside a turn.
     var listing: Task<Void, Never>?
@@ -517,7 +517,8 @@ public actor ChappieClient: ChappieConversation {
             }
             // The turn goes on from its own items: tools that have run are not run again.
             resuming = nil
-            (frame.model, frame.toolChoice) = (turn.frame.model, turn.frame.toolChoice)
+            frame.model = turn.frame.model
+            frame.toolChoice = turn.frame.toolChoice
             var next = try await prepare(
                 turn.items, frame, wish, round: turn.round, in: account, recorder, emit: emit)
             next.goOn(from: turn)

@@ -107,7 +107,7 @@ struct ModelList: Sendable {
     /// A list is used for a day without asking.
     static let lifetime: TimeInterval = 24 * 3600
 
-    /// Returns the models to ask if no list can be had, the best first. All known plans list the last one.
+    /// Returns the models to ask without a list, best first. All known plans list the last one.
     static func lastResorts(of plan: ChappiePlan?) -> [String] {
         switch plan {
         case nil, .free, .go, .other: ["gpt-6-luna"]
@@ -120,7 +120,7 @@ struct ModelList: Sendable {
 
     subscript(slug: String) -> ChappieModel? { models.first { $0.slug == slug } }
 
-    /// Returns all models, the best first. Models that are internal, retired, refused lately or for newer clients come
+    /// Returns all models, best first. Models that are internal, retired, refused lately or for newer clients come
     /// last.
     func bestFirst(at now: Date) -> [ChappieModel] {
         func isUsable(_ model: ChappieModel) -> Bool {

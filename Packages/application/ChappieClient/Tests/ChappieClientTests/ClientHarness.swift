@@ -303,7 +303,9 @@ struct Seen: Sendable, CustomStringConvertible {
                 case .textDelta(let delta): text += delta
                 case .restarted(let old):
                     text = String(decoding: text.utf8.dropLast(old.utf8.count), as: UTF8.self)
-                    (reasoning, commentary, executed) = ("", "", [])
+                    reasoning = ""
+                    commentary = ""
+                    executed = []
                     discarded.append(old)
                 case .reasoningSummaryDelta(let delta): reasoning += delta
                 case .commentaryDelta(let delta): commentary += delta

@@ -404,7 +404,11 @@ public actor ChappieRuntime: ChappieConversation {
             // The turn's own error matters more than a failure to keep it.
             // A turn whose connection broke in the middle of the answer is kept with the text that was shown.
             if thread?.turns.last(where: { $0.id == id })?.status != .finished {
-                do { try await add(.turnFailed, .object(body)) } catch { unrecordedFailure = stopped == nil ? id : nil }
+                do {
+                    try await add(.turnFailed, .object(body))
+                } catch {
+                    unrecordedFailure = stopped == nil ? id : nil
+                }
             }
             tell(.failed(sentence), id)
         }

@@ -127,7 +127,10 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         let isOwn = Records.account(body).map(context.belongs) ?? (accountID == nil)
         // Like the client: items that are encrypted for another account can't be used in this one.
         if body["rebuilt"]?.bool == true {
-            (items, compactedSummary, reasoningModel, compactionHash) = (history, nil, nil, nil)
+            items = history
+            compactedSummary = nil
+            reasoningModel = nil
+            compactionHash = nil
         } else if body["droppedReasoning"]?.bool == true || !isOwn {
             items = ChappieClientContext.withoutReasoning(items)
             reasoningModel = nil

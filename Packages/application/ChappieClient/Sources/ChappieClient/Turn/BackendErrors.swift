@@ -146,8 +146,8 @@ struct BackendErrors: Sendable {
         return ChappieJSON.object(["error": ["code": .string(reason)]]).serialized()
     }
 
-    /// The reason for which the service refuses the model, if the error says so: it has three ways to do that, none
-    /// with a code.
+    /// Returns the reason why the service refuses the model; `nil` for other errors. It has three sentences for this, and
+    /// no code.
     private static func refusal(_ status: Int, _ error: ChappieResponseError) -> ChappieModelRefusal.Reason? {
         let message = error.message?.lowercased() ?? ""
         switch status {

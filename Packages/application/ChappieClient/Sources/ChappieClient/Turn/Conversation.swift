@@ -138,7 +138,8 @@ struct Conversation: Sendable {
                 ChappieClientContext.isEncrypted($0) && (!readsCompactions || $0["type"]?.string == "reasoning")
             }
             if !items.contains(where: ChappieClientContext.isEncrypted) {
-                (reasoningModel, compactionHash) = (nil, nil)
+                reasoningModel = nil
+                compactionHash = nil
             }
         }
         defer { lacksCompaction = false }
@@ -150,7 +151,8 @@ struct Conversation: Sendable {
         items = history
         compactedSummary = nil
         measuredTokens = nil
-        (reasoningModel, compactionHash) = (nil, nil)
+        reasoningModel = nil
+        compactionHash = nil
     }
 
     /// The items of an answer that are sent back as input.

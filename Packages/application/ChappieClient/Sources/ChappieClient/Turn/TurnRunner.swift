@@ -484,7 +484,9 @@ extension ChappieDeadlines {
         let factors = ["high": 2, "xhigh": 3, "max": 4, "ultra": 4]
         let silence = max(responseHead, firstByte, idle) * (effort.flatMap { factors[$0] } ?? 1)
         var patient = self
-        (patient.responseHead, patient.firstByte, patient.idle) = (silence, silence, silence)
+        patient.responseHead = silence
+        patient.firstByte = silence
+        patient.idle = silence
         return patient
     }
 }

@@ -198,7 +198,8 @@ extension ChappieClientError: ChappieError {
             }
         if let service = limit.planOfService, let signIn = limit.planOfSignIn {
             var limit = limit
-            (limit.planOfService, limit.plan) = (nil, nil)
+            limit.planOfService = nil
+            limit.plan = nil
             return describe(limit)
                 + " Your sign-in says \(signIn.displayName), the service says \(service.displayName)."
         }

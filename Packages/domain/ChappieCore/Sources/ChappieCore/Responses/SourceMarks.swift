@@ -156,7 +156,8 @@ private enum SourceMark {
             return mayGrow && names.contains { $0.utf8.starts(with: text.utf8) } ? .unfinished : .text
         }
         var rest = text.dropFirst(name.count)
-        var (label, attributes): (Substring?, [Substring: Substring]) = (nil, [:])
+        var label: Substring?
+        var attributes: [Substring: Substring] = [:]
         if rest.first == "[" {
             guard let end = rest.firstIndex(of: "]") else { return mayGrow ? .unfinished : cutOff(text) }
             label = rest[..<end].dropFirst()

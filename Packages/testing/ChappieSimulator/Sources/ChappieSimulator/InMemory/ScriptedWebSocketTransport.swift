@@ -336,7 +336,8 @@ public final class ScriptedWebSocketPeer: Sendable {
             switch step {
             case .deliver(let messages):
                 state.arrived += messages
-                (state.isPinged, state.hasSpoken) = (false, true)
+                state.isPinged = false
+                state.hasSpoken = true
             case .close(let closure): state.end = .success(closure)
             case .cut: state.end = .failure(lost("the connection broke as the script has it"))
             case .fail(let error): state.end = .failure(error)
