@@ -51,6 +51,14 @@ class Desktop(Session):
         return self.read("pages").splitlines()
 
     @property
+    def complaints(self):
+        """What the program has written to standard error.
+
+        A GtkGizmo is a part that GTK makes for its own widgets. On a busy machine, GTK draws one before it has a size, and says so.
+        """
+        return re.sub(r"\n?\(.*\): Gtk-WARNING \*\*: .*: Trying to snapshot GtkGizmo \w+ without a current allocation\n", "", self.read("errors"))
+
+    @property
     def notifications(self):
         return re.findall(r' Notify (.*)', self.read("notified"))
 

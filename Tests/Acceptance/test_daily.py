@@ -287,15 +287,19 @@ def test_what_goes_with_a_message_in_a_chat(chat, tmp_path):
     terminal.ends(0)
 
 
+def ask_twice(terminal):
+    for number, line in enumerate(("first question", "second question")):
+        terminal.type(line, "Enter")
+        terminal.shows(f"Turn: {number + 1}")
+        terminal.prompts(number + 2)
+
+
 def test_turns_are_taken_back_asked_again_copied_and_edited(chat, tmp_path):
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nprintf "reply: edited" > "$1"\n')
     editor.chmod(0o700)
     terminal = chat(columns=100, environment={"EDITOR": str(editor)})
-    for number, line in enumerate(("first question", "second question")):
-        terminal.type(line, "Enter")
-        terminal.shows(f"Turn: {number + 1}")
-        terminal.prompts(number + 2)
+    ask_twice(terminal)
     terminal.type("/undo", "Enter")
     assert "Taken back: second question" in terminal.prompts(4)
     terminal.type("third question", "Enter")
@@ -324,10 +328,7 @@ def test_turns_are_taken_back_asked_again_copied_and_edited(chat, tmp_path):
 
 def test_a_retry_that_fails_leaves_the_earlier_answer(chat):
     terminal = chat("--transport", "sse", columns=100, rules=[{"match": {**TURN, "from": 3, "to": 3}, "effect": {"status": 400}}])
-    for number, line in enumerate(("first question", "second question")):
-        terminal.type(line, "Enter")
-        terminal.shows(f"Turn: {number + 1}")
-        terminal.prompts(number + 2)
+    ask_twice(terminal)
     terminal.type("/retry", "Enter")
     assert "chappie: " in terminal.prompts(4)
     terminal.type("third question", "Enter")

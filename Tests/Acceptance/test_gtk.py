@@ -253,7 +253,7 @@ def test_signing_in_and_asking_by_keyboard_alone(window):
     window.wait_for("text", "Message", "focused")
     desktop.press("ctrl+q")
     assert window.process.wait(20 * PATIENCE) == 0
-    assert desktop.read("errors") == ""
+    assert desktop.complaints == ""
 
 
 def test_signing_in_and_out_by_mouse_in_the_dark(window):
@@ -280,7 +280,7 @@ def test_signing_in_and_out_by_mouse_in_the_dark(window):
     window.shoot("8-dark-menu")
     desktop.press("Down", "Return")
     window.wait_for(BUTTON, SIGN_IN, "sensitive")
-    assert desktop.lightness() < 0.3 and desktop.read("errors") == ""
+    assert desktop.lightness() < 0.3 and desktop.complaints == ""
 
 
 @pytest.mark.parametrize("how", ["Escape", "Cancel", "window"])
@@ -375,7 +375,7 @@ def test_a_signal_ends_it_in_the_middle_of_a_sign_in(number, window):
     window.simulator.wait_for_log(lambda log: POLL in log)
     window.process.send_signal(number)
     assert window.process.wait(20 * PATIENCE) == 0, window.desktop.read("errors")
-    assert window.desktop.read("errors") == ""
+    assert window.desktop.complaints == ""
 
 
 def test_talking_keeps_what_is_typed_and_tells_what_went_wrong(window):
@@ -418,7 +418,7 @@ def test_talking_keeps_what_is_typed_and_tells_what_went_wrong(window):
     assert "(stopped)" not in window.answer
     desktop.press("ctrl+q")
     assert window.process.wait(5 * PATIENCE) == 0, "it ends in the middle of an answer"
-    assert desktop.read("errors") == ""
+    assert desktop.complaints == ""
 
 
 def test_the_next_user_sees_nothing_of_the_one_before_and_a_failed_sign_out_is_told(window):
@@ -466,7 +466,7 @@ def test_started_again_while_it_ends_it_stays_and_a_second_signal_ends_it_at_onc
         window.process.send_signal(signal.SIGINT)
         wait_until(lambda: not window.widgets, "the window goes at once")
     assert window.process.wait(5 * PATIENCE) == 0, "the revocation is waited for"
-    assert window.desktop.read("errors") == ""
+    assert window.desktop.complaints == ""
 
 
 def test_a_store_that_could_not_be_read_is_read_again(window, passphrase):
@@ -537,7 +537,7 @@ def test_an_answer_is_drawn_as_markdown_and_its_links_ask_the_desktop_once(dark,
     desktop.press("ctrl+Home", "Return", "Tab", "Return")
     wait_until(lambda: desktop.pages[1:] == ["https://example.com/page"], lambda: desktop.pages)
     window.rest()
-    assert len(desktop.pages) == 2 and desktop.read("errors") == ""
+    assert len(desktop.pages) == 2 and desktop.complaints == ""
 
 
 def test_a_long_paragraph_costs_in_proportion_to_its_length(window):
@@ -586,7 +586,7 @@ def test_a_message_has_lines_and_files(window, tmp_path):
     wait_until(lambda: window.draft == "a row\n" * 40, "it is pasted")
     height = lambda: window.find("text", "Message")["area"][3]
     wait_until(lambda: 120 < height() <= 170, height)
-    assert desktop.read("errors") == ""
+    assert desktop.complaints == ""
 
 
 def tools(folder, **policies):
@@ -643,7 +643,7 @@ def test_a_tool_asks_first_and_nothing_typed_before_answers(window, tmp_path):
     window.activate("stop")
     window.wait_without(DIALOG)
     wait_until(lambda: window.answer.endswith("(stopped)"), lambda: window.answer)
-    assert desktop.read("errors") == ""
+    assert desktop.complaints == ""
 
 
 def test_steps_are_ticked_in_the_order_in_which_they_are_done(window, tmp_path):
@@ -658,7 +658,7 @@ def test_steps_are_ticked_in_the_order_in_which_they_are_done(window, tmp_path):
     (tmp_path / "slow").touch()
     wait_until(lambda: "I look it up.\n✓ slow\n✓ quick\n" in window.answer, lambda: window.answer)
     window.wait_for(BUTTON, "Send", "sensitive")
-    assert window.desktop.read("errors") == ""
+    assert window.desktop.complaints == ""
 
 
 def test_a_manifest_that_can_not_be_used_is_refused_in_a_sentence(gtk_program, tmp_path):
@@ -711,7 +711,7 @@ def test_kept_conversations_are_found_and_continued(window, passphrase):
     desktop.press("F9")
     wait_until(lambda: any(f"The thread {thread} is damaged" in widget["name"] for widget in window.widgets), "it is named")
     assert listed() == ["reply: about **pears**"]
-    assert desktop.read("errors") == ""
+    assert desktop.complaints == ""
 
 
 def test_without_a_place_to_keep_it_a_conversation_is_private_and_says_so(window, passphrase):
@@ -726,4 +726,4 @@ def test_without_a_place_to_keep_it_a_conversation_is_private_and_says_so(window
     desktop.press("F9")
     window.wait_for("list item", "reply: kept nowhere")
     assert any(widget["name"].startswith("These conversations are private. ") for widget in window.widgets)
-    assert desktop.read("errors") == ""
+    assert desktop.complaints == ""

@@ -298,14 +298,10 @@ struct Threads: ParsableCommand {
         var thread: String?
 
         func run(in program: Program) async throws {
-            let store = try Threads.store(program)
             let approval = ToolApproval(
                 approvesAll: answerOptions.approveTools, reader: TerminalLineReader(console: program.console))
             let client = try program.client(answerOptions, approval: approval)
-            // The turn does not fail because of a missing sign-in.
-            _ = try await client.accountInfo()
-            let runtime = program.runtime(client, store)
-            let thread = try await runtime.openThread(try await store.thread(named: thread).id)
+            let (runtime, thread) = try await Threads.open(thread, with: client, in: program)
             try await answerOptions.show(
                 runtime.streamResumingTurn(), program, approval, keeping: AnswerKeeping(thread: thread.id))
         }
@@ -328,11 +324,7 @@ struct Threads: ParsableCommand {
         var thread: String?
 
         func run(in program: Program) async throws {
-            let store = try Threads.store(program)
-            let client = try program.client(answerOptions)
-            _ = try await client.accountInfo()
-            let runtime = program.runtime(client, store)
-            let thread = try await runtime.openThread(try await store.thread(named: thread).id)
+            let (runtime, thread) = try await Threads.open(thread, with: program.client(answerOptions), in: program)
             let before = thread.context
             guard before.messageCount > 0 else {
                 throw CommandLineError.usage("The thread has nothing to sum up yet.")
@@ -354,6 +346,17 @@ struct Threads: ParsableCommand {
 
     static func check(_ problems: [String]) throws {
         if !problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
+    }
+
+    /// Opens the thread, for a turn of its own. A missing sign-in is reported before the turn begins, so that the turn does
+    /// not fail.
+    static func open(
+        _ name: String?, with client: ChappieClient, in program: Program
+    ) async throws -> (ChappieRuntime, ChappieThread) {
+        let store = try Threads.store(program)
+        _ = try await client.accountInfo()
+        let runtime = program.runtime(client, store)
+        return (runtime, try await runtime.openThread(try await store.thread(named: name).id))
     }
 
     static func read(_ name: String?, from store: ChappieFileThreadStore) async throws -> ChappieThread {

@@ -7,11 +7,11 @@ extension ChappieClient {
         let wait = Duration.seconds(5)
         return ChappieDeadlines(connect: wait, responseHead: wait, firstByte: wait, idle: wait)
     }()
-    /// How long a list that could not be had is not asked for again before a turn.
+    /// After a failed request, turns wait this long before they ask for the list again.
     private static let listPause = Duration.seconds(300)
     private static let secondTryDelay = Duration.milliseconds(200)
 
-    /// The models that the account may use, best first. Models that can hardly answer come last, such as retired ones.
+    /// The models that the account may use, best first. Models that are unlikely to answer, such as retired ones, come last.
     ///
     /// Asked anew each time with the list's `ETag`, so that an unchanged list costs one small exchange; with a
     /// `ChappieModelCache`, also in the next run of the program. A 429 is tried again as the configuration's backoff policy
@@ -43,8 +43,8 @@ extension ChappieClient {
     // MARK: The list of a turn
 
     /// Returns the list from which a turn chooses its model. A known list is used; it is renewed beside the turn when it
-    /// is old. The first list of an account is requested here, twice if the first request fails. `nil` if it can't be
-    /// had.
+    /// is old. The first list of an account is requested here, twice if the first request fails. `nil` if both
+    /// fail.
     ///
     /// - Throws: `CancellationError`.
     func listForTurn(of account: ChappieAccountInfo) async throws -> ModelList? {

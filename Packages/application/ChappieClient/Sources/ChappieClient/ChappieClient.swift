@@ -258,7 +258,7 @@ public actor ChappieClient: ChappieConversation {
         toolLedger.reset()
     }
 
-    /// Continues the same conversation as it is kept, with items that this client did not add. Its model and the user's
+    /// Reads the same conversation again from the store, where others may have added items. Its model and the user's
     /// approvals stay.
     @_spi(ChappieInternals) public func reloadContext(_ context: ChappieClientContext) {
         var context = context
