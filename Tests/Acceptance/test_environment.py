@@ -307,16 +307,6 @@ def test_an_answer_whose_file_fails_at_the_end_goes_to_standard_output(person, t
     assert "done" in person.run("threads", "show").output
 
 
-# F51
-
-
-def test_a_read_only_home_has_no_history_to_remove(root, person):
-    person.sign_in()
-    readonly = ["unshare", "--mount", "sh", "-c", 'mount --bind "$HOME" "$HOME" && mount -o remount,bind,ro "$HOME" && exec "$@"', "sh"]
-    outcome = run(person, "chat", prefix=readonly, status=None, stdin=subprocess.DEVNULL)
-    assert "chat-history" not in outcome.errors, outcome
-
-
 def test_one_command_closes_a_restored_home(root, person):
     person.sign_in()
     credentials = home_of(person) / ".local/share/chappie/credentials"

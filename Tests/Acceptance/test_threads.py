@@ -384,47 +384,6 @@ def test_a_damaged_record_costs_one_thread_of_a_backup_and_of_an_export(person, 
     assert sorted(thread["preview"] for thread in listed(second)) == ["reply: the nightingale", "reply: the owl"]
 
 
-def fnv1a(*parts):
-    digest = 0xCBF29CE484222325
-    for byte in "\0".join(parts).encode():
-        digest = (digest ^ byte) * 0x100000001B3 & (1 << 64) - 1
-    return digest
-
-
-def test_what_earlier_versions_kept_moves_once_and_is_said(person):
-    ask(person, "reply: kept before")
-    [place] = person.folder.glob("threads/com.chappie.cli/*")
-    thread = listed(person)
-    # Where earlier versions kept the threads of an account at another issuer, and where all programs kept theirs.
-    origin = f"{person.environment['CHAPPIE_ISSUER']} {person.environment['CHAPPIE_ISSUER']}"
-    former = person.folder / f"threads-{fnv1a(person.account, origin):016x}"
-    former.mkdir(mode=0o700)
-    (place / "threads.db").rename(former / "threads.db")
-    moved = person.run("threads", "list", "--json")
-    assert moved.events[0]["threads"] == thread and not former.exists()
-    assert f"the threads of this account are in {place} now" in moved.errors
-    assert person.run("threads", "list", "--json").errors == ""
-    assert ask(person, "reply: goes on", "-c").output == "goes on\n" and listed(person)[0]["turns"] == 2
-
-
-def test_threads_of_an_older_version_beside_newer_ones_are_imported(person):
-    ask(person, "reply: older")
-    thread = listed(person)
-    [place] = person.folder.glob("threads/com.chappie.cli/*")
-    origin = f"{person.environment['CHAPPIE_ISSUER']} {person.environment['CHAPPIE_ISSUER']}"
-    former = person.folder / f"threads-{fnv1a(person.account, origin):016x}"
-    place.rename(person.folder / "aside")
-    ask(person, "reply: newer")
-    (person.folder / "aside").rename(former)
-    told = person.run("threads", "list", "--json")
-    assert [found["preview"] for found in told.events[0]["threads"]] == ["reply: newer"]
-    assert f"chappie threads import {former} brings them here" in told.errors
-    taken = person.run("threads", "import", "--json", str(former)).events[0]
-    assert taken["imported"] == [thread[0]["id"]]
-    assert [found["preview"] for found in listed(person)] == ["reply: newer", "reply: older"]
-    assert person.run("threads", "import", str(former)).output == "Imported: 0. There already: 1.\n"
-
-
 FULL = """cp -a "$0" "$0.aside" && mount -t tmpfs -o size=1m,mode=700 none "$0" && cp -a "$0.aside"/. "$0" || exit 1
           head -c 1m /dev/zero >"$0/filler" 2>/dev/null
           truncate -s "-$1" "$0/filler"

@@ -103,8 +103,6 @@ import Testing
 }
 
 @Suite struct ChatHistoryTests {
-    private let folder = TemporaryFolder()
-
     /// A store with a thread in which these messages were said, one a turn and a second.
     private static func add(
         _ messages: [ChappieJSON], to store: ChappieInMemoryThreadStore, as id: String, from start: Double
@@ -132,14 +130,14 @@ import Testing
         let foreign: ChappieJSON = ["role": "assistant", "content": [["type": "output_text", "text": "hi"]]]
         try Self.add(others + [foreign, ["role": "user"]], to: store, as: "c", from: 0)
         try Self.add([Self.user("said meanwhile")], to: store, as: "d", from: Date().timeIntervalSince1970 + 60)
-        let history = ChatHistory(store: store, oldLines: ["old", "one"])
-        #expect(try await history.load() == ["old", "one", "ä 漢字 \"quoted\"\nlines", "three"])
+        let history = ChatHistory(store: store)
+        #expect(try await history.load() == ["one", "ä 漢字 \"quoted\"\nlines", "three"])
         var entries: [String]?
         // Other tests may hold every thread for longer than the editor waits.
         while entries == nil { entries = try await onThread { history.entries() } }
-        #expect(entries?.count == 4)
+        #expect(entries?.count == 3)
         store.delete("a")
-        #expect(try await history.load() == ["old", "one", "ä 漢字 \"quoted\"\nlines"])
+        #expect(try await history.load() == ["ä 漢字 \"quoted\"\nlines"])
     }
 
     @Test func theNewestThreadsAreEnough() async throws {
@@ -159,32 +157,6 @@ import Testing
 
     @Test(arguments: ["y", " ", " y"]) func aLineAfterABlankIsNotRemembered(line: String) {
         #expect(ChatHistory.remembers(line) == (line == "y"))
-    }
-
-    @Test(
-        arguments: [
-            ("\"one\"\nno json\n\"two\\nlines\"\n\n{}\n", 0o600, ["one", "two\nlines"]),
-            ("\"one\"", 0o644, []), ("", 0o600, []),
-        ] as [(String, mode_t, [String])])
-    func theFileOfAnEarlierVersionIsTakenOverAndRemoved(content: String, mode: mode_t, lines: [String]) throws {
-        let path = folder.path + "/.local/state/chappie/chat-history.jsonl"
-        #expect(PrivateFile.replace(path, with: Array(content.utf8)))
-        chmod(path, mode)
-        let recorder = Recorder()
-        #expect(ChatHistory.takeOldLines(folder.environment(), recorder.console()) == lines)
-        #expect(access(path, F_OK) != 0)
-        #expect(ChatHistory.takeOldLines(folder.environment(), recorder.console()) == [])
-        #expect(recorder.streams.isEmpty)
-    }
-
-    @Test func aFileThatCantBeRemovedIsNamed() async throws {
-        let path = folder.path + "/.local/state/chappie/chat-history.jsonl"
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-        let recorder = Recorder()
-        let console = recorder.console()
-        #expect(ChatHistory.takeOldLines(folder.environment(), console) == [])
-        try await console.drained()
-        #expect(recorder.text(of: .error).contains("\(path) holds what was typed"))
     }
 }
 

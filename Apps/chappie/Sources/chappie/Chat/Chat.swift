@@ -63,10 +63,8 @@ struct Chat: ProgramCommand {
             if await status?.fill(conversation) == true { LineEditor.redraw() }
         }
         defer { prewarm.cancel() }
-        // A simulation leaves the user's files alone.
-        let oldLines = options.simulate ? [] : ChatHistory.takeOldLines(program.environment, console)
         if let editor {
-            let history = ChatHistory(store: kept?.store, oldLines: oldLines)
+            let history = ChatHistory(store: kept?.store)
             try await edit(with: editor, history, status, &session, program)
         } else {
             try await read(&session, program, isInteractive: isInteractive)

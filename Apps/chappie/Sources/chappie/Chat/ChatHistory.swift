@@ -1,11 +1,9 @@
 @_spi(ChappieInternals) import ChappieCore
-@_spi(ChappieInternals) import ChappieFiles
 import ChappieRuntime
 import ChappieSDK
 import FoundationEssentials
-import Glibc
 
-/// The entries that the arrow keys go through in a chat, beside its own lines: the user's messages in the latest
+/// The entries that the arrow keys go through in a chat, in addition to its own lines: the user's messages in the latest
 /// threads. They are not stored a second time: entries of a deleted thread are gone, and without threads nothing
 /// outlives the chat.
 struct ChatHistory: Sendable {
@@ -20,18 +18,12 @@ struct ChatHistory: Sendable {
     private static let patience = Duration.seconds(1)
 
     private let store: (any ChappieThreadStore)?
-    private let oldLines: [String]
     /// Later messages are in the editor already.
     private let end = Date()
     private let known = BlockingValue<[String]>()
 
-    /// - Parameters:
-    ///   - store: `nil` if nothing is kept.
-    ///   - oldLines: what an earlier version kept in a file.
-    init(store: (any ChappieThreadStore)?, oldLines: [String] = []) {
-        self.store = store
-        self.oldLines = oldLines
-    }
+    /// - Parameter store: `nil` if nothing is kept.
+    init(store: (any ChappieThreadStore)?) { self.store = store }
 
     /// Whether the history has this entry. As in many shells, a line that begins with a blank is left out.
     static func remembers(_ entry: String) -> Bool { entry.first.map { $0 != " " } ?? false }
@@ -43,7 +35,7 @@ struct ChatHistory: Sendable {
     ///
     /// - Throws: ``ChappieThreadStoreError``; `CancellationError`.
     func load() async throws -> [String] {
-        guard let store else { return oldLines }
+        guard let store else { return [] }
         let start = ContinuousClock.now
         var said: [(date: Date, text: String)] = []
         let threads = try await store.threads(includeArchived: true)
@@ -57,9 +49,7 @@ struct ChatHistory: Sendable {
                 said += Self.messages(in: record).map { (record.date, $0) }
             }
         }
-        let lines = said.sorted { $0.date < $1.date }.suffix(Self.limit).map(\.text)
-        let kept = Set(lines)
-        return oldLines.filter { !kept.contains($0) } + lines
+        return said.sorted { $0.date < $1.date }.suffix(Self.limit).map(\.text)
     }
 
     private static func messages(in record: ChappieThreadRecord) -> [String] {
@@ -72,24 +62,5 @@ struct ChatHistory: Sendable {
             }
             return text
         }
-    }
-
-    // MARK: The file of earlier versions
-
-    /// Takes the lines out of the file in which an earlier version kept them as plain text, and removes it.
-    ///
-    /// - Returns: the lines, for this chat; none of a file that others can read or that makes no sense.
-    static func takeOldLines(_ environment: ProgramEnvironment, _ console: Console) -> [String] {
-        guard let path = environment.folders.state.map({ $0 + "/chat-history.jsonl" }), SmallFile.exists(path),
-            PathOwner.refusal(of: path) == nil
-        else { return [] }
-        let bytes = (try? SmallFile.read(path, isPrivate: true)) ?? []
-        if unlink(path) != 0, errno != ENOENT {
-            console.note(
-                "chappie: \(path) holds what was typed in earlier chats, as plain text, and can't be removed: "
-                    + "\(String(cString: strerror(errno))). Remove it.")
-        }
-        let lines = bytes.split(separator: UInt8(ascii: "\n")).suffix(limit)
-        return lines.compactMap { (try? ChappieJSON(parsing: Array($0)))?.string }
     }
 }

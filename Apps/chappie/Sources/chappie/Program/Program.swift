@@ -172,24 +172,12 @@ struct Program: Sendable {
     func threads() throws -> ChappieFileThreadStore? {
         guard settings.store != .memory else { return nil }
         let slot = settings.configuration.credentialSlot
-        let folder = try environment.folder(\.state, for: "threads")
-        // Versions before December 2026 kept them here, the default account's in the folder of all programs.
-        let isDefault = slot.account == "default" && slot.issuer == nil
-        let former = isDefault ? "threads" : "threads-\(FNV1a.hexadecimal([slot.account, slot.issuer ?? ""]))"
-        let (threads, outcome) = ChappieFileThreadStore.adopting(
-            "\(folder)/\(former)", owner: threadsOwner, storagePolicy: threadsPolicy,
+        return ChappieFileThreadStore(
+            owner: CredentialSlot(service: "com.chappie.cli", account: slot.account, issuer: slot.issuer),
+            // The passphrase of an encrypted file is asked for once.
+            storagePolicy: .init(
+                fileProtection: settings.store == .file ? .completeUntilFirstUserAuthentication : .complete),
             limits: .init(maximumBytes: settings.threadLimit), keys: store)
-        switch outcome {
-        case .moved(let place): console.note("chappie: the threads of this account are in \(place) now.")
-        case .left(let place):
-            console.note(
-                """
-                chappie: \(place) has threads of an older version, which are not used. chappie threads import \(place) brings \
-                them here; remove \(place)/threads.db then.
-                """)
-        case .nothing, .stays: break
-        }
-        return threads
     }
 
     /// Returns the thread store for a command that also works without one. Prints a notice if there is none.
@@ -206,24 +194,6 @@ struct Program: Sendable {
     func note(_ notice: ChappieNotice) {
         console.note("chappie: \(notice.message)")
         if options.json { console.json(ChappieStreamEvent.notice(notice).json) }
-    }
-
-    /// The threads in a folder of this program that is not used, an older version's or a copy; `nil` if `path` is none.
-    func formerThreads(at path: String) throws -> ChappieFileThreadStore? {
-        guard FileManager.default.fileExists(atPath: path + "/threads.db") else { return nil }
-        let folder = path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
-        return try ChappieFileThreadStore.former(
-            in: folder, owner: threadsOwner, storagePolicy: threadsPolicy, keys: store)
-    }
-
-    private var threadsOwner: CredentialSlot {
-        let slot = settings.configuration.credentialSlot
-        return CredentialSlot(service: "com.chappie.cli", account: slot.account, issuer: slot.issuer)
-    }
-
-    /// The passphrase of an encrypted file is asked for once.
-    private var threadsPolicy: ChappieFileThreadStoreStoragePolicy {
-        .init(fileProtection: settings.store == .file ? .completeUntilFirstUserAuthentication : .complete)
     }
 
     /// `nil` in a simulation, which leaves no trace.

@@ -35,24 +35,6 @@ struct ImportReport {
         leftOut.merge(read.leftOut, uniquingKeysWith: +)
     }
 
-    /// Keeps the threads of another folder of this program.
-    mutating func keep(threadsOf former: ChappieFileThreadStore, in store: ChappieFileThreadStore) async throws {
-        let found = try await former.readableThreads()
-        for _ in found.problems { leaveOut("damaged thread") }
-        for summary in found.threads {
-            try Task.checkCancellation()
-            let thread: ChappieThread
-            do throws(ChappieThreadStoreError) {
-                thread = try await former.thread(summary.id)
-            } catch {
-                guard case .damaged = error else { throw error }
-                leaveOut("damaged thread")
-                continue
-            }
-            updates.threads[try await store.update(thread), default: []].append(thread.id)
-        }
-    }
-
     mutating func leaveOut(_ what: String) { leftOut[what, default: 0] += 1 }
 
     func say(_ program: Program) {

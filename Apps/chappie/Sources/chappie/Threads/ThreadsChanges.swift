@@ -71,8 +71,6 @@ extension Threads {
             for thread in threads { chosen.append(try await Self.thread(thread, in: store)) }
             if !force, try await !confirms(chosen, program) { return program.console.note("Nothing was deleted.") }
             for thread in chosen { try await store.delete(thread.id) }
-            // Their words may be in the plain text of an earlier version, too.
-            _ = ChatHistory.takeOldLines(program.environment, program.console)
             program.say(["deleted": .array(chosen.map { .string($0.id) })], "Deleted: \(chosen.count).")
         }
 

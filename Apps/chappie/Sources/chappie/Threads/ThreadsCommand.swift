@@ -248,10 +248,9 @@ struct Threads: ParsableCommand {
             commandName: "import", abstract: "Import exported threads, or threads of other programs.",
             discussion: """
                 Takes what export gives as json or jsonl, session files of the Codex CLI (rollout-….jsonl), folders of \
-                these (~/.codex/sessions), the log database of llm (logs.db), conversations.json of ChatGPT's own export, \
-                and the folder of an older version's threads. File by file: what is kept stays kept if a later file can't \
-                be read. A thread that is there already gets what was said in the other program since; if it was \
-                continued here, it stays as it is. \
+                these (~/.codex/sessions), the log database of llm (logs.db), and conversations.json of ChatGPT's own \
+                export. Files are imported one by one: if a file can't be read, the threads of the earlier files stay. A \
+                thread that you imported before gets its new messages, unless you continued it here. \
                 With --json: {"imported":[…],"updated":[…],"present":[…],"left_out":{…}}.
                 """)
 
@@ -265,10 +264,6 @@ struct Threads: ParsableCommand {
             var report = try await ImportReport(into: store)
             defer { report.say(program) }
             for path in files {
-                if let former = try program.formerThreads(at: path) {
-                    try await report.keep(threadsOf: former, in: store)
-                    continue
-                }
                 for file in ChappieThreadImport.files(at: path) {
                     try Task.checkCancellation()
                     do {

@@ -114,36 +114,6 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         return ChappieFileThreadStore(ThreadPlace(failure: .unavailable(words)), storagePolicy, limits, keyStore)
     }
 
-    /// A store of the program that once kept its threads in `former`, a folder that it shared with other programs. It
-    /// moves them to the owner's place, see ``FormerPlace``; its key is taken over when it is first read.
-    ///
-    /// - Returns: the store, which uses `former` as long as another process does, and the outcome.
-    @_spi(ChappieInternals) public static func adopting(
-        _ former: String, owner: CredentialSlot, storagePolicy: ChappieFileThreadStoreStoragePolicy,
-        limits: ChappieFileThreadStoreLimits, keys: any CredentialStore
-    ) -> (store: ChappieFileThreadStore, outcome: FormerPlace.Outcome) {
-        var place = ThreadPlace(of: owner, hasFormerKeys: true)
-        let outcome =
-            if case .success(let folder) = place.folder {
-                FormerPlace.move(former, to: folder)
-            } else {
-                FormerPlace.Outcome.nothing
-            }
-        if case .stays = outcome { place = ThreadPlace(directory: former) }
-        return (ChappieFileThreadStore(place, storagePolicy, limits, keys), outcome)
-    }
-
-    /// The store in a former folder of the owner, or in a copy of the owner's, to read it. Its key is the owner's, or is
-    /// in the slot that all programs once shared.
-    @_spi(ChappieInternals) public static func former(
-        in directory: String, owner: CredentialSlot, storagePolicy: ChappieFileThreadStoreStoragePolicy,
-        keys: any CredentialStore
-    ) throws(ChappieThreadStoreError) -> ChappieFileThreadStore {
-        let owner = try ThreadsOwner(owner, hasFormerKeys: true)
-        return ChappieFileThreadStore(
-            ThreadPlace(directory: directory, owner: owner), storagePolicy, .init(maximumBytes: .max), keys)
-    }
-
     /// Opens the database, or makes it and its key, so that a program can say early that nothing will be kept.
     ///
     /// - Throws: ``ChappieThreadStoreError``, as the first append would.

@@ -10,10 +10,8 @@ extension SQLiteDatabase<StoreError> {
     static var patience: Duration { .seconds(5) }
 
     /// Opens the file at `path`; with an `example`, it is made if it is missing, with the mode of that file.
-    convenience init(
-        _ path: String, modeOf example: String? = nil, patience: Duration = Database.patience
-    ) throws(StoreError) {
-        try self.init(path, modeOf: example, patience: patience, failure: Self.error)
+    convenience init(_ path: String, modeOf example: String? = nil) throws(StoreError) {
+        try self.init(path, modeOf: example, patience: Self.patience, failure: Self.error)
     }
 
     /// Opens a file that may come from an attacker, to read it only.

@@ -33,9 +33,7 @@ final class ThreadDatabase {
 
     /// "CHPT".
     private static let application = 0x4348_5054
-    static let form = 2
-    /// The form of this file; an older one until ``upgrade(_:)``.
-    var form: Int
+    static let form = 1
     /// Whether other processes wait as long as this is open.
     private(set) var isAlone = false
 
@@ -92,8 +90,7 @@ final class ThreadDatabase {
             throw .damaged(thread: nil, "the file is not a database of threads")
         }
         guard form <= Self.form else { throw .tooNew(found: form, known: Self.form) }
-        // The words came with form 2.
-        guard form == Self.form ? schema == Self.tables : form == 1 && schema == Array(Self.tables.dropFirst()) else {
+        guard form == Self.form, schema == Self.tables else {
             throw .damaged(thread: nil, "the tables have another form than this program gave them")
         }
         let stores = try database.rows("SELECT id, key FROM store", read: { ($0.text(0), $0.integer(1)) })
@@ -103,7 +100,6 @@ final class ThreadDatabase {
         facts = Facts(id: store.0, isSealed: store.1 != ThreadProtection.plainKey)
         self.database = database
         self.folder = folder
-        self.form = form
         try Self.chooseJournal(of: database, on: fileSystem)
         for setting in [
             "temp_store = MEMORY", "secure_delete = ON", "trusted_schema = OFF",
@@ -183,7 +179,7 @@ final class ThreadDatabase {
         if fileSystem == .local { try database.run("PRAGMA journal_mode = WAL") }
         try database.run("PRAGMA synchronous = EXTRA")
         let state = try protection.seal(
-            State(key: protection.currentKey).bytes(form: form), with: protection.currentKey,
+            State(key: protection.currentKey).bytes, with: protection.currentKey,
             for: .store(database: facts.id))
         try database.transaction { () throws(StoreError) in
             try database.run("PRAGMA application_id = \(application)")

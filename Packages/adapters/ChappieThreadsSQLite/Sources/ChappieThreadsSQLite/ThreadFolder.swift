@@ -72,9 +72,9 @@ struct ThreadFolder: Sendable {
     }
 
     /// Opens the database, after all files were checked; `nil` when there is none.
-    func existing(patience: Duration = Database.patience) throws(StoreError) -> Database? {
+    func existing() throws(StoreError) -> Database? {
         guard try checked({ () throws(CredentialStoreError) in try PrivateFolder.isThere(path) }) else { return nil }
-        return try hasDatabase() ? Database(database, patience: patience) : nil
+        return try hasDatabase() ? Database(database) : nil
     }
 
     /// Makes the folder if it is missing.
@@ -183,17 +183,12 @@ struct ThreadFolder: Sendable {
         }
     }
 
-    /// Lets backups pass the folder over if the policy says so, and protects the files that are made from now on.
+    /// Protects the files that are made from now on, and asks backup programs to leave the folder out if the policy wants
+    /// that. They are asked by a tag (https://bford.info/cachedir/) and by an attribute
+    /// (https://www.freedesktop.org/wiki/CommonExtendedAttributes/). A file system without attributes causes no error.
     func follow(_ policy: ChappieFileThreadStoreStoragePolicy) throws(StoreError) {
         FolderCare.apply(policy.folderProtection, isExcludedFromBackup: policy.isExcludedFromBackup, to: path)
-        try exclude(policy.isExcludedFromBackup)
-    }
-
-    /// Asks backup programs to pass the folder over, or takes that back: the tag (https://bford.info/cachedir/) and the
-    /// attribute (https://www.freedesktop.org/wiki/CommonExtendedAttributes/). A file system without attributes causes
-    /// no error.
-    func exclude(_ isExcluded: Bool) throws(StoreError) {
-        if isExcluded {
+        if policy.isExcludedFromBackup {
             if access(tag, F_OK) != 0 {
                 let text = """
                     Signature: 8a477f597d28d172789f06886806bc55

@@ -9,15 +9,11 @@ import ChappieRuntime
 struct ThreadKeys: Sendable {
     let store: any CredentialStore
     let slot: CredentialSlot
-    /// The slot of a key that was made before the database was moved to its owner's place.
-    private let formerSlot: CredentialSlot?
 
     /// - Parameter owner: `nil` for a folder that the program named.
     init(of database: String, in store: any CredentialStore, owner: ThreadsOwner?) {
         self.store = store
-        let shared = CredentialSlot(account: "threads-\(database)")
-        slot = owner?.keySlot(of: database) ?? shared
-        formerSlot = owner?.hasFormerKeys == true ? shared : nil
+        slot = owner?.keySlot(of: database) ?? CredentialSlot(account: "threads-\(database)")
     }
 
     /// - Throws: `locked`; `wrongKey` if the key is missing.
@@ -25,19 +21,7 @@ struct ThreadKeys: Sendable {
 
     /// The keys as they are stored.
     func secret() async throws(StoreError) -> Secret {
-        let secret = try await reached { () async throws(CredentialStoreError) -> Secret? in
-            if let secret = try await store.load(slot) { return secret }
-            guard let formerSlot else { return nil }
-            // Another process may take the key over at the same time.
-            guard let former = try await store.load(formerSlot) else { return try await store.load(slot) }
-            do throws(CredentialStoreError) {
-                try await store.save(former, in: slot)
-                try await store.delete(formerSlot)
-            } catch {
-                // The next process takes it over.
-            }
-            return former
-        }
+        let secret = try await reached { () async throws(CredentialStoreError) in try await store.load(slot) }
         guard let secret else {
             throw .wrongKey("their key, \(slot.account), is not in the credential store any more")
         }

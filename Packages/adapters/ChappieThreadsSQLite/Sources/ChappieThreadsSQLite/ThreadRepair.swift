@@ -101,7 +101,6 @@ extension ThreadDatabase {
     /// - Parameter start: The id to begin at; 0 at first.
     /// - Returns: The id at which to continue; `nil` at the end.
     func fillIndex(from start: Int, _ protection: ThreadProtection) throws(StoreError) -> Int? {
-        try upgrade(protection)
         return try database.transaction { () throws(StoreError) in
             _ = try state(protection)
             let next = try database.rows(
@@ -135,7 +134,6 @@ extension ThreadDatabase {
 
     /// Everything that is wrong.
     func problems(_ protection: ThreadProtection) throws(StoreError) -> [StoreError] {
-        try upgrade(protection)
         var problems: [StoreError] = []
         func note(_ body: () throws(StoreError) -> Void) throws(StoreError) {
             do throws(StoreError) {

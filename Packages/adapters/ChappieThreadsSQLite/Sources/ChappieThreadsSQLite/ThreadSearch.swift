@@ -85,7 +85,6 @@ extension ThreadDatabase {
         let words = ChappieThreadWords(query: query.text)
         var found = ChappieReadableHits()
         guard query.limit > 0, !words.words.isEmpty else { return found }
-        try upgrade(protection)
         return try database.snapshot { () throws(StoreError) in
             _ = try state(protection)
             // The threads that were looked at; `nil` for a thread that gave a hit already, is excluded by the query or has

@@ -18,22 +18,19 @@ extension ThreadDatabase {
 
         init(key: Int) { self.key = key }
 
-        init?(_ bytes: [UInt8], key: Int, form: Int) {
+        init?(_ bytes: [UInt8], key: Int) {
             self.key = key
             func number(at start: Int) -> Int { bytes[start..<start + 8].reversed().reduce(0) { $0 << 8 | Int($1) } }
-            guard bytes.count == (form == 1 ? 8 : 48) else { return nil }
+            guard bytes.count == 48 else { return nil }
             threads = number(at: 0)
-            if form > 1 {
-                changes = number(at: 8)
-                sum = SIMD4(littleEndian: bytes[16...])
-            }
+            changes = number(at: 8)
+            sum = SIMD4(littleEndian: bytes[16...])
             // A backup may come from anybody.
             guard threads >= 0, changes >= 0 else { return nil }
         }
 
-        func bytes(form: Int) -> [UInt8] {
-            let bytes = [threads, changes].flatMap { withUnsafeBytes(of: $0.littleEndian, Array.init) }
-            return form == 1 ? Array(bytes.prefix(8)) : bytes + sum.littleEndianBytes
+        var bytes: [UInt8] {
+            [threads, changes].flatMap { withUnsafeBytes(of: $0.littleEndian, Array.init) } + sum.littleEndianBytes
         }
     }
 
@@ -48,7 +45,7 @@ extension ThreadDatabase {
             throw .wrongKey("they were encrypted with another key than the stored one")
         }
         guard let bytes = try protection.open(sealed, with: key, for: .store(database: facts.id)),
-            let state = State(bytes, key: key, form: form)
+            let state = State(bytes, key: key)
         else { throw .damaged(thread: nil, "the entry of the store was changed") }
         return state
     }
@@ -56,7 +53,7 @@ extension ThreadDatabase {
     func setState(_ state: State, _ protection: ThreadProtection) throws(StoreError) {
         var state = state
         state.changes &+= 1
-        let sealed = try protection.seal(state.bytes(form: form), with: state.key, for: .store(database: facts.id))
+        let sealed = try protection.seal(state.bytes, with: state.key, for: .store(database: facts.id))
         try database.run("UPDATE store SET key = ?, state = ?", .integer(state.key), .bytes(sealed))
         changed = state
     }
@@ -65,7 +62,6 @@ extension ThreadDatabase {
     func change<Output>(
         _ protection: ThreadProtection, _ body: () throws(StoreError) -> Output
     ) throws(StoreError) -> Output {
-        try upgrade(protection)
         changed = nil
         let output = try database.transaction(body)
         if let changed {
@@ -122,7 +118,6 @@ extension ThreadDatabase {
     /// Checks the entries, which are all of them, against the state.
     func check(_ entries: [Entry], against state: State, _ protection: ThreadProtection) throws(StoreError) {
         try Self.check(entries.count, against: state)
-        guard form > 1 else { return }
         guard try state.sum == sum(of: entries, protection) else {
             throw .damaged(
                 thread: nil,
@@ -131,57 +126,5 @@ extension ThreadDatabase {
                 because a damaged one was deleted; restore a backup, or accept them as they are by a repair
                 """)
         }
-    }
-
-    // MARK: Older forms
-
-    /// Gives a file of an older form the present one, in one step, after which older programs refuse it. A thread that is
-    /// damaged stays as it is.
-    func upgrade(_ protection: ThreadProtection) throws(StoreError) {
-        guard form < Self.form else { return }
-        // A state that is damaged is named by what needs it.
-        try unlessDamaged { () throws(StoreError) in
-            try database.transaction { () throws(StoreError) in try upgradeInside(protection) }
-            form = Self.form
-            giveRoomBack()
-        }
-    }
-
-    /// The same, unless a disk without room or another process prevents it: threads of the older form can be read. A call
-    /// that needs the present form fails for the reason.
-    func tryToUpgrade(_ protection: ThreadProtection) throws(StoreError) {
-        do throws(StoreError) {
-            try upgrade(protection)
-        } catch {
-            switch error {
-            case .busy, .unavailable: return
-            default: throw error
-            }
-        }
-    }
-
-    private func upgradeInside(_ protection: ThreadProtection) throws(StoreError) {
-        // Another process may have been faster.
-        guard try database.integer("PRAGMA user_version") == 1 else { return }
-        var state = try state(protection)
-        try database.run(Self.wordsTable)
-        let entries = reachableEntries()
-        state.sum = try sum(of: entries, protection)
-        for entry in entries {
-            try unlessDamaged { () throws(StoreError) in
-                _ = try checkedSummary(in: entry, protection)
-                // The count may be wrong, and larger than any file.
-                let ids = try database.rows(
-                    "SELECT id FROM records WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?", .integer(entry.first),
-                    .integer(entry.last), .integer(entry.count), read: { $0.integer(0) })
-                for id in ids { try renewWords(of: id, in: entry, protection) }
-            }
-        }
-        // A table that is damaged may refuse to go; nothing reads it again.
-        try unlessDamaged { () throws(StoreError) in try database.run("DROP TABLE search") }
-        let sealed = try protection.seal(
-            state.bytes(form: Self.form), with: state.key, for: .store(database: facts.id))
-        try database.run("UPDATE store SET state = ?", .bytes(sealed))
-        try database.run("PRAGMA user_version = \(Self.form)")
     }
 }

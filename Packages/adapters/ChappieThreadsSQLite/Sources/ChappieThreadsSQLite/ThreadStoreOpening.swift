@@ -116,8 +116,6 @@ extension ChappieFileThreadStore {
                 throw .unavailable("their folder was removed or replaced")
             }
             defer { if database.isAlone { opened = nil } }
-            // Sizes are read without the key.
-            if protection.isSealed == facts.isSealed { try database.tryToUpgrade(protection) }
             return try work(database, protection)
         }
     }

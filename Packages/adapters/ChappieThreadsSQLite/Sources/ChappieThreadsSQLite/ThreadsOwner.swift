@@ -8,14 +8,11 @@ import ChappieRuntime
 struct ThreadsOwner: Sendable, Hashable {
     /// The slot of the owner's credential.
     let slot: CredentialSlot
-    /// Whether the key may still be in the slot that all programs once shared.
-    let hasFormerKeys: Bool
     /// A SHA-256 digest of the slot, in hexadecimal: an account may be an e-mail address.
     private let digest: String
 
-    init(_ slot: CredentialSlot, hasFormerKeys: Bool = false) throws(StoreError) {
+    init(_ slot: CredentialSlot) throws(StoreError) {
         self.slot = slot
-        self.hasFormerKeys = hasFormerKeys
         do throws(CredentialStoreError) {
             digest = String(try slot.sha256Digest().prefix(32))
         } catch {
@@ -54,15 +51,15 @@ struct ThreadPlace {
     /// Whether the program chose the folder or the owner, and not its first runtime.
     let isNamed: Bool
 
-    /// - Parameter owner: `nil` if the keys are in the slot that all programs share for named folders.
-    init(directory: String, on fileSystem: ThreadFileSystem? = nil, owner: ThreadsOwner? = nil) {
-        self.owner = owner
+    /// A named folder. Its keys are in a slot that all programs share.
+    init(directory: String, on fileSystem: ThreadFileSystem? = nil) {
+        owner = nil
         isNamed = true
         folder = Result { () throws(StoreError) in try ThreadFolder(directory, on: fileSystem) }
     }
 
-    init(of slot: CredentialSlot, isNamed: Bool = true, hasFormerKeys: Bool = false) {
-        let owner = Result { () throws(StoreError) in try ThreadsOwner(slot, hasFormerKeys: hasFormerKeys) }
+    init(of slot: CredentialSlot, isNamed: Bool = true) {
+        let owner = Result { () throws(StoreError) in try ThreadsOwner(slot) }
         self.owner = try? owner.get()
         self.isNamed = isNamed
         folder = Result { () throws(StoreError) in

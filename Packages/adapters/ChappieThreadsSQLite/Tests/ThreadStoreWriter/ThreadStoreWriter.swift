@@ -22,14 +22,11 @@ import ChappieRuntime
 /// not 0; looks whether everything is there; prints the error.
 /// `ThreadStoreWriter starve DIRECTORY PROTECTION BYTES`: appends one record where no file can have more than BYTES, and prints
 /// the error.
-/// `ThreadStoreWriter adopt DIRECTORY SERVICE`: prints `ready`, moves the store to the folder of SERVICE's user
-/// `someone`, and ends with 3 if another process holds it.
 /// `ThreadStoreWriter mask DIRECTORY PROTECTION OCTAL`: appends one record under this file mode creation mask.
 @main
 enum ThreadStoreWriter {
     static func main() async throws {
         let arguments = CommandLine.arguments
-        if arguments[1] == "adopt" { return try adopt(arguments[2], service: arguments[3]) }
         let store = try store(arguments[2], arguments[3], on: arguments.last == "shared" ? .shared : nil)
         switch arguments[1] {
         case "append":
@@ -74,15 +71,6 @@ enum ThreadStoreWriter {
         try EncryptedFileCredentialStore(
             directory: directory + "-keys", passphrase: FixedPassphrase(Secret("correct horse")),
             parameters: ScryptParameters(costExponent: 1, blockSize: 1) ?? .default)
-    }
-
-    private static func adopt(_ directory: String, service: String) throws {
-        say("ready")
-        let outcome = ChappieFileThreadStore.adopting(
-            directory, owner: CredentialSlot(service: service, account: "someone"), storagePolicy: .init(),
-            limits: .init(), keys: try keys(directory)
-        ).outcome
-        exit(outcome == .stays ? 3 : 0)
     }
 
     /// The position that it got.

@@ -15,7 +15,7 @@ enum Records {
         return .array(entries.reversed())
     }
 
-    /// The items of the answer that a turn of these items ended with. Records of earlier versions hold them whole.
+    /// Returns the items of the answer that a turn with these items ended with.
     static func output(_ body: ChappieJSON, of items: [ChappieJSON]) -> [ChappieOutputItem] {
         (body["output"]?.array ?? []).compactMap { entry in
             guard let place = entry.int else { return ChappieOutputItem(entry) }

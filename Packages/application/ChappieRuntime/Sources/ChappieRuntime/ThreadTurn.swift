@@ -73,7 +73,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     /// The backend's word for the reason if the answer ended early.
     public private(set) var incompleteReason: String?
 
-    /// The account that works on the turn; `nil` in records of earlier versions.
+    /// The account that works on the turn; `nil` if no record names one.
     private var account: ChappieAccountInfo?
     /// How often a program has taken the turn over.
     private(set) var resumptions = 0

@@ -70,8 +70,8 @@ public final class ChappieAuthSession {
     /// slot does not take it back.
     private var failedSignIn: ChappieAuthState?
 
-    /// The way in which the account signed in; `nil` if no account is signed in, or if an earlier version did not
-    /// store it.
+    /// The way in which the account signed in; `nil` if no account is signed in, or if the credential
+    /// does not name it.
     public var grant: ChappieGrant? { accountInfo == nil ? nil : manager.status.value.grant }
     /// Whether the sign-in can be renewed. Without a refresh token it lasts as long as its access token.
     public var isRenewable: Bool { accountInfo != nil && manager.status.value.isRenewable }

@@ -70,21 +70,6 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
         self.models = models
     }
 
-    /// Decodes also the form that earlier versions wrote.
-    public init(from decoder: any Decoder) throws {
-        let values = try decoder.container(keyedBy: CodingKeys.self)
-        func value<Value: Decodable>(_ key: CodingKeys) throws -> Value? {
-            try values.decodeIfPresent(Value.self, forKey: key)
-        }
-        self.init(
-            limitID: try values.decode(String.self, forKey: .limitID), limitName: try value(.limitName),
-            normalModel: try value(.normalModel), primary: try value(.primary), secondary: try value(.secondary),
-            credits: try value(.credits),
-            plan: try value(.plan), additional: try value(.additional) ?? [], spendControl: try value(.spendControl),
-            reachedType: try value(.reachedType), availableResets: try value(.availableResets),
-            promotion: try value(.promotion), models: try value(.models) ?? [])
-    }
-
     /// Whether the snapshot has no limits at all.
     public var isEmpty: Bool {
         isSilent && additional.isEmpty && spendControl == nil && reachedType == nil && models.isEmpty

@@ -283,12 +283,6 @@ import Testing
         #expect(limits(20, 0).crossings(thresholds: [10, 15]).map(\.threshold) == [15])
     }
 
-    @Test func decodesWhatHadFewerMembers() throws {
-        let data = Data(#"{"limitID":"codex","primary":{"usedPercent":1.5}}"#.utf8)
-        let read = try JSONDecoder().decode(ChappieUsageLimitSnapshot.self, from: data)
-        #expect(read == ChappieUsageLimitSnapshot(primary: ChappieUsageWindow(usedPercent: 1.5)))
-    }
-
     @Test func survivesARoundTrip() throws {
         let snapshot = ChappieUsageLimitSnapshot(
             limitID: "a", limitName: "b", normalModel: "c",

@@ -1,0 +1,51 @@
+@_spi(ChappieInternals) import ChappieCrypto
+import ChappieRuntime
+import ChappieTesting
+import ChappieThreadsSQLite
+import Foundation
+import TestFixtures
+import Testing
+
+/// Files whose checksums are right, and whose numbers no store writes: a backup in plain text may come from anybody.
+struct CraftedFileTests {
+    /// The bytes as a store seals them for this place: texts with their lengths, then numbers.
+    private func sealed(_ bytes: [UInt8], _ texts: [String], _ numbers: [Int]) throws -> String {
+        func little(_ number: Int) -> [UInt8] { withUnsafeBytes(of: number.littleEndian, Array.init) }
+        let context = texts.flatMap { little($0.utf8.count) + Array($0.utf8) } + numbers.flatMap(little)
+        let all = try RecordSealer.checksum(of: context + bytes) + bytes
+        return all.map { String(format: "%02x", $0) }.joined()
+    }
+
+    @Test func aNegativeNumberOfChangesIsDamage() async throws {
+        let place = try Place()
+        try await place.store(.none).say(["first"], in: "one")
+        let raw = try RawDatabase(place.database)
+        let id = try raw.text("SELECT id FROM store")
+        for (threads, changes) in [(1, Int.min), (Int.min, 1)] {
+            let numbers = [threads, changes].flatMap { withUnsafeBytes(of: $0.littleEndian, Array.init) }
+            let state = try sealed(numbers + [UInt8](repeating: 0, count: 32), ["store", id], [0])
+            try raw.run("UPDATE store SET state = x'\(state)'")
+            await refusal("damaged", saying: "the entry of the store was changed") {
+                _ = try await place.store(.none).summaries()
+            }
+            #expect(try await !place.store(.none).verify().isEmpty)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func aThreadThatClaimsFourBillionRecordsTakesNoLonger() async throws {
+        let place = try Place()
+        try await place.store(.none).say(["first", "second"], in: "one")
+        let raw = try RawDatabase(place.database)
+        let id = try raw.text("SELECT id FROM store")
+        let count = 0xFFFF_FFFF
+        let summary = Array(try raw.text("SELECT CAST(substr(summary, 33) AS TEXT) FROM threads").utf8)
+        let new = try sealed(summary, ["summary", id, "one"], [count, 0])
+        try raw.run("UPDATE threads SET count = \(count), summary = x'\(new)'")
+        let store = place.store(.none)
+        #expect(try await !store.verify().isEmpty)
+        await refusal("damaged", saying: "it has 2 records") { _ = try await store.words(of: "one") }
+        let salvaged = try await store.salvage("one")
+        #expect(salvaged.records.count == 2 && salvaged.lost.isEmpty && salvaged.isEndUnknown)
+        #expect(try await store.search(ChappieThreadQuery("second")).map(\.position) == [1])
+    }
+}
