@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// Domain: JSON Schema, compiled, checked and derived from types; a pure value with its own regular expressions.
+// Domain: JSON Schema, compiled, checked and derived from types.
 import PackageDescription
 
 let package = Package(

@@ -9,18 +9,20 @@
 /// try schema.violations(in: ["town": 7])      // [/town: must be a string, not a number]
 /// ```
 ///
-/// Supported are: `type`, `enum`, `const`; `properties`, `required`, `additionalProperties`, `patternProperties`,
-/// `propertyNames`, `minProperties`, `maxProperties`, `dependentRequired`, `dependentSchemas`; `items`, `prefixItems`,
-/// `contains`, `minContains`, `maxContains`, `minItems`, `maxItems`, `uniqueItems`; `minimum`, `maximum`,
-/// `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`; `minLength`, `maxLength`, `pattern`; `allOf`, `anyOf`,
-/// `oneOf`, `not`, `if`, `then`, `else`; `$ref` within the schema, `$anchor`, `$defs`, `definitions`; `true` and
-/// `false`.
+/// Supported are: `type`, `enum`, `const`; `properties`, `required`, `additionalProperties`, `propertyNames`,
+/// `minProperties`, `maxProperties`; `items`, `prefixItems`, `contains`, `minContains`, `maxContains`, `minItems`,
+/// `maxItems`, `uniqueItems`; `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`; `minLength`,
+/// `maxLength`; `allOf`, `anyOf`, `oneOf`, `not`, `if`, `then`, `else`; `$ref` within the schema, `$anchor`, `$defs`,
+/// `definitions`; `true` and `false`.
+///
+/// These are accepted and not checked: `pattern`, `patternProperties`, `dependentRequired`, `dependentSchemas`,
+/// `dependencies`, `unevaluatedProperties`, `unevaluatedItems`, `$dynamicRef`, `$dynamicAnchor`, `$vocabulary`. A value
+/// that breaks only one of them counts as fitting. The service or the tool that reads the value checks them.
 ///
 /// These don't restrict values: `title`, `description`, `default`, `examples`, `deprecated`, `readOnly`, `writeOnly`,
 /// `$comment`, `format`, `contentEncoding`, `contentMediaType`, `contentSchema`, `$schema`, the root's `$id`, and every
-/// keyword that begins with `x-`. Any other keyword is refused, so that no keyword is silently ignored:
-/// `unevaluatedProperties`, `unevaluatedItems`, `$dynamicRef`, `$dynamicAnchor`, `$vocabulary`, a `$ref` to another
-/// document, a `$id` inside.
+/// keyword that begins with `x-`. Any other keyword is refused, as are a `$ref` to another document and a `$id` below the
+/// root.
 public struct ChappieJSONSchema: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// The schema itself.
     public let json: ChappieJSONValue

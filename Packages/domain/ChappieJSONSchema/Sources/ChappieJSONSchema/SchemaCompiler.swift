@@ -11,11 +11,16 @@ struct SchemaCompiler {
         "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment", "format",
         "contentEncoding", "contentMediaType", "contentSchema",
     ]
+    /// Keywords that restrict values and are not checked here. The peer checks them.
+    private static let unchecked: Set<String> = [
+        "pattern", "patternProperties", "dependentRequired", "dependentSchemas", "dependencies",
+        "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$dynamicAnchor", "$vocabulary",
+    ]
     private static let keywords: Set<String> = [
-        "type", "enum", "const", "properties", "required", "additionalProperties", "patternProperties", "propertyNames",
-        "minProperties", "maxProperties", "dependentRequired", "dependentSchemas", "items", "prefixItems", "contains",
+        "type", "enum", "const", "properties", "required", "additionalProperties", "propertyNames", "minProperties",
+        "maxProperties", "items", "prefixItems", "contains",
         "minContains", "maxContains", "minItems", "maxItems", "uniqueItems", "minimum", "maximum", "exclusiveMinimum",
-        "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "allOf", "anyOf", "oneOf", "not", "if",
+        "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "allOf", "anyOf", "oneOf", "not", "if",
         "then", "else", "$ref", "$anchor", "$defs", "definitions", "$id", "$schema",
     ]
     /// Dialects in which the keywords above have the same meaning. A schema that uses an older dialect's difference is
@@ -29,8 +34,6 @@ struct SchemaCompiler {
     /// The limit for schemas that are applied to the same value through each other: more than any real schema needs,
     /// and small enough for a thread's stack.
     private static let longestChain = 64
-    /// The limit for the steps of all patterns together.
-    private static let mostPatternSteps = 100_000
 
     /// A step of a JSON pointer into the schema.
     private struct Step: Hashable {
@@ -45,7 +48,8 @@ struct SchemaCompiler {
     private var schemaAt: [Int: Int] = [:]
     private var anchors: [SchemaName: Int] = [:]
     private var references: [(schema: Int, rule: Int, target: String, place: Int)] = []
-    private var patternSteps = 0
+    /// The schemas that have keywords of ``unchecked``.
+    private var partial: [Int] = []
     private var base: String?
     /// Before 2019-09, a `$ref` hid its neighbours.
     private var refHidesNeighbours = false
@@ -58,6 +62,7 @@ struct SchemaCompiler {
         _ = try compiler.schema(json, at: -1)
         try compiler.resolveReferences()
         try compiler.refuseCircles()
+        compiler.relax()
         return compiler.schemas
     }
 
@@ -98,11 +103,14 @@ struct SchemaCompiler {
                 members[member.name] = member.value
             }
             try identify(members, index, at: place)
+            if !Self.unchecked.isDisjoint(with: members.keys) { partial.append(index) }
             schemas[index] += try scalarRules(members, at: place)
             schemas[index] += try arrayRules(members, at: place)
             schemas[index] += try objectRules(members, at: place)
             try appendApplicators(members, to: index, at: place)
-            for name in ["$defs", "definitions"] { _ = try named(members, name, at: place) }
+            for name in ["$defs", "definitions", "patternProperties", "dependentSchemas"] {
+                _ = try named(members, name, at: place)
+            }
         default: throw fault(place, "a schema is an object, true or false")
         }
         return index
@@ -112,7 +120,9 @@ struct SchemaCompiler {
         _ member: ChappieJSONObject.Member, at place: Int
     ) throws(ChappieJSONSchemaError) {
         let name = member.name
-        guard !Self.keywords.contains(name), !Self.annotations.contains(name), !name.hasPrefix("x-") else { return }
+        guard ![Self.keywords, Self.annotations, Self.unchecked].contains(where: { $0.contains(name) }),
+            !name.hasPrefix("x-")
+        else { return }
         if name == Self.failure, let reason = member.value.string { throw fault(place, reason) }
         throw fault(place, name, "the keyword \(Quoted.name(name)) is not supported")
     }
@@ -183,11 +193,6 @@ struct SchemaCompiler {
         if let (minimum, maximum) = try counts(members, "minLength", "maxLength", at: place) {
             rules.append(.length(minimum: minimum, maximum: maximum))
         }
-        if let value = members["pattern"] {
-            guard let text = value.string else { throw fault(place, "pattern", "a pattern is a string") }
-            let place = step(place, "pattern")
-            rules.append(.pattern(try pattern(text, at: place)))
-        }
         return rules
     }
 
@@ -221,25 +226,13 @@ struct SchemaCompiler {
             rules.append(.memberCount(minimum: minimum, maximum: maximum))
         }
         if let value = members["required"] { rules.append(.required(try names(value, at: step(place, "required")))) }
-        if let value = members["dependentRequired"] {
-            let place = step(place, "dependentRequired")
-            guard let object = value.object else { throw fault(place, "an object of lists of names is expected") }
-            var dependencies: [(SchemaName, [SchemaName])] = []
-            for member in object.members {
-                dependencies.append((SchemaName(member.name), try names(member.value, at: step(place, member.name))))
-            }
-            rules.append(.dependentRequired(dependencies))
-        }
         let properties = try named(members, "properties", at: place)
-        var patterns: [(SchemaPattern, Int)] = []
-        for (name, schema) in try named(members, "patternProperties", at: place) ?? [] {
-            let place = step(step(place, "patternProperties"), name.text)
-            patterns.append((try pattern(name.text, at: place), schema))
-        }
         let additional = try single(members, "additionalProperties", at: place)
-        if properties != nil || !patterns.isEmpty || additional != nil {
+        if properties != nil || additional != nil {
             let properties = Dictionary(properties ?? []) { _, last in last }
-            rules.append(.members(properties: properties, patterns: patterns, additional: additional))
+            // A member that is not named may match a pattern.
+            let isDecided = members["patternProperties"] == nil
+            rules.append(.members(properties: properties, additional: isDecided ? additional : nil))
         }
         if let schema = try single(members, "propertyNames", at: place) { rules.append(.names(schema)) }
         return rules
@@ -256,9 +249,6 @@ struct SchemaCompiler {
             }
             references.append((index, schemas[index].count, target, place))
             schemas[index].append(.reference(index))
-        }
-        if let schemas = try named(members, "dependentSchemas", at: place) {
-            self.schemas[index].append(.dependentSchemas(schemas))
         }
         if let schemas = try list(members, "allOf", at: place) { self.schemas[index].append(.all(schemas)) }
         if let schemas = try list(members, "anyOf", at: place) { self.schemas[index].append(.any(schemas)) }
@@ -338,18 +328,6 @@ struct SchemaCompiler {
         return counts[0] == nil && counts[1] == nil ? nil : (counts[0] ?? 0, counts[1])
     }
 
-    private mutating func pattern(_ text: String, at place: Int) throws(ChappieJSONSchemaError) -> SchemaPattern {
-        let pattern: SchemaPattern
-        do {
-            pattern = try SchemaPattern(text)
-        } catch {
-            throw fault(place, "the pattern \(error.reason)")
-        }
-        patternSteps += pattern.steps
-        guard patternSteps <= Self.mostPatternSteps else { throw fault(place, "the patterns are too large together") }
-        return pattern
-    }
-
     // MARK: References
 
     private mutating func resolveReferences() throws(ChappieJSONSchemaError) {
@@ -404,6 +382,30 @@ struct SchemaCompiler {
         }
         if let culprit = length.firstIndex(where: { $0 > Self.longestChain }) {
             throw fault(place(of: culprit), "more than \(Self.longestChain) schemas refer to each other in a row")
+        }
+    }
+
+    /// Removes the rules that would refuse a value because a schema is checked only in part.
+    private mutating func relax() {
+        var users = Array(repeating: [Int](), count: schemas.count)
+        for (user, rules) in schemas.enumerated() {
+            for target in rules.flatMap({ $0.inPlace + $0.inside }) { users[target].append(user) }
+        }
+        var all = Set(partial)
+        while let schema = partial.popLast() {
+            for user in users[schema] where all.insert(user).inserted { partial.append(user) }
+        }
+        for index in schemas.indices {
+            schemas[index] = schemas[index].compactMap { rule in
+                switch rule {
+                case .not(let schema) where all.contains(schema): nil
+                case .condition(let test, _, _) where all.contains(test): nil
+                case .one(let schemas) where !all.isDisjoint(with: schemas): .any(schemas)
+                case .contains(let schema, let minimum, _) where all.contains(schema):
+                    .contains(schema, minimum: minimum, maximum: nil)
+                default: rule
+                }
+            }
         }
     }
 

@@ -10,17 +10,14 @@ enum SchemaRule: Sendable {
     case limit(SchemaLimit, SchemaNumber, literal: String)
     case multiple(of: SchemaNumber, literal: String)
     case length(minimum: Int, maximum: Int?)
-    case pattern(SchemaPattern)
     case itemCount(minimum: Int, maximum: Int?)
     case unique
     case items(prefix: [Int], rest: Int?)
     case contains(Int, minimum: Int, maximum: Int?)
     case memberCount(minimum: Int, maximum: Int?)
     case required([SchemaName])
-    case dependentRequired([(SchemaName, [SchemaName])])
-    case members(properties: [SchemaName: Int], patterns: [(SchemaPattern, Int)], additional: Int?)
+    case members(properties: [SchemaName: Int], additional: Int?)
     case names(Int)
-    case dependentSchemas([(SchemaName, Int)])
     case reference(Int)
     case all([Int])
     case any([Int])
@@ -34,7 +31,16 @@ enum SchemaRule: Sendable {
         case .reference(let schema), .not(let schema): [schema]
         case .all(let schemas), .any(let schemas), .one(let schemas): schemas
         case .condition(let test, let then, let otherwise): [test, then, otherwise].compactMap(\.self)
-        case .dependentSchemas(let schemas): schemas.map(\.1)
+        default: []
+        }
+    }
+
+    /// The schemas that are applied to parts of the value.
+    var inside: [Int] {
+        switch self {
+        case .items(let prefix, let rest): prefix + [rest].compactMap(\.self)
+        case .contains(let schema, _, _), .names(let schema): [schema]
+        case .members(let properties, let additional): properties.values + [additional].compactMap(\.self)
         default: []
         }
     }

@@ -97,11 +97,6 @@ enum Quoted {
     /// A name in quotes, with escaped control characters.
     static func name(_ name: String) -> String { ChappieJSON.string(short(name)).serialized() }
 
-    /// A printable pattern is shown unchanged: escapes would double its backslashes.
-    static func pattern(_ source: String) -> String {
-        UntrustedText.line(source, limit: .max) == nil ? name(source) : short(source)
-    }
-
     static func value(_ value: ChappieJSON) -> String { short(value.serialized()) }
 
     /// The words for a value that must be in `values`.

@@ -141,17 +141,8 @@ struct SchemaValidator {
             return expect(count >= minimum, "must have at least \(Quoted.count(minimum, "character")), not \(count)")
                 && expect(
                     count <= maximum ?? count, "must have at most \(Quoted.count(maximum, "character")), not \(count)")
-        case .pattern(let pattern):
-            return expect(try matches(pattern, text), "must match the pattern \(Quoted.pattern(pattern.source))")
         default: return true
         }
-    }
-
-    private mutating func matches(_ pattern: SchemaPattern, _ text: String) throws(Stop) -> Bool {
-        try charge(text.utf8.count)
-        let isMatch = pattern.matches(text, fuel: &fuel)
-        try charge(0)
-        return isMatch ?? false
     }
 
     private mutating func obeys(_ rule: SchemaRule, _ elements: [ChappieJSON]) throws(Stop) -> Bool {
@@ -196,27 +187,17 @@ struct SchemaValidator {
                 && expect(
                     count <= maximum ?? count, "must have at most \(Quoted.count(maximum, "member")), not \(count)")
         case .required(let required):
-            return expectAll(required, in: try names(object), "")
-        case .dependentRequired(let dependencies):
             let names = try names(object)
-            try charge(dependencies.count)
-            var areThere = true
-            for (name, required) in dependencies where names.contains(name) {
-                areThere = expectAll(required, in: names, ", which \(Quoted.name(name.text)) needs") && areThere
-            }
-            return areThere
-        case .dependentSchemas(let dependencies):
-            let names = try names(object)
-            try charge(dependencies.count)
-            var isFit = true
-            for (name, schema) in dependencies where names.contains(name) {
-                isFit = try fits(.object(object), schema) && isFit
-            }
-            return isFit
-        case .members(let properties, let patterns, let additional):
+            fuel -= required.reduce(0) { $0 + 1 + $1.text.utf8.count / 8 }
+            let missing = required.filter { !names.contains($0) }
+            for name in missing { _ = expect(false, "lacks the member \(Quoted.name(name.text))") }
+            return missing.isEmpty
+        case .members(let properties, let additional):
             var areFit = true
             for member in object.members {
-                areFit = try fits(member, properties, patterns, additional) && areFit
+                try charge(member.name.utf8.count / 8)
+                guard let schema = properties[SchemaName(member.name)] ?? additional else { continue }
+                areFit = try fits(member.value, schema, at: member.name) && areFit
                 if !areFit, !isCollecting { break }
             }
             return areFit
@@ -234,32 +215,6 @@ struct SchemaValidator {
     private mutating func names(_ object: ChappieJSONObject) throws(Stop) -> Set<SchemaName> {
         try charge(object.members.reduce(0) { $0 + 8 + $1.name.utf8.count / 8 })
         return Set(object.members.map { SchemaName($0.name) })
-    }
-
-    private mutating func expectAll(_ required: [SchemaName], in names: Set<SchemaName>, _ why: String) -> Bool {
-        fuel -= required.reduce(0) { $0 + 1 + $1.text.utf8.count / 8 }
-        let missing = required.filter { !names.contains($0) }
-        for name in missing { _ = expect(false, "lacks the member \(Quoted.name(name.text))\(why)") }
-        return missing.isEmpty
-    }
-
-    private mutating func fits(
-        _ member: ChappieJSONObject.Member, _ properties: [SchemaName: Int], _ patterns: [(SchemaPattern, Int)],
-        _ additional: Int?
-    ) throws(Stop) -> Bool {
-        try charge(member.name.utf8.count / 8)
-        var isFit = true
-        var isKnown = false
-        if let schema = properties[SchemaName(member.name)] {
-            isKnown = true
-            isFit = try fits(member.value, schema, at: member.name)
-        }
-        for (pattern, schema) in patterns where try matches(pattern, member.name) {
-            isKnown = true
-            isFit = try fits(member.value, schema, at: member.name) && isFit
-        }
-        if !isKnown, let additional { isFit = try fits(member.value, additional, at: member.name) }
-        return isFit
     }
 
     // MARK: Combinations

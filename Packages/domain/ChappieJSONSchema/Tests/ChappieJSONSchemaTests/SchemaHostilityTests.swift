@@ -28,12 +28,6 @@ import Testing
         #expect(throws: ChappieJSONSchemaError.self) { try schema.check() }
     }
 
-    @Test func manyLargePatternsAreRefused() {
-        let patterns = (0..<20).map { ("a{9000}\($0)", ChappieJSON.bool(true)) }
-        let schema: ChappieJSONSchema = ["patternProperties": .object(ChappieJSONObject(patterns))]
-        #expect(throws: ChappieJSONSchemaError.self) { try schema.check() }
-    }
-
     @Test func depthIsBounded() throws {
         var value: ChappieJSON = 1
         for _ in 0..<1000 { value = .array([value]) }
@@ -56,7 +50,7 @@ import Testing
         let schema = ChappieJSONSchema([
             "properties": .object(ChappieJSONObject(names.map { ($0, ["type": "integer"]) })),
             "required": .array(names.map(ChappieJSON.string)), "additionalProperties": false,
-            "propertyNames": ["pattern": "^n[0-9]+$"],
+            "propertyNames": ["maxLength": 6],
         ])
         #expect(try schema.violations(in: object).isEmpty)
         let unique: ChappieJSONSchema = ["uniqueItems": true, "items": ["minimum": 0, "multipleOf": 0.5]]
@@ -109,7 +103,6 @@ private enum Generator {
     static let literals = [
         "0", "1", "-1", "1.0", "1e2", "0.5", "1e-7", "9007199254740993", "-1e400", "123456789012345678901234567890",
     ]
-    static let patterns = ["^a", "a*b", "[^a]", "^(a|b)+$", "(?=a).", "\\d", "\\p{L}{2}", "("]
     static let types = ["null", "boolean", "integer", "number", "string", "array", "object", "text"]
 
     static func pick<Element>(_ list: [Element], _ random: inout SplitMix64) -> Element {
@@ -159,7 +152,7 @@ private enum Generator {
                 "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains",
             ]
             return (pick(names, &random), .integer(Int.random(in: 0...2, using: &random)))
-        case 6: return ("pattern", .string(pick(patterns, &random)))
+        case 6: return ("format", .string(pick(names, &random)))
         case 7: return (pick(["allOf", "anyOf", "oneOf", "prefixItems"], &random), schemas(&random, depth))
         case 8: return (pick(["not", "if", "then", "else"], &random), schema(&random, depth: depth - 1))
         case 9:
@@ -171,14 +164,10 @@ private enum Generator {
             let chosen = names.filter { _ in Bool.random(using: &random) }
             let schemas = chosen.map { ($0, schema(&random, depth: depth - 1)) }
             return (
-                pick(["properties", "properties", "dependentSchemas", "$defs"], &random),
+                pick(["properties", "properties", "$defs"], &random),
                 .object(ChappieJSONObject(schemas))
             )
-        case 12:
-            return (
-                "patternProperties",
-                .object(ChappieJSONObject([(pick(patterns, &random), schema(&random, depth: depth - 1))]))
-            )
+        case 12: return ("minProperties", .integer(Int.random(in: 0...2, using: &random)))
         case 13: return ("required", .array([.string(pick(names, &random))]))
         case 14: return ("uniqueItems", .bool(Bool.random(using: &random)))
         default:
