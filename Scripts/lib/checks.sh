@@ -32,6 +32,10 @@ shim_matches_headers() {
         "$package/Checks/secret-declarations.c"
 }
 
+apple_crypto_changed() {
+    ! git -C "$root" diff --quiet HEAD~20 -- Packages/adapters/ChappieCrypto Tests/AppleCrypto
+}
+
 # Compiling swift-crypto takes two and a half minutes of a processor, so that its build is kept beside the other parts of the tests'
 # set-up: SwiftPM compiles our sources anew, and swift-crypto only for another version or compiler.
 apple_crypto_opens_what_openssl_sealed() {

@@ -60,7 +60,7 @@ finish() {
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
 }
 
-# `build_chappie debug|release` builds the program and the simulator beside it. A release carries the Swift runtime in itself, which
+# `build_chappie debug|release PROGRAM…` builds programs. A release carries the Swift runtime in itself, which
 # makes it start faster, and neither debug information (making it took a sixth of the time) nor symbols: the program keeps neither
 # core files nor backtraces. In the folder `static` the linker finds some libraries as archives alone: a shared one costs every start
 # half a million instructions or more.
@@ -75,7 +75,7 @@ build_chappie() {
         done
         flags=(--static-swift-stdlib -debug-info-format none -Xswiftc -L"$static" -Xlinker -s -Xlinker --no-export-dynamic)
     fi
-    for program in chappie chappie-simulator; do
+    for program in "${@:2}"; do
         swift build --package-path "$root" -c "$1" --product "$program" "${flags[@]}" || return
     done
 }
