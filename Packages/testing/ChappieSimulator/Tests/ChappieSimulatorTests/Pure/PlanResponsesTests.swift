@@ -5,17 +5,6 @@ import Testing
 
 /// Models and responses of the plan route, and its scenarios, without sockets.
 struct PlanResponsesTests {
-    @Test func aGoodTurnIsAnsweredWithEvents() throws {
-        let flow = try PlanFlow()
-        let answer = flow.ask(PlanFlow.turn(), flow.signIn().accessToken)
-        #expect(answer.status == 200)
-        #expect(answer.headers["content-type"]?.hasPrefix("text/event-stream") == true)
-        #expect(answer.headers["x-request-id"]?.hasPrefix("req_") == true)
-        #expect(!answer.headers.keys.contains { $0.hasPrefix("x-codex") })
-        #expect(answer.events.text == "Hello.")
-        #expect(answer.events.types.last == "response.completed")
-        #expect(answer.events.last?["response"]?["output"]?.array?.isEmpty == false)
-    }
 
     private static let function: ChappieJSON = [
         "type": "function", "name": "look_up", "parameters": ["type": "object", "properties": [:]],
@@ -162,27 +151,6 @@ struct PlanResponsesTests {
         #expect(answer.json["error"]?["param"]?.string == place)
     }
 
-    @Test func toolsHaveTheFormThatTheScenarioTakes() throws {
-        let forms: [(String, ChappieJSON)] = [
-            ("tools", [Self.function]), ("tools", [Self.namespace([Self.function])]),
-            ("input", [Self.additional, Self.message("user")]),
-        ]
-        for (scenario, accepted) in [
-            (nil, [true, true, true]), ("plan-namespaces-only", [false, true, true]),
-            ("plan-flat-only", [true, false, false]),
-        ] {
-            let flow = try PlanFlow(scenario: scenario)
-            let token = flow.signIn().accessToken
-            let answers = forms.map { flow.ask(PlanFlow.turn("hi", [$0]), token) }
-            #expect(answers.map { $0.status == 200 } == accepted)
-            for answer in answers where answer.status != 200 {
-                let words = "\(answer.json["error"]?["message"]?.string ?? "")"
-                #expect(words.contains("namespace") || words.contains("additional_tools"))
-                #expect(answer.json["error"]?["param"]?.string?.isEmpty == false)
-            }
-        }
-    }
-
     @Test func aModelThatIsNotThereAndAnEffortThatItLacksAreRefused() throws {
         let flow = try PlanFlow()
         let token = flow.signIn().accessToken
@@ -240,17 +208,6 @@ struct PlanResponsesTests {
 
     // MARK: Who may use the plan
 
-    @Test func onlyPlusAndProPayAndOthersSignInAllTheSame() throws {
-        for (plan, status) in [("plus", 200), ("pro", 200), ("free", 403), ("team", 403)] {
-            let flow = try PlanFlow(json: "{\"settings\":{\"plan\":\"\(plan)\"}}")
-            let signIn = flow.signIn()
-            let answer = flow.ask(PlanFlow.turn("hi", [("model", "gpt-6-luna")]), signIn.accessToken)
-            #expect(answer.status == status)
-            #expect(status == 200 || answer.code == "subscription_sharing_user_not_eligible")
-            #expect(flow.get("/v1/models", signIn.accessToken).status == 200)
-        }
-    }
-
     @Test func withoutTheScopeNothingIsAnsweredUntilTheUserConsents() throws {
         let flow = try PlanFlow(scenario: "plan-use-until-consent")
         let first = flow.signIn()
@@ -268,28 +225,6 @@ struct PlanResponsesTests {
         let id = never.signIn().clientID
         #expect(
             never.ask(PlanFlow.turn(), never.signIn(clientID: id, [("prompt", "consent")]).accessToken).status == 403)
-    }
-
-    @Test func theCapIsOneAppsOwn() throws {
-        let flow = try PlanFlow(scenario: "plan-app-cap")
-        let (one, other) = (flow.signIn(), flow.signIn())
-        let statuses = (0..<3).map { _ in flow.ask(PlanFlow.turn(), one.accessToken).status }
-        #expect(statuses == [200, 200, 429])
-        let again = flow.signIn(clientID: one.clientID)
-        let refused = flow.ask(PlanFlow.turn(), again.accessToken)
-        #expect(refused.code == "subscription_sharing_usage_limit_exceeded")
-        #expect(refused.headers["retry-after"] == nil)
-        #expect(flow.ask(PlanFlow.turn(), other.accessToken).status == 200)
-    }
-
-    @Test func theModelListHasItsOwnForm() throws {
-        let flow = try PlanFlow()
-        let list = flow.get("/v1/models", flow.signIn().accessToken).json
-        #expect(list["data"] == nil)
-        let models = list["models"]?.array ?? []
-        #expect(models.first?["slug"] == "gpt-6.1-sol")
-        #expect(models.allSatisfy { $0["display_name"]?.string != nil && $0["use_responses_lite"] == nil })
-        #expect(models.map { $0["visibility"] }.contains("hide"))
     }
 
     // MARK: WebSocket
@@ -357,143 +292,7 @@ struct PlanResponsesTests {
         #expect(answer.headers["x-request-id"]?.isEmpty == false)
     }
 
-    @Test(arguments: [
-        ("plan-usage-limit-midstream", "subscription_sharing_usage_limit_exceeded"),
-        ("plan-usage-unavailable-midstream", "subscription_sharing_usage_unavailable"),
-        ("plan-v2-usage-limit-midstream", "subscription_sharing_v2_usage_limit_exceeded"),
-    ])
-    func errorsComeInTheMiddleOfTheAnswer(name: String, code: String) throws {
-        let flow = try PlanFlow(scenario: name)
-        let answer = flow.ask(PlanFlow.turn(), flow.signIn().accessToken)
-        #expect(answer.status == 200)
-        #expect(answer.events.last?["type"] == "response.failed")
-        #expect(answer.events.last?["response"]?["error"]?["code"]?.string == code)
-    }
-
-    @Test func anAnswerCanLackItsTypeAndItsOutput() throws {
-        let flow = try PlanFlow(scenario: "plan-bare")
-        let answer = flow.ask(PlanFlow.turn(), flow.signIn().accessToken)
-        #expect(answer.headers["content-type"] == nil)
-        #expect(answer.events.text == "Hello.")
-        #expect(answer.events.last?["response"]?["output"]?.array?.isEmpty == true)
-    }
-
-    @Test func aDisconnectedAppLearnsItFromARequest() throws {
-        let flow = try PlanFlow(scenario: "plan-disconnected")
-        let signIn = flow.signIn()
-        #expect((0..<2).map { _ in flow.ask(PlanFlow.turn(), signIn.accessToken).status } == [200, 401])
-        flow.clock.advance(seconds: 3300)
-        #expect(flow.refresh(signIn.refreshToken, clientID: signIn.clientID).code == "refresh_token_invalidated")
-    }
-
-    @Test(arguments: [
-        ("plan-refresh-never", "invalid_grant"), ("plan-refresh-invalid-refresh-token", "invalid_refresh_token"),
-        ("plan-refresh-token-expired", "token_expired"), ("plan-refresh-expired", "refresh_token_expired"),
-        ("plan-refresh-invalidated", "refresh_token_invalidated"), ("plan-refresh-reused", "refresh_token_reused"),
-        ("plan-refresh-invalid-client", "invalid_client"),
-    ])
-    func everyRefusalOfARefreshIsAScenario(name: String, code: String) throws {
-        let flow = try PlanFlow(scenario: name)
-        let signIn = flow.signIn()
-        #expect(signIn.tokens["expires_in"] == 60)
-        #expect(flow.refresh(signIn.refreshToken, clientID: signIn.clientID).code == code)
-    }
-
-    @Test(
-        arguments: [
-            ("plan-callback-denied", "error", "access_denied"),
-            ("plan-callback-error", "error", "temporarily_unavailable"),
-            ("plan-callback-no-client", "client_id", nil), ("plan-callback-other-client", "client_id", "oaiapp_other"),
-            ("plan-callback-bootstrap-client", "client_id", "dynamic_agent_client"),
-            ("plan-callback-malformed-client", "client_id", "oaiapp_<script>"), ("plan-callback-no-code", "code", nil),
-            ("plan-callback-extra", "iss", "https://auth.openai.com"),
-        ] as [(String, String, String?)])
-    func theBrowserCanComeBackInOtherWays(name: String, parameter: String, value: String?) throws {
-        let flow = try PlanFlow(scenario: name)
-        let answer = flow.authorize(flow.parameters())
-        #expect(answer.status == 302)
-        #expect(answer[parameter] == value)
-    }
-
-    @Test func theBrowserCanBringAnotherStateOrTheSameTwice() throws {
-        let other = try PlanFlow(scenario: "plan-callback-wrong-state")
-        let fields = other.parameters()
-        #expect(other.authorize(fields)["state"] != fields.first { $0.name == "state" }?.value)
-        for (name, parameter) in [("plan-callback-two-codes", "code"), ("plan-callback-two-states", "state")] {
-            let flow = try PlanFlow(scenario: name)
-            #expect(flow.authorize(flow.parameters()).callback.count { $0.name == parameter } == 2)
-        }
-        let again = try PlanFlow(scenario: "plan-callback-client-again")
-        let id = again.signIn().clientID
-        #expect(again.authorize(again.parameters(clientID: id))["client_id"] == id)
-    }
-
-    @Test(arguments: [
-        ("plan-id-token-alg-none", "alg", "none" as ChappieJSON), ("plan-id-token-hs256", "alg", "HS256"),
-        ("plan-id-token-unknown-key", "kid", "simulated-unknown"),
-        ("plan-id-token-other-issuer", "iss", "https://issuer.example"),
-        ("plan-id-token-other-audience", "aud", "oaiapp_other"), ("plan-id-token-other-party", "azp", "oaiapp_other"),
-        ("plan-id-token-expired", "exp", 1_794_999_400), ("plan-id-token-issued-later", "iat", 1_795_000_600),
-        ("plan-id-token-other-subject", "sub", "auth0|user-other"),
-    ])
-    func anIdentityCanBeWrong(name: String, member: String, value: ChappieJSON) throws {
-        let flow = try PlanFlow(scenario: name)
-        let parts = flow.signIn().idTokenParts
-        #expect(parts.count == 2 && parts.contains { $0[member] == value })
-    }
-
-    @Test func anIdentityCanLackThings() throws {
-        #expect(try PlanFlow(scenario: "plan-id-token-absent").signIn().idToken.isEmpty)
-        #expect(try PlanFlow(scenario: "plan-id-token-no-nonce").signIn().idTokenParts[1]["nonce"] == nil)
-        #expect(try PlanFlow(scenario: "plan-id-token-no-key-id").signIn().idTokenParts[0]["kid"] == nil)
-        for (name, party) in [("plan-id-token-no-party", false), ("plan-id-token-several-audiences", true)] {
-            let claims = try PlanFlow(scenario: name).signIn().idTokenParts[1]
-            #expect(claims["aud"]?.array?.count == 2)
-            #expect((claims["azp"] != nil) == party)
-        }
-        let refreshing = try PlanFlow(scenario: "plan-refresh-other-identity")
-        let signIn = refreshing.signIn()
-        let answer = refreshing.refresh(signIn.refreshToken, clientID: signIn.clientID)
-        let second = PlanFlow.SignIn(clientID: signIn.clientID, tokens: answer.json)
-        #expect(second.idTokenParts[1]["sub"] == "auth0|user-other")
-        #expect(signIn.idTokenParts[1]["sub"] != "auth0|user-other")
-    }
-
     // MARK: Access tokens of their owners
 
     private static let ownersToken = "at-" + SimulatorAccount().id
-
-    @Test func anOwnersTokenNamesItsAccountAndIsGoodAtTheOtherBackend() throws {
-        let second = SimulatorAccount(id: "acct-2", userID: "user-2", email: "two@example.com", plan: "enterprise")
-        let flow = try PlanFlow(accounts: [second])
-        let path = "/api/accounts/v1/user-auth-credential/whoami"
-        let answer = flow.get(path, "at-acct-2")
-        #expect(answer.status == 200)
-        #expect(
-            answer.json == [
-                "email": "two@example.com", "chatgpt_user_id": "user-2", "chatgpt_account_id": "acct-2",
-                "chatgpt_plan_type": "enterprise", "chatgpt_account_is_fedramp": false,
-            ])
-        #expect(flow.get(path, Self.ownersToken).json["chatgpt_account_id"]?.string == SimulatorAccount().id)
-        #expect(flow.get("/backend-api/wham/usage", "at-acct-2").json["plan_type"] == "enterprise")
-        let header: PlanFlow.Fields = [("chatgpt-account-id", SimulatorAccount().id)]
-        #expect(flow.get("/backend-api/wham/usage", "at-acct-2", headers: header).status == 403)
-        let device = flow.core.withBackend { backend, now in backend.tokens.signIn(clientID: "app", now: now) }
-        for token in ["at-unknown", "at-", "acct-2", device.accessToken, "x"] {
-            #expect(flow.get(path, token).status == 401)
-        }
-        #expect(flow.get("/backend-api/wham/usage", "at-unknown").status == 401)
-        #expect(flow.send("GET", path).status == 401)
-        #expect(flow.send("POST", path).status == 405)
-    }
-
-    @Test func aScenarioEndsAnOwnersToken() throws {
-        let flow = try PlanFlow(
-            json: #"{"rules":[{"match":{"path":"/backend-api/wham/usage","nth":2},"effect":{"endAccess":true}}]}"#,
-            accounts: [SimulatorAccount(id: "acct-2")])
-        let statuses = (0..<3).map { _ in flow.get("/backend-api/wham/usage", Self.ownersToken).status }
-        #expect(statuses == [200, 401, 401])
-        #expect(flow.get("/api/accounts/v1/user-auth-credential/whoami", Self.ownersToken).status == 401)
-        #expect(flow.get("/backend-api/wham/usage", "at-acct-2").status == 200)
-    }
 }

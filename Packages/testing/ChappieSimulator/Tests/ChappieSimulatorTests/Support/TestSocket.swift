@@ -69,13 +69,6 @@ final class TestSocket {
         return Array(unread.prefix(count))
     }
 
-    /// How many bytes come before the end of the stream; `nil` for another ending.
-    func countToEnd() -> Int? {
-        while case .success(1...) = refill() {}
-        if case .success = ending { return unread.count }
-        return nil
-    }
-
     func receiveToEnd() -> Ending {
         while case .success(1...) = refill() {}
         let seen = String(decoding: unread, as: UTF8.self)

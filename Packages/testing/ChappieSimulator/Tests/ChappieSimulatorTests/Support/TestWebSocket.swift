@@ -16,10 +16,7 @@ final class TestWebSocket {
 
         var text: String { String(decoding: payload, as: UTF8.self) }
         var json: ChappieJSON { (try? ChappieJSON(parsing: payload)) ?? .null }
-        var closeCode: Int? { payload.count >= 2 ? Int(payload[0]) << 8 | Int(payload[1]) : nil }
     }
-
-    static let deflateOffer = "permessage-deflate; client_max_window_bits"
 
     /// The answer to the handshake, with its empty line; what came of it when the connection ended before.
     let head: String

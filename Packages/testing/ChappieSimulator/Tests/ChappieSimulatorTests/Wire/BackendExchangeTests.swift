@@ -4,25 +4,6 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct BackendExchangeTests {
-    @Test func streamsAnAnswerWithTheHeadersClientsRead() async throws {
-        try await Simulator.during { simulator in
-            let answer = try simulator.ask("Grüße 👩‍👩‍👧", [("reasoning", ["effort": "low", "context": "all_turns"])])
-            #expect(answer.status == 200)
-            #expect(answer.headers["content-type"] == "text/event-stream; charset=utf-8")
-            #expect(answer.headers["openai-model"] == "gpt-6.1-sol")
-            #expect(answer.headers["x-codex-primary-used-percent"] == "12.0")
-            for name in ["x-request-id", "x-codex-turn-state", "x-models-etag", "x-codex-secondary-reset-at"] {
-                #expect(answer.headers[name]?.isEmpty == false, "\(name)")
-            }
-            #expect(answer.events.types.first == "response.created")
-            #expect(answer.events.types.last == "response.completed")
-            #expect(answer.events.types.contains("response.reasoning_summary_text.delta"))
-            #expect(answer.events.text.contains("> Grüße 👩‍👩‍👧\n"))
-            let sticky = try simulator.authorized(
-                "POST", "codex/responses", headers: ["x-codex-turn-state: sticky"], json: Simulator.turn("Hi"))
-            #expect(sticky.headers["x-codex-turn-state"] == "sticky")
-        }
-    }
 
     @Test func readsZstdBodiesThatDoNotSayTheirSizeUpToALimit() async throws {
         try await Simulator.during { simulator in
@@ -89,61 +70,11 @@ struct BackendExchangeTests {
         }
     }
 
-    @Test func givesModelsWithATagAndNothingToAClientThatHasThem() async throws {
-        try await Simulator.during { simulator in
-            func models(_ headers: String...) throws -> Curl {
-                try simulator.authorized("GET", "codex/models?client_version=0.163.0", headers: headers)
-            }
-            let answer = try models()
-            let tag = try #require(answer.headers["etag"])
-            #expect(answer.json["models"]?[0]?["slug"] == "gpt-6.1-sol")
-            let known = try models("if-none-match: \"other\", \(tag)")
-            #expect(known.status == 304)
-            #expect(known.headers["etag"] == tag)
-            #expect(known.body.isEmpty)
-            #expect(try models("if-none-match: \"other\"").status == 200)
-            #expect(try simulator.ask("Hi").headers["x-models-etag"] == tag)
-        }
-    }
-
-    @Test func sendsWebSocketClientsToPostWhenToldTo() async throws {
-        try await Simulator.during(SimulatorConfiguration(webSocket: false)) { simulator in
-            let upgrade = try simulator.authorized(
-                "GET", "codex/responses",
-                headers: [
-                    "connection: Upgrade", "upgrade: websocket", "sec-websocket-version: 13",
-                    "sec-websocket-key: bHbe8f9S9pJdc7LPufziCw==",
-                ])
-            #expect(upgrade.status == 426)
-            #expect(try simulator.authorized("GET", "codex/responses").status == 405)
-            let unknown = try Curl("GET", "\(simulator.base)/nothing?x=y")
-            #expect(unknown.status == 404)
-            #expect(unknown.json["detail"] == "Not Found")
-        }
-    }
-
-    @Test func aHeadRequestGetsAHeadAlone() async throws {
-        try await Simulator.during { simulator in
-            let client = try TestSocket(port: simulator.port)
-            client.send(
-                "HEAD /nothing HTTP/1.1\r\nHost: x\r\n\r\nGET /codex/device HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            #expect(client.receive(until: "\r\n\r\n").hasPrefix("HTTP/1.1 404 "))
-            #expect(client.receive(until: "\r\n\r\n").hasPrefix("HTTP/1.1 200 OK\r\n"))
-        }
-    }
-
     @Test func logsNeitherQueriesNorTokens() async throws {
         let lines = try await Simulator.logged { simulator in
             _ = try Curl("GET", "\(simulator.base)/codex/device?user_code=SECRET")
             _ = try simulator.ask("Hi")
         }
         #expect(lines == ["GET /codex/device 200", "POST /backend-api/codex/responses 200"])
-    }
-
-    @Test func keepsOnlyTheNewestRequests() async throws {
-        try await Simulator.during(SimulatorConfiguration(recordedRequestLimit: 2)) { simulator in
-            for path in ["a", "b", "c"] { _ = try Curl("GET", "\(simulator.base)/\(path)") }
-            #expect(simulator.receivedRequests.map(\.target) == ["/b", "/c"])
-        }
     }
 }

@@ -103,15 +103,6 @@ struct LiteFormTests {
         }
     }
 
-    @Test(arguments: ["low", "medium", "high", "xhigh", "max"])
-    func takesTheEffortsOfTheModel(effort: String) async throws {
-        try await Simulator.during(Self.configuration) { simulator in
-            let reasoning: ChappieJSON = ["effort": .string(effort), "context": "all_turns"]
-            let answer = try simulator.post(Simulator.turn("Hi", [("reasoning", reasoning)]))
-            #expect(answer.status == 200)
-        }
-    }
-
     // MARK: Chains
 
     @Test func onlyWhatIsNewGoesWithThePreviousResponse() async throws {
@@ -166,17 +157,6 @@ struct LiteFormTests {
             let refused = try answer(sealedFor: "gpt-5.5")
             #expect(refused.status == 400 && refused.json["error"]?["code"] == "invalid_encrypted_content")
             #expect(refused.json["error"]?["param"] == "input[1].encrypted_content")
-        }
-    }
-
-    @Test func inSeptemberTheFlatFormIsTaken() async throws {
-        try await Simulator.during(SimulatorConfiguration(asOf: .september2026)) { simulator in
-            let answer = try simulator.bare(Simulator.flatTurn("Hi", [("instructions", "Be brief.")]))
-            #expect(answer.status == 200 && answer.headers["openai-model"] == "gpt-5.5")
-            #expect(answer.events.allSatisfy { $0["item"]?["phase"] == nil })
-            let unknown = try simulator.bare(Simulator.flatTurn("Hi", [("model", "gpt-99")]))
-            let list = try simulator.authorized("GET", "codex/models", without: Simulator.versionHeader)
-            #expect(unknown.status == 200 && list.json["models"]?[0]?["slug"] == "gpt-5.5")
         }
     }
 

@@ -24,38 +24,6 @@ struct ModelListTests {
         SimulatorConfiguration(account: SimulatorAccount(plan: plan, models: models))
     }
 
-    @Test(
-        arguments: [
-            ("plus", nil, paid), ("pro", nil, paid), ("free", nil, ["gpt-6-luna"]), ("go", nil, ["gpt-6-luna"]),
-            ("enterprise", nil, Array(paid.dropFirst())),
-            ("edu_pro", ["gpt-6.1-sol", "gpt-5.5"], ["gpt-6.1-sol"]),
-        ] as [(String, [String]?, [String])])
-    func anAccountHasTheModelsOfItsPlanOrItsOwn(plan: String, models: [String]?, expected: [String]) async throws {
-        try await Simulator.during(Self.configuration(plan: plan, models: models)) { simulator in
-            let list = try Self.list(simulator)
-            #expect(Self.slugs(list) == expected)
-            #expect(list.json["models"]?.array?.allSatisfy { $0["use_responses_lite"] == true } == true)
-        }
-    }
-
-    @Test func saysWhatNovemberSaysOfEachModel() async throws {
-        try await Simulator.during(Self.configuration()) { simulator in
-            let models = try #require(try Self.list(simulator).json["models"]?.array)
-            #expect(models.map { $0["priority"] } == [1, 2, 3, 4, 5, 8, 9, 43])
-            #expect(models.map { $0["visibility"] == "list" } == Array(repeating: true, count: 7) + [false])
-            #expect(
-                models.map { $0["upgrade"]?["model"]?.string } == [
-                    nil, nil, nil, nil, "gpt-6-sol", "gpt-6-sol", "gpt-6-luna", nil,
-                ])
-            #expect(models.allSatisfy { $0["comp_hash"] == "3000" && $0["max_context_window"] == 872_000 })
-            #expect(
-                models[0]["multi_agent_reasoning_effort"] == "xhigh" && models[0]["default_reasoning_level"] == "low")
-            #expect(models[2]["default_service_tier"] == "priority")
-            let efforts = models[3]["supported_reasoning_levels"]?.array?.map { $0["effort"]?.string }
-            #expect(efforts == ["low", "medium", "high", "xhigh", "max"])
-        }
-    }
-
     @Test func anOldClientGetsAShorterListAndAnotherTag() async throws {
         try await Simulator.during(Self.configuration()) { simulator in
             let (new, middle, old) = (
@@ -67,16 +35,6 @@ struct ModelListTests {
             #expect(Set([new, middle, old].map { $0.headers["etag"] }).count == 3)
             let turn = try simulator.post(Simulator.turn("Hi"))
             #expect(turn.status == 200 && turn.headers["x-models-etag"] == new.headers["etag"])
-        }
-    }
-
-    @Test func aListThatIsStillTrueIsNotSentAgain() async throws {
-        try await Simulator.during(Self.configuration()) { simulator in
-            let tag = try #require(try Self.list(simulator).headers["etag"])
-            let again = try simulator.authorized(
-                "GET", "codex/models?client_version=0.163.0",
-                headers: [Simulator.versionHeader, "if-none-match: \(tag)"])
-            #expect(again.status == 304 && again.body.isEmpty)
         }
     }
 
@@ -132,16 +90,6 @@ struct ModelListTests {
             }
             #expect(try simulator.post(Simulator.turn("Hi", [("model", "gpt-6-sol")])).status == 200)
             #expect(client.ask("Hi", [("model", "gpt-6-sol")]).types.last == "response.completed")
-        }
-    }
-
-    @Test func aRetiredModelCanStillBeListedWithItsReplacement() async throws {
-        try await Simulator.during(Self.configuration(), named: "model-retired-but-listed") { simulator in
-            let last = try #require(try Self.list(simulator).json["models"]?.array?.last)
-            #expect(last["slug"] == "gpt-5.5" && last["upgrade"]?["model"] == "gpt-6-sol")
-            #expect(last["comp_hash"] == "2911" && last["use_responses_lite"] == false)
-            #expect(
-                try simulator.post(Simulator.flatTurn("Hi")).json == Self.unsupported("gpt-5.5"))
         }
     }
 

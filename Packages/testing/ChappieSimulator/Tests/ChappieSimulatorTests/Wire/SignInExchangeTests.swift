@@ -50,26 +50,6 @@ struct SignInExchangeTests {
         }
     }
 
-    @Test func anAccessTokenNamesItsOwnerAndOpensTheBackend() async throws {
-        try await Simulator.during { simulator in
-            let path = "\(simulator.base)/api/accounts/v1/user-auth-credential/whoami"
-            let account = SimulatorAccount()
-            let bearer = "authorization: Bearer at-\(account.id)"
-            let answer = try Curl("GET", path, headers: [bearer])
-            #expect(answer.status == 200)
-            #expect(answer.json["chatgpt_account_id"]?.string == account.id)
-            #expect(answer.json["chatgpt_user_id"]?.string == account.userID)
-            #expect(answer.json["email"]?.string == account.email)
-            let models = "\(simulator.base)/backend-api/codex/models"
-            #expect(try Curl("GET", models, headers: [bearer, Simulator.versionHeader]).status == 200)
-            for unknown in ["at-", "at-nobody", "nothing"] {
-                #expect(try Curl("GET", path, headers: ["authorization: Bearer \(unknown)"]).status == 401)
-            }
-            // The token of a sign-in by code is another kind.
-            #expect(try Curl("GET", path, headers: [simulator.bearer]).status == 401)
-        }
-    }
-
     @Test func aWholeLifeOfACredential() async throws {
         try await Simulator.during { simulator in
             let flow = try Flow(simulator)
@@ -105,44 +85,6 @@ struct SignInExchangeTests {
         }
     }
 
-    @Test func theClaimsAreTheOnesClientsRead() async throws {
-        let clock = StillClock()
-        try await Simulator.during(SimulatorConfiguration(autoApprove: true, pollInterval: 0, clock: clock)) {
-            simulator in
-            let flow = try Flow(simulator)
-            let tokens = try flow.exchange(try flow.poll())
-            for name in ["id_token", "access_token"] {
-                let parts = tokens.json[name]?.string?.split(separator: ".") ?? []
-                try #require(parts.count == 3)
-                let text = String(parts[1]).replacing("-", with: "+").replacing("_", with: "/")
-                let padded = text + String(repeating: "=", count: (4 - text.count % 4) % 4)
-                let claims = try ChappieJSON(parsing: Array(try #require(Data(base64Encoded: padded))))
-                let auth = claims["https://api.openai.com/auth"]
-                #expect(auth?["chatgpt_account_id"]?.string == SimulatorAccount().id)
-                #expect(auth?["chatgpt_plan_type"] == "plus")
-                #expect(auth?["chatgpt_user_id"] == "user-simulated")
-                #expect(claims["exp"]?.int == 1_795_003_600)
-                #expect(claims["iss"]?.string == simulator.issuer.absoluteString)
-            }
-        }
-    }
-
-    @Test func autoApprovalNeedsNobodyAndARefusalEndsThePolling() async throws {
-        try await Simulator.during(SimulatorConfiguration(autoApprove: true)) { simulator in
-            let flow = try Flow(simulator)
-            #expect(try flow.poll().status == 200)
-        }
-        try await Simulator.during { simulator in
-            let flow = try Flow(simulator)
-            try simulator.refuse(userCode: flow.userCode)
-            let answer = try flow.poll()
-            #expect(answer.status == 400)
-            #expect(answer.json["error"]?["code"] == "access_denied")
-            let error = #expect(throws: SimulatorError.self) { try simulator.approve(userCode: flow.userCode) }
-            #expect(error?.code == .unknownUserCode)
-        }
-    }
-
     @Test func codesAndTokensExpireByTheClock() async throws {
         let clock = StillClock()
         let configuration = SimulatorConfiguration(accessTokenLifetime: .seconds(60), clock: clock)
@@ -172,53 +114,12 @@ struct SignInExchangeTests {
         }
     }
 
-    @Test(arguments: [
-        ("device-off", 404, ChappieJSON?.none), ("device-interval-number", 200, 1),
-        ("device-interval-absent", 200, nil), ("device-interval-null", 200, .null),
-    ])
-    func theStartCanDiffer(name: String, status: Int, interval: ChappieJSON?) async throws {
-        let start = try await Simulator.during(named: name) { try Flow($0).start }
-        #expect(start.status == status)
-        #expect(start.json["interval"] == interval)
-    }
-
-    @Test func theCodeCanHaveAnotherNameAndThePollAnotherStatus() async throws {
-        let start = try await Simulator.during(named: "device-usercode-alias") { try Flow($0).start }
-        #expect(start.json["usercode"]?.string?.count == 10)
-        #expect(start.json["user_code"] == nil)
-        #expect(try await Simulator.during(named: "device-pending-404") { try Flow($0).poll() }.status == 404)
-    }
-
     // MARK: Several accounts
 
     private static let scenario = """
         {"settings":{"pollInterval":0,"otherAccounts":[{"id":"acct-2","userID":"user-2","email":"<two>@example.com",
          "plan":"pro","primaryUsedPercent":77,"models":["gpt-6-luna","no-such-model"]}]}}
         """
-
-    @Test func thePageOffersThemAndEachSeesItsOwn() async throws {
-        try await Simulator.during(scenario: Self.scenario) { simulator in
-            let page = try Curl("GET", "\(simulator.base)/codex/device").body
-            #expect(page.contains("<option value=\"acct-2\">&lt;two&gt;@example.com (pro)</option>"))
-            let (first, second) = (try Flow(simulator), try Flow(simulator))
-            try simulator.approve(userCode: first.userCode)
-            let form = "user_code=\(second.userCode)&action=approve&account="
-            #expect(try Curl("POST", "\(simulator.base)/codex/device", form: form + "nobody").status == 400)
-            #expect(try Curl("POST", "\(simulator.base)/codex/device", form: form + "acct-2").status == 200)
-            let tokens = [try first.exchange(try first.poll()), try second.exchange(try second.poll())]
-            let usage = try tokens.map { try first.get("wham/usage", $0).json }
-            #expect(usage.map { $0["plan_type"] } == ["plus", "pro"])
-            #expect(usage.map { $0["rate_limit"]?["primary_window"]?["used_percent"] } == [12, 77])
-            let lists = try tokens.map { try first.get("codex/models", $0) }
-            #expect(lists[0].json["models"]?.array?.count == 8)
-            #expect(lists[1].json["models"]?.array?.map { $0["slug"] } == ["gpt-6-luna"])
-            let tags = lists.map { $0.headers["etag"] ?? "" }
-            #expect(try first.get("codex/models", tokens[1], ["if-none-match: \(tags[1])"]).status == 304)
-            #expect(try first.get("codex/models", tokens[1], ["if-none-match: \(tags[0])"]).status == 200)
-            let check = try first.get("wham/accounts/check", tokens[1]).json
-            #expect(check["default_account_id"] == "acct-2")
-        }
-    }
 
     @Test func aTokenSpeaksForItsOwnAccountAloneAndTheLogSaysWhoAsked() async throws {
         let lines = try await Simulator.logged(scenario: Self.scenario) { simulator in

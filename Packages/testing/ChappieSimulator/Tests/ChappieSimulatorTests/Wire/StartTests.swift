@@ -34,28 +34,4 @@ struct StartTests {
         ]
         for configuration in bad { #expect(await failure(configuration)?.code == .invalidConfiguration) }
     }
-
-    @Test func stopFreesThePort() async throws {
-        let first = try await Simulator.start()
-        await first.stop()
-        await first.stop()
-        // A child that another test starts holds all of this process's sockets until it has become its program.
-        let isFree = try await eventually {
-            guard
-                let second = try? await Simulator.start(SimulatorConfiguration(host: "localhost", port: first.port))
-            else { return false }
-            #expect(second.port == first.port)
-            await second.stop()
-            return true
-        }
-        #expect(isFree)
-    }
-
-    @Test func listensOnIPv6WhenAsked() async throws {
-        try await Simulator.during(SimulatorConfiguration(host: "::1")) { simulator in
-            #expect(simulator.issuer.absoluteString == "http://[::1]:\(simulator.port)")
-            let page = try Curl("GET", "http://[::1]:\(simulator.port)/codex/device", options: ["-g"])
-            #expect(page.status == 200)
-        }
-    }
 }
