@@ -419,7 +419,7 @@ if let folder = Context.environment["CHAPPIE_CONSUMERS"] {
         testing("\(folder)/Tests/SDKConsumerTests", ["sdk-consumer", "ChappieSDK", "ChappieSDKTesting"]),
         program("\(folder)/Sources/readme-gtk", ["ChappieSDK", "ChappieSignInGTK", "CGtk4"]),
     ]
-    // README.md's programs: the first as it is printed, and each at a simulator.
+    // The programs of the guides: the first as it is printed, and each at a simulator.
     package.targets += ["printed", "0", "1", "2", "3", "4", "5"].map { number in
         program("\(folder)/Sources/readme-\(number)", ["ChappieSDK", "ChappieSDKRuntime"])
     }

@@ -1,7 +1,7 @@
 """What the documents print, as sources that compile: printed.py FOLDER
 
-Writes Tests/Consumer into the folder, with the Swift blocks of the landing pages beside its sources, and README.md's programs. A
-file that has not changed keeps its date, so that it is not compiled again.
+Writes Tests/Consumer into the folder, with the Swift blocks of the landing pages, and the programs of the guides. A file that has
+not changed keeps its date, so that it is not compiled again.
 """
 
 import pathlib
@@ -9,7 +9,9 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# How README.md says to point a program at a simulator. Its port is an argument here.
+# The documents whose programs are compiled.
+GUIDES = ("README.md", "docs/Guide.md", "docs/Threads.md", "docs/GTK.md")
+# The way in which README.md points a program at a simulator. The port is an argument here.
 SIMULATOR = """let configuration = ChappieConfiguration(endpoints: .simulator(port: Int(CommandLine.arguments[1]) ?? 0))
 """
 SIGN_IN = """let session = await Chappie.loadedAuthSession(configuration: configuration, store: .memory)
@@ -17,7 +19,7 @@ _ = try await session.signIn { code in print(code.instructions) }
 """
 
 
-def blocks(document=ROOT / "README.md"):
+def blocks(document):
     """(info string, first line number, lines) of every fenced block."""
     info, start, lines = None, 0, []
     for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
@@ -31,8 +33,7 @@ def blocks(document=ROOT / "README.md"):
 
 
 def shown():
-    """The blocks of README.md, then those of the page on GTK."""
-    return [*blocks(), *blocks(ROOT / "docs/GTK.md")]
+    return [block for page in GUIDES for block in blocks(ROOT / page)]
 
 
 def programs(*imports):
@@ -47,7 +48,7 @@ def manifests():
 
 
 def at_a_simulator(program):
-    """A program of README.md that asks the simulator, as it says."""
+    """A program of the guides that asks the simulator, as README.md describes."""
     if ".simulator(port: 8080)" in program:
         return program.replace(".simulator(port: 8080)", ".simulator(port: Int(CommandLine.arguments[1]) ?? 0)")
     begin = SIMULATOR if "loadedAuthSession" in program else SIMULATOR + SIGN_IN
@@ -59,7 +60,7 @@ def at_a_simulator(program):
 
 
 def readme_programs():
-    """name -> text of README.md's programs: the first one as it is printed, and each at a simulator."""
+    """name -> text of the programs of the guides: the first one as it is printed, and each at a simulator."""
     texts = programs()
     return {"readme-printed": texts[0], **{f"readme-{number}": at_a_simulator(text) for number, text in enumerate(texts)}}
 

@@ -161,7 +161,7 @@ def test_the_documentation_builds_without_a_warning(built, tmp_path):
 
 @pytest.fixture(scope="session")
 def readme_package(published, tmp_path_factory):
-    """The programs of README.md, with the manifest that is printed beside them: it has its one target once for each."""
+    """The programs of the guides, with README.md's manifest, which has its one target once for each."""
     package, manifest, texts = tmp_path_factory.mktemp("readme"), manifests()[0], readme_programs()
     source, target = '.package(url: "https://example.com/chappie.git", from: "0.1.0")', re.search(r"\.executableTarget\(.*\]\)(?=\s*\])", manifest, re.DOTALL)[0]
     assert source in manifest and 'name: "hello",' in target
@@ -173,7 +173,7 @@ def readme_package(published, tmp_path_factory):
 
 
 def readme_program(words=None):
-    """The name of the program of README.md that has these words, at a simulator; without any, of the first one as it is printed."""
+    """The name of the program of the guides that has these words, at a simulator; without any, of the first one as it is printed."""
     return f"readme-{'printed' if words is None else [number for number, text in enumerate(programs()) if words in text][0]}"
 
 

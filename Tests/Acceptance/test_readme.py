@@ -1,4 +1,4 @@
-"""README.md is true: its help texts, its commands, the options of the scripts that it names."""
+"""README.md and the page on the command line are true: help texts, commands, and options of scripts."""
 
 import os
 import re
@@ -12,11 +12,20 @@ from counterparts import PATIENCE
 from printed import blocks
 
 
+PAGES = ("README.md", "docs/CommandLine.md")
+
+
+def shown():
+    for page in PAGES:
+        for info, start, lines in blocks(ROOT / page):
+            yield page, info, start, lines
+
+
 def commands():
-    for info, start, lines in blocks():
+    for page, info, start, lines in shown():
         for offset, line in enumerate(lines, 1):
             if info.split()[:1] == ["console"] and line.startswith("$ ") or info.split()[:1] in (["sh"], ["bash"]):
-                yield pytest.param(line.removeprefix("$ ").split("  #")[0].strip(), id=f"line {start + offset}")
+                yield pytest.param(line.removeprefix("$ ").split("  #")[0].strip(), id=f"{page}:{start + offset}")
 
 
 def output(command, **options):
@@ -25,9 +34,9 @@ def output(command, **options):
 
 def test_help_texts_are_those_of_the_program(program):
     """A block fenced as ```text help:ask``` is what `chappie ask --help` prints."""
-    shown = [(word[5:], lines) for info, _, lines in blocks() for word in info.split() if word.startswith("help:")]
-    assert shown, "README.md shows no --help text"
-    for command, lines in shown:
+    texts = [(word[5:], lines) for _, info, _, lines in shown() for word in info.split() if word.startswith("help:")]
+    assert texts, "no page shows a --help text"
+    for command, lines in texts:
         printed = output([program, *filter(None, command.split(",")), "--help"], env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}).stdout
         assert [line.rstrip() for line in lines] == [line.rstrip() for line in printed.strip().splitlines()]
 
