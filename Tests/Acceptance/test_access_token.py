@@ -68,7 +68,7 @@ def test_a_token_is_typed_unseen_on_a_terminal(person):
 def test_a_token_of_the_environment_is_used_and_nothing_is_stored(simulate, user, tmp_path):
     job = user(simulate(), CHAPPIE_ACCESS_TOKEN=TOKEN)
     assert "world" in job.ask("reply: Hello, world").output
-    assert "nowhere: CHAPPIE_ACCESS_TOKEN names it" in job.run("status").output
+    assert "not stored (taken from CHAPPIE_ACCESS_TOKEN)" in job.run("status").output
     assert job.run("models").output
     assert is_signed_out(job.having(CHAPPIE_ACCESS_TOKEN=None))
     assert TOKEN not in "".join(path.read_bytes().decode(errors="replace") for path in tmp_path.rglob("*") if path.is_file())

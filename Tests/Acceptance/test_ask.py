@@ -99,9 +99,9 @@ def test_an_answer_that_ended_early_replaces_no_file(simulate, user, tmp_path):
     someone, target = user(simulate(approves=True, pollInterval=0, rules=[rule])).sign_in(), tmp_path / "answer.txt"
     write(target, "old\n")
     for options in (["-o", str(target)], ["-x", "-o", str(target)]):
-        cut = someone.run("ask", "--transport", "sse", *options, "reply: half", status=UNAVAILABLE, says="not whole")
+        cut = someone.run("ask", "--transport", "sse", *options, "reply: half", status=UNAVAILABLE, says="incomplete")
         assert target.read_text() == "old\n" and cut.output == "" and "half" in cut.errors
-    assert someone.run("ask", "--transport", "sse", "reply: half", status=UNAVAILABLE, says="not whole").output == "half\n"
+    assert someone.run("ask", "--transport", "sse", "reply: half", status=UNAVAILABLE, says="incomplete").output == "half\n"
     [error] = [json.loads(line) for line in someone.run("ask", "--transport", "sse", "--json", "reply: half", status=UNAVAILABLE).output.splitlines()][-1:]
     assert error["error"]["code"] == "answer_incomplete"
 

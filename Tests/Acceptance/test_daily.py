@@ -364,7 +364,7 @@ def test_a_thread_keeps_an_interrupted_answer_as_that(chat):
     terminal.type("repeat 5000 words", "Enter")
     terminal.shows("word after word")
     terminal.type("", "C-c")
-    terminal.shows("What was said stays.")
+    terminal.shows("The partial answer is kept.")
     terminal.prompts(2)
     terminal.type("", "C-d")
     terminal.ends(0)

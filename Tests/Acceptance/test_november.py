@@ -308,7 +308,7 @@ def test_an_answer_that_is_interrupted(person, service, transport, stack):
     terminal.type(f"reply: as far as this {HOLD} never", "Enter")
     terminal.shows(f"as far as this {HOLD}", 2)
     terminal.type("", "C-c")
-    terminal.shows("What was said stays.")
+    terminal.shows("The partial answer is kept.")
     terminal.prompts(3)
     terminal.type("and now?", "Enter")
     terminal.shows("Turn: 3")

@@ -302,4 +302,4 @@ def test_a_session_that_has_grown_is_brought_up_to_date(simulate, user, tmp_path
     file.write_text("".join(whole))
     assert someone.run("threads", "import", str(file)).output == "Imported: 0. Brought up to date: 1.\n"
     assert "Sunday" in someone.run("threads", "show").output
-    assert someone.run("threads", "import", str(file)).output == "Imported: 0. There already: 1.\n"
+    assert someone.run("threads", "import", str(file)).output == "Imported: 0. Already present: 1.\n"

@@ -352,7 +352,7 @@ def test_a_backup_is_restored_by_another_user_and_everything_is_exported(simulat
     assert (len(restored["imported"]), restored["updated"], restored["present"], restored["problems"]) == (2, [], [], [])
     assert sorted(thread["preview"] for thread in listed(second)) == ["reply: the nightingale", "reply: the wren"]
     again = second.run("threads", "restore", "--passphrase-file", str(phrase), str(file))
-    assert again.output == "Restored: 0. There already: 2.\n"
+    assert again.output == "Restored: 0. Already present: 2.\n"
     phrase.write_text("battery staple\n")
     second.run("threads", "restore", "--passphrase-file", str(phrase), str(file), status=None, says="not the passphrase")
 

@@ -219,7 +219,7 @@ def test_a_refresh_token_that_was_revoked_is_a_sentence_and_asked_for_once(perso
     said = outcome.output + outcome.errors
     assert result != ("succeeded", "42") and "its sign-in has ended or was revoked; run `chappie tools login docs" in said, outcome
     again = add(person, server)[1]
-    assert "it wants a sign-in; run `chappie tools login docs" in again.output + again.errors, again
+    assert "it requires you to sign in; run `chappie tools login docs" in again.output + again.errors, again
 
 
 def test_more_permissions_are_asked_for_by_a_sentence_and_given_by_a_sign_in(person, guarded):

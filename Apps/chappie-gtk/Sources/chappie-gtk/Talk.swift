@@ -122,7 +122,7 @@ final class Talk {
         case .completed(let response) where response.status == .incomplete:
             fail(ChappieClientError.responseFailed(response), false)
         case .completed(let response) where response.outputText.isEmpty && response.refusals.isEmpty:
-            transcript.note("The answer has no text. Ask in other words.")
+            transcript.note("The answer has no text. Rephrase the question.")
         default: break
         }
     }

@@ -41,7 +41,7 @@ enum ChatCommand: Equatable {
         ("/clear", "begin a new conversation"),
         ("/save [FILE]", "write the conversation to a Markdown file"),
         ("/tools", "list the tools that the model may call"),
-        ("/transport", "show how the last answer travelled"),
+        ("/transport", "show the transport of the last answer"),
         ("/help", "show this list"),
         ("/quit", "end the conversation"),
     ]

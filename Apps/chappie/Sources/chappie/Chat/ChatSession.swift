@@ -124,11 +124,11 @@ struct ChatSession: Sendable {
         transport = printed.transport
         limits = printed.limits ?? limits
         conversation.answered(question, printed.response)
-        if printed.response?.isInterrupted == true { return console.note("Stopped. What was said stays.") }
+        if printed.response?.isInterrupted == true { return console.note("Stopped. The partial answer is kept.") }
         if let response = printed.response, response.status == .completed, response.outputText.isEmpty,
             response.refusals.isEmpty
         {
-            return console.note("The answer has no text. Ask in other words.")
+            return console.note("The answer has no text. Rephrase the question.")
         }
         if let response = printed.response, let schema = asked.schema {
             try Ask.checkWhole(response)
@@ -243,7 +243,7 @@ struct ChatSession: Sendable {
     private mutating func attachResource(_ name: String) async throws {
         let offers = program.startedTools.offers
         guard let parts = try await running.run({ try await offers.attachments(name) }) else {
-            return console.note("No tool server here is named so. /resource lists what there is.")
+            return console.note("No tool server has that name. /resource lists them.")
         }
         attach(parts)
     }

@@ -151,18 +151,18 @@ struct Ask: ProgramCommand {
         if response.status == .incomplete {
             let reason = UntrustedText.message(response.incompleteReason) ?? "the service gave no reason"
             throw CommandLineError(
-                .unavailable, code: "answer_incomplete", "The answer is not whole: \(reason).",
+                .unavailable, code: "answer_incomplete", "The answer is incomplete: \(reason).",
                 suggestion: "Ask for the rest with -c, or for something shorter.")
         }
         guard !response.outputText.isEmpty || response.refusals.isEmpty else {
             // The model's own words stand above it, or in the response.
             throw CommandLineError(
                 .unavailable, code: "answer_refused", "The model refused to answer.",
-                suggestion: "Ask for something else, or in other words.")
+                suggestion: "Rephrase the question, or ask for something else.")
         }
         guard !response.outputText.isEmpty else {
             throw CommandLineError(
-                .unavailable, code: "answer_empty", "The answer has no text.", suggestion: "Ask in other words.")
+                .unavailable, code: "answer_empty", "The answer has no text.", suggestion: "Rephrase the question.")
         }
     }
 

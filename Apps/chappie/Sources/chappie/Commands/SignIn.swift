@@ -321,7 +321,7 @@ struct Status: ProgramCommand {
         discussion: """
             Exits with 77 if you are not signed in.
 
-            --verbose also shows how the last answer travelled.
+            --verbose also shows the transport of the last answer.
 
             With --json: {"signed_in":true, "account":{…}, "grant":…, "expires_at":…, "renewal_refused":…, "store":…, "slot":…, "route":…, \
             "issuer":…, "backend":…, "last_answer":{"transport":{"kind":"websocket", "reconnects":0, "fell_back":false}, "at":…, \

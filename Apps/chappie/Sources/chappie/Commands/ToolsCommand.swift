@@ -207,7 +207,7 @@ struct Tools: ParsableCommand {
                 outcome.wasSignedIn ? "Signed out of \(name)." : "You were not signed in at \(name).")
             guard outcome.wasSignedIn, !outcome.isRevoked, !options.json else { return }
             program.console.note(
-                "chappie: the sign-in is deleted here, but the server did not confirm that it counts no more.")
+                "chappie: the sign-in is deleted here, but the server did not confirm the revocation.")
         }
     }
 }

@@ -90,7 +90,7 @@ extension Finding {
     static func discovery(status: Int) -> Finding {
         guard status != 200 else { return Finding(.ok, "the sign-in service describes itself") }
         return Finding(
-            .failed, "the sign-in service's description can't be had (status \(status))",
+            .failed, "couldn't load the sign-in service's metadata (HTTP \(status))",
             "Try again in a few minutes, or check the configured addresses.")
     }
 

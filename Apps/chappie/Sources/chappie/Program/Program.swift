@@ -155,7 +155,7 @@ struct Program: Sendable {
             return "in the encrypted file \(path ?? slot.account)"
         case .keyring: return "in the keyring, as \(slot.account) of \(slot.service)"
         case .memory where settings.accessToken != nil:
-            return "nowhere: \(ProgramEnvironment.accessTokenVariable) names it"
+            return "not stored (taken from \(ProgramEnvironment.accessTokenVariable))"
         case .memory: return "in memory, until this command ends"
         }
     }

@@ -71,7 +71,7 @@ enum Setting: String, CaseIterable, Sendable {
         case .model: "the model of new conversations (--model)"
         case .effort: "how hard the model thinks (--effort)"
         case .verbosity: "how long answers are (--verbosity)"
-        case .transport: "how answers travel (--transport)"
+        case .transport: "the transport of answers (--transport)"
         case .markdown: "when Markdown is drawn (--markdown)"
         case .statusLine: "whether a chat shows model, context and limits (--status-line)"
         case .template: "the template of new conversations (--template)"

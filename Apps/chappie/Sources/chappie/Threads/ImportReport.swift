@@ -55,8 +55,8 @@ struct ThreadUpdates {
             .array(updates.flatMap { threads[$0] ?? [] }.map { .string($0) })
         }
         let parts = [
-            ("Brought up to date", count(.continued)), ("There already", count(.unchanged)),
-            ("Continued here, and left so", count(.diverged)),
+            ("Brought up to date", count(.continued)), ("Already present", count(.unchanged)),
+            ("Skipped because you continued them here", count(.diverged)),
         ]
         let json: [(String, ChappieJSON)] = [
             ("imported", ids([.added])), ("updated", ids([.continued])), ("present", ids([.unchanged, .diverged])),

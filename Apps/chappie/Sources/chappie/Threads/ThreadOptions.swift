@@ -11,7 +11,7 @@ struct ThreadOptions: ParsableArguments {
     @Option(
         name: .customLong("thread"),
         help: ArgumentHelp(
-            "Continue this thread: its id, or enough of its end (see chappie threads).", valueName: "id"),
+            "Continue this thread: its ID, or a unique suffix of it (see chappie threads).", valueName: "id"),
         completion: .threads)
     var thread: String?
 

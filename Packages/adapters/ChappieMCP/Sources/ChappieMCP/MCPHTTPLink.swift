@@ -248,7 +248,7 @@ final class MCPHTTPLink: MCPLink {
 
     private func refusal(_ response: HTTPExchangeResponse) -> LinkFailure {
         switch response.status.code {
-        case 401, 403: LinkFailure(reason: "it wants a sign-in (status \(response.status.code))")
+        case 401, 403: LinkFailure(reason: "it requires you to sign in (HTTP \(response.status.code))")
         default: LinkFailure(reason: "it answers with status \(response.status.code)")
         }
     }

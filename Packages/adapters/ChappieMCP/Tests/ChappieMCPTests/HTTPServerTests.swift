@@ -100,7 +100,7 @@ extension PythonHTTPServerTests {
         let (process, url) = try await counterpart.start(folder, wantsToken: true)
         let refused = server(url, counterpart)
         let error = await #expect(throws: ChappieMCPError.self) { try await refused.tools() }
-        #expect(error?.reason == "it wants a sign-in (status 401)", "\(error.debugDescription)")
+        #expect(error?.reason == "it requires you to sign in (HTTP 401)", "\(error.debugDescription)")
         await refused.closed()
         let server = server(url, counterpart, [.authorization: "Bearer good"])
         #expect(try await server.call("add", ["first": 2, "second": 40]) == "42")
@@ -229,8 +229,8 @@ struct BadHTTPServerTests {
 
     @Test(
         arguments: [
-            ([HTTPExchangeResponse(status: .unauthorized)], .refused, "it wants a sign-in (status 401)"),
-            ([HTTPExchangeResponse(status: .forbidden)], .refused, "it wants a sign-in (status 403)"),
+            ([HTTPExchangeResponse(status: .unauthorized)], .refused, "it requires you to sign in (HTTP 401)"),
+            ([HTTPExchangeResponse(status: .forbidden)], .refused, "it requires you to sign in (HTTP 403)"),
             ([HTTPExchangeResponse(status: .internalServerError)], .refused, "it answers with status 500"),
             (
                 [
@@ -263,7 +263,7 @@ struct BadHTTPServerTests {
             ),
             (
                 [json(refusal, .badRequest), HTTPExchangeResponse(status: .unauthorized)], .refused,
-                "it wants a sign-in (status 401)"
+                "it requires you to sign in (HTTP 401)"
             ),
         ] as [([HTTPExchangeResponse], ChappieMCPError.Code, String)])
     func saysWhyItCantBeUsed(
@@ -292,7 +292,7 @@ struct BadHTTPServerTests {
         #expect(
             log.contains { $0.hasPrefix("← 1 the handshake failed, it refused: no ‹redacted› for you (-1), after") },
             "\(log)")
-        #expect(log.contains { $0.hasPrefix("← 1 it wants a sign-in (status 401), after") }, "\(log)")
+        #expect(log.contains { $0.hasPrefix("← 1 it requires you to sign in (HTTP 401), after") }, "\(log)")
     }
 
     @Test func aSessionIsNamedUsedAndLeft() async throws {

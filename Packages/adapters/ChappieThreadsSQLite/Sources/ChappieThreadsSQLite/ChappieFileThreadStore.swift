@@ -34,7 +34,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
 
     let place: Mutex<ThreadPlace?>
     var folder: Result<ThreadFolder, StoreError> {
-        let words = "this store has no place yet: make a runtime with it first, or name a directory or an owner"
+        let words = "this store has no location yet; create a runtime with it, or pass a directory or an owner"
         return place.withLock { $0?.folder } ?? .failure(.unavailable(words))
     }
     let keyStore: any CredentialStore

@@ -17,7 +17,7 @@ struct OwnerTests {
         let mine = CredentialSlot(service: "com.example.shop", account: "user-1")
         let store = ChappieFileThreadStore(keys: keys)
         #expect(store.directory == nil)
-        await refusal("unavailable", saying: "no place yet") { _ = try await store.summaries() }
+        await refusal("unavailable", saying: "no location yet") { _ = try await store.summaries() }
         #expect(store.placed(for: mine) as? ChappieFileThreadStore === store)
         #expect(store.directory == (try directory(mine)))
         #expect(store.directory?.contains("/chappie/threads/com.example.shop/") == true)

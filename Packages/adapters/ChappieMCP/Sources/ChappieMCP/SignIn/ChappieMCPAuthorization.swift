@@ -132,7 +132,7 @@ public final class ChappieMCPAuthorization: Sendable {
             if state.storeError != nil { state.isRead = false }
             return state.storeError
         }
-        return error.map { OAuthRefusal(store: $0) } ?? OAuthRefusal(.signInNeeded, "it wants a sign-in")
+        return error.map { OAuthRefusal(store: $0) } ?? OAuthRefusal(.signInNeeded, "it requires you to sign in")
     }
 
     private func prepared(_ refused: Secret?) async throws -> Secret? {

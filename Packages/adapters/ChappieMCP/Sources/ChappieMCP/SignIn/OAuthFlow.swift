@@ -138,7 +138,7 @@ struct OAuthFlow: Sendable {
                 return try described(try Self.document(answer), at: candidates.urls.first)
             } catch {
                 guard let next = candidates.next(after: error) else {
-                    throw candidates.refusal ?? OAuthRefusal("it wants a sign-in, and does not say where")
+                    throw candidates.refusal ?? OAuthRefusal("it requires you to sign in, and does not specify where")
                 }
                 phase = .describing(candidates)
                 return Self.get(next)
@@ -227,7 +227,7 @@ struct OAuthFlow: Sendable {
             // Some frameworks serve the description of the origin at each path, so the root is the next place to look.
             urls = [url] + urls.suffix(1).filter { $0 != url }
         }
-        guard let first = urls.first else { throw OAuthRefusal("it wants a sign-in, and does not say where") }
+        guard let first = urls.first else { throw OAuthRefusal("it requires you to sign in, and does not specify where") }
         phase = .describing(Candidates(urls: urls[...]))
         return Self.get(first)
     }

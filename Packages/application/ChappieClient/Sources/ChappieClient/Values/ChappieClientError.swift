@@ -127,7 +127,7 @@ extension ChappieClientError: ChappieError {
         case .usageLimitReached(let limit) where limit.workspaceAdvice != nil: limit.workspaceAdvice
         case .usageLimitReached(let limit):
             limit.resetsAt == nil
-                ? "Look at what your plan includes." : "Wait until the limit resets, or look at your plan's usage page."
+                ? "Check what your plan includes." : "Wait until the limit resets, or check your plan's usage page."
         case .planRefused(let refusal): refusal.advice
         case .usageNotReported(let page): Self.manageUsage(page)
         case .modelUnavailable(let refusal) where refusal.reason == .atCapacity:

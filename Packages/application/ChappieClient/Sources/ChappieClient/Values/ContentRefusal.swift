@@ -31,8 +31,8 @@ enum ContentRefusal {
     func advice(_ code: String?) -> String {
         switch self {
         case .content where code?.lowercased().contains("cyber") == true:
-            "Ask in other words. For authorised work, see https://chatgpt.com/cyber."
-        case .content: "Ask in other words."
+            "Rephrase the question. For authorised work, see https://chatgpt.com/cyber."
+        case .content: "Rephrase the question."
         case .account: "Ask the service at https://help.openai.com."
         }
     }
