@@ -227,7 +227,9 @@ struct OAuthFlow: Sendable {
             // Some frameworks serve the description of the origin at each path, so the root is the next place to look.
             urls = [url] + urls.suffix(1).filter { $0 != url }
         }
-        guard let first = urls.first else { throw OAuthRefusal("it requires you to sign in, and does not specify where") }
+        guard let first = urls.first else {
+            throw OAuthRefusal("it requires you to sign in, and does not specify where")
+        }
         phase = .describing(Candidates(urls: urls[...]))
         return Self.get(first)
     }
