@@ -341,7 +341,7 @@ def test_a_paste_longer_than_the_screen_is_one_message(chat):
 def test_commands(chat, tmp_path):
     terminal, path = chat(), tmp_path / "kept.md"
     terminal.type("/transport", "Enter")
-    terminal.shows("No answer has come yet.")
+    terminal.shows("There is no answer yet.")
     terminal.prompts(2)
     terminal.type("reply: **saved**", "Enter")
     terminal.prompts(3)

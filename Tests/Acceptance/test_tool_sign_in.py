@@ -227,7 +227,7 @@ def test_more_permissions_are_asked_for_by_a_sentence_and_given_by_a_sign_in(per
     log_in(person, server)
     server.wants("downgrade")
     _, outcome = add(person, server)
-    assert "it wants more permissions than its sign-in has" in outcome.output + outcome.errors, outcome
+    assert "it requires more permissions than its sign-in has" in outcome.output + outcome.errors, outcome
     (server.folder / "downgrade").unlink()
     assert log_in(person, server, "--scope", "write")[-1]["scopes"] == ["write", "read", "offline_access"]
 

@@ -110,7 +110,7 @@ enum ChatCommand: Equatable {
         let similar = names.filter { $0.hasPrefix(name.prefix(3).lowercased()) && name.count > 2 }
         let guess = similar.isEmpty ? "" : " Did you mean \(similar.joined(separator: " or "))?"
         return
-            "There is no \(name).\(guess) /help lists the commands; to send the line as it is, begin it with a blank."
+            "There is no \(name).\(guess) /help lists the commands; to send the line unchanged, begin it with a blank."
     }
 
     /// The names that Tab offers after a command.

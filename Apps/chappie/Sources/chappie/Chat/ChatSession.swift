@@ -155,7 +155,7 @@ struct ChatSession: Sendable {
         case .template(let name):
             frame.template = try name.map { try Template(named: $0, program.environment) }
             frame.givesInstructions = true
-            console.note(name.map { "Messages are put into the template \($0)." } ?? "Messages are sent as they are.")
+            console.note(name.map { "Messages are put into the template \($0)." } ?? "Messages are sent unchanged.")
         case .file(let path?): attach(try await attachments.read(path, as: .file))
         case .image(let path?): attach(try await attachments.read(path, as: .image))
         case .file(nil), .image(nil): console.line(attached)
@@ -220,7 +220,7 @@ struct ChatSession: Sendable {
             console.note("The conversation is in \(file).")
         case .tools: try await reports.tools()
         case .transport:
-            console.line(transport.map { TransportSummary.words($0.json) } ?? "No answer has come yet.")
+            console.line(transport.map { TransportSummary.words($0.json) } ?? "There is no answer yet.")
         case .help: console.line(ChatCommand.helpText)
         case .unknown(let name): console.note(ChatCommand.correction(of: name))
         case .quit: break

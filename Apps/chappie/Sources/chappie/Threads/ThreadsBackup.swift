@@ -72,7 +72,7 @@ extension Threads {
 /// The passphrase of a backup: from a file, or from the terminal.
 struct BackupPassphrase: ParsableArguments {
     @Option(
-        help: ArgumentHelp("Read the passphrase from this file, which is yours alone.", valueName: "file"),
+        help: ArgumentHelp("Read the passphrase from this file, which only you can read.", valueName: "file"),
         completion: .file())
     var passphraseFile: String?
 

@@ -184,7 +184,7 @@ struct Threads: ParsableCommand {
             help: ArgumentHelp("Write into this file instead of printing.", valueName: "file"), completion: .file())
         var output: String?
 
-        @Flag(help: "Every thread, archived ones too.")
+        @Flag(help: "Every thread, including archived ones.")
         var all = false
 
         @Argument(help: "The thread (default: the last one).", completion: .threads)

@@ -151,7 +151,7 @@ private struct RegistrationDocument {
                 return
             case .open, .changeable:
                 throw .unsafeFile(
-                    "\(path) is not a file that this user alone can open",
+                    "\(path) is not a file that only this user can open",
                     remedy: "Make it so (chmod 600), or move it away and sign in again.")
             case .tooLarge, .directory, .special:
                 throw .unsafeFile("\(path) holds no registrations of apps: \(error.words)", remedy: advice)

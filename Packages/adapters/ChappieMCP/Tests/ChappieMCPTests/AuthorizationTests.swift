@@ -407,9 +407,9 @@ struct AuthorizationTests {
 
     @Test(
         arguments: [
-            ("read write", "it wants more permissions than its sign-in has: read write"),
-            ("$(reboot) `x` ok", "it wants more permissions than its sign-in has: ok"),
-            ("", "it wants more permissions than its sign-in has"),
+            ("read write", "it requires more permissions than its sign-in has: read write"),
+            ("$(reboot) `x` ok", "it requires more permissions than its sign-in has: ok"),
+            ("", "it requires more permissions than its sign-in has"),
         ])
     func morePermissionsAreTheUsersToGive(scope: String, words: String) async throws {
         let authorization = authorization()

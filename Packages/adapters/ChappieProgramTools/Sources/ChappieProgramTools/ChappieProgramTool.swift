@@ -185,7 +185,7 @@ private final class ProgramOutput: Sendable {
         let text = String(decoding: output.prefix(limit), as: UTF8.self)
         if isTooMuch {
             return ChappieToolResult(
-                output: text + "\n[The tool was ended: its output is over \(limit) bytes.]", isError: true)
+                output: text + "\n[The tool was ended: its output is larger than \(limit) bytes.]", isError: true)
         }
         let code = code.withLock(\.self)
         guard code != 0 else { return ChappieToolResult(output: text) }

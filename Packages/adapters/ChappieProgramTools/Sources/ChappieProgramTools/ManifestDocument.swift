@@ -158,7 +158,7 @@ struct ManifestServer: Decodable {
         self.url = url
         let isAuthorized = tokenVariable != nil || headerFields.keys.contains { $0.lowercased() == "authorization" }
         guard signIn == nil || !isAuthorized else {
-            throw members.fault(.oauth, "is for a server without an authorization of its own, and this one has a token")
+            throw members.fault(.oauth, "is for a server without its own authorization, and this one has a token")
         }
     }
 }

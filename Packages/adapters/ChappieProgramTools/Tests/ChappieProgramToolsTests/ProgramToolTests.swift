@@ -27,12 +27,14 @@ struct ProgramToolTests {
             ),
             ("kill -9 $$", "The tool was ended by the signal 9.", true),
             (
-                "yes", String(repeating: "y\n", count: 500) + "\n[The tool was ended: its output is over 1000 bytes.]",
+                "yes",
+                String(repeating: "y\n", count: 500) + "\n[The tool was ended: its output is larger than 1000 bytes.]",
                 true
             ),
             (
                 "trap '' TERM; yes",
-                String(repeating: "y\n", count: 500) + "\n[The tool was ended: its output is over 1000 bytes.]", true
+                String(repeating: "y\n", count: 500) + "\n[The tool was ended: its output is larger than 1000 bytes.]",
+                true
             ),
             (
                 "seq 2000 | sed 's/$/ and so on/' >&2; exit 1",

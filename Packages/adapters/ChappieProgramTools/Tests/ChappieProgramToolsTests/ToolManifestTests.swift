@@ -218,7 +218,7 @@ struct ToolManifestTests {
             ),
             (
                 #"{"mcpServers":{"a":{"url":"https://x","headers":{"AUTHORIZATION":"b"},"oauth":{}}}}"#,
-                "mcpServers.a.oauth is for a server without an authorization of its own, and this one has a token."
+                "mcpServers.a.oauth is for a server without its own authorization, and this one has a token."
             ),
             (
                 #"{"mcpServers":{"a":{"url":"https://x","oauth":{"clientId":"a b"}}}}"#,

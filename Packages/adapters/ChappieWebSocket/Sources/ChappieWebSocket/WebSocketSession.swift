@@ -247,7 +247,8 @@ struct WebSocketSession {
     /// The peer has ended its side of the connection, or the connection broke.
     mutating func connectionEnded() {
         if phase == .handshaking {
-            answerEnded(error(.connectionLost, .responseHead, "it closed the connection before its answer was whole"))
+            answerEnded(
+                error(.connectionLost, .responseHead, "it closed the connection before its answer was complete"))
         } else {
             failed(error(.connectionLost, .message, "the connection ended without a close frame"))
         }

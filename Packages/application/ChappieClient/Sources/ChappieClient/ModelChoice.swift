@@ -220,7 +220,7 @@ extension ChappieNotice {
 
     static let imageByAddress = ChappieNotice(
         .imageLeftOut,
-        "Images that the conversation has by their address alone are left out: the model takes their bytes only.")
+        "Images that the conversation has only by their address are left out: the model takes their bytes only.")
 }
 
 /// The wish from which a turn's model is chosen.

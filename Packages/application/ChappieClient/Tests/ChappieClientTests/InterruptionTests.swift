@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    private static let note = "developer: The user interrupted you here. What stands above is what the user has seen."
+    private static let note = "developer: The user interrupted you here. The user has seen the text above."
 
     /// The events before the interruption, the text that was shown, and what stays beside question, note and next question.
     static let answers: [(events: [String], text: String, stays: [String])] = [

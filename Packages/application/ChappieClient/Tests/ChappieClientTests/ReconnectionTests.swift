@@ -140,7 +140,7 @@ import Testing
         default: Issue.record("\(seen)")
         }
         #expect(try await harness.client.send("two") == "third")
-        let note = "The connection broke here. What stands above is what the user has seen."
+        let note = "The connection broke here. The user has seen the text above."
         #expect(try remembered(harness) == ["one", "The sea is wide", note, "two"])
     }
 

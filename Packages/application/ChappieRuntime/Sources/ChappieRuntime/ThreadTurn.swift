@@ -264,7 +264,7 @@ extension ChappieTurn {
     }
 
     private static let endItem = ChappieInputMessage.developer(
-        "This turn was interrupted before the answer was complete. What stands above is all that is known of it."
+        "This turn was interrupted before the answer was complete. The text above is all that is known about it."
     ).inputItem
 
     private static func unknown(_ call: ChappieToolCall) -> ChappieToolExecutionResult {

@@ -184,7 +184,7 @@ private struct Probe: Decoder {
             return sample
         }
         guard !Self.around.contains(ObjectIdentifier(type)), Self.around.count < 64 else {
-            throw Self.fault(place, "\(type) contains itself, so that it needs a jsonSchema of its own")
+            throw Self.fault(place, "\(type) contains itself, so it needs its own jsonSchema")
         }
         return try Self.$around.withValue(Self.around + [ObjectIdentifier(type)]) {
             guard asksType, let type = type as? any (ChappieJSONSchemaProviding & Decodable).Type,

@@ -138,7 +138,7 @@ struct SchemaCompiler {
         }
         if let id = members["$id"] {
             guard place < 0, let id = id.string else {
-                throw fault(place, "$id", "the keyword \"$id\" is supported at the root alone")
+                throw fault(place, "$id", "the keyword \"$id\" is supported only at the root")
             }
             let parts = id.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
             guard parts.count < 2 || parts[1].isEmpty else {
@@ -245,7 +245,8 @@ struct SchemaCompiler {
             let place = step(place, "$ref")
             guard let target = value.string else { throw fault(place, "a reference is a string") }
             if refHidesNeighbours, let neighbour = members.keys.sorted().first(where: isAssertionBesideReference) {
-                throw fault(place, "draft-07 ignores \(Quoted.name(neighbour)) beside \"$ref\", which is not supported")
+                throw fault(
+                    place, "draft-07 ignores \(Quoted.name(neighbour)) next to \"$ref\", which is not supported")
             }
             references.append((index, schemas[index].count, target, place))
             schemas[index].append(.reference(index))

@@ -85,7 +85,7 @@ import Testing
             (##"{"$ref":"https://example.com/a"}"##, "/$ref", "another document"),
             (##"{"$ref":"#/$defs/x"}"##, "/$ref", "no schema"),
             (##"{"$ref":"#x"}"##, "/$ref", "no schema"), (##"{"$ref":7}"##, "/$ref", "string"),
-            (##"{"properties":{"a":{"$id":"b"}}}"##, "/properties/a/$id", "root alone"),
+            (##"{"properties":{"a":{"$id":"b"}}}"##, "/properties/a/$id", "only at the root"),
             (##"{"$schema":"http://json-schema.org/draft-04/schema#"}"##, "/$schema", "dialect"),
             (##"{"$ref":"#"}"##, "", "refers to itself"),
             (##"{"anyOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"not":{"$ref":"#"}}}}"##, "", ""),

@@ -70,7 +70,7 @@ public enum HTTPTransportContract {
                 response.body.cancel()
                 do {
                     let chunk = try await response.body.next()
-                    try require(chunk == nil, "It went on delivering after the body was cancelled.")
+                    try require(chunk == nil, "It continued to deliver after the body was cancelled.")
                 } catch is CancellationError {
                     // The other answer that the port allows.
                 }

@@ -75,7 +75,7 @@ public enum SharedCredentialStoreContract {
         Case(name: "a change that one store announces changes the mark of another") { one, two in
             let before = two.notes.changeMark(for: slots[0])
             let mark = one.notes.announceChange(of: slots[0])
-            try require(mark != nil && mark != before, "The change has no mark of its own.")
+            try require(mark != nil && mark != before, "The change has no mark.")
             try require(two.notes.changeMark(for: slots[0]) == mark, "The other store does not see the mark.")
         },
     ]

@@ -39,7 +39,7 @@ struct MCPAuthorizing: HTTPMiddleware {
             name.utf8.count <= 80 && name.utf8.allSatisfy { $0.isASCIIAlphanumeric || ".:/_-".utf8.contains($0) }
         }
         let words = names.isEmpty ? "" : ": \(names.prefix(8).joined(separator: " "))"
-        throw OAuthRefusal(.permissionNeeded, "it wants more permissions than its sign-in has\(words)")
+        throw OAuthRefusal(.permissionNeeded, "it requires more permissions than its sign-in has\(words)")
     }
 }
 

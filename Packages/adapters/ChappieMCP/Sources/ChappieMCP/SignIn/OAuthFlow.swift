@@ -310,7 +310,7 @@ struct OAuthFlow: Sendable {
     }
 
     fileprivate static let nothing = OAuthRefusal("")
-    private static let misuse = OAuthRefusal("its sign-in is over")
+    private static let misuse = OAuthRefusal("its sign-in has ended")
 
     /// The authorization server's own words, if it has any (RFC 6749, 5.2; RFC 7591, 3.2.2).
     static func refusal(of answer: Answer, _ reason: String, without secrets: [Secret]) -> OAuthRefusal {

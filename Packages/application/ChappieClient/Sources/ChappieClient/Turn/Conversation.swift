@@ -193,17 +193,17 @@ struct Conversation: Sendable {
 
     /// Says to the model that the items above are not all that it wanted to say.
     static let interruptionItem = ChappieInputMessage.developer(
-        "The user interrupted you here. What stands above is what the user has seen."
+        "The user interrupted you here. The user has seen the text above."
     ).inputItem
 
     /// Tells the model the same after a connection that broke for good.
     static let breakItem = ChappieInputMessage.developer(
-        "The connection broke here. What stands above is what the user has seen."
+        "The connection broke here. The user has seen the text above."
     ).inputItem
 
     /// Tells the model the same after another error.
     static let failureItem = ChappieInputMessage.developer(
-        "Your answer ended here because of an error. What stands above is what the user has seen."
+        "Your answer ended here because of an error. The user has seen the text above."
     ).inputItem
 
     // MARK: Requests

@@ -61,7 +61,7 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     /// The turn took longer than its request allows (``ChappieResponseRequest/timeLimit``). The conversation is as it was
     /// before the turn; tools that ran have run.
     case timeLimitExceeded(Duration)
-    /// The exchange broke before the answer was whole.
+    /// The exchange broke before the answer was complete.
     case transportFailed(ChappieTransportError)
     /// The conversation is longer than the model's context window.
     case contextWindowExceeded
@@ -113,7 +113,7 @@ extension ChappieClientError: ChappieError {
         case .inputTooLarge(let size): size.sentence
         case .messageTooLarge(let bytes, let limit): "The request is \(bytes) bytes long; \(limit) are allowed."
         case .renewalFailed(let error):
-            "The sign-in has run out and can't be renewed just now: \(error.errorDescription ?? "no reason given")"
+            "The sign-in has run out and can't be renewed at the moment: \(error.errorDescription ?? "no reason given")"
         case .credentialStoreFailed(let error): error.errorDescription
         }
     }
@@ -150,7 +150,7 @@ extension ChappieClientError: ChappieError {
         case .httpError(402, _): "Look at your plan's usage page, or ask the administrator of your workspace."
         case .httpError(403, _): "Your account may lack this. Ask the administrator of your workspace."
         case .httpError(413, _): "Send less at once."
-        case .httpError(429, _): "Too many requests just now; wait a moment and try again."
+        case .httpError(429, _): "Too many requests at the moment; wait a moment and try again."
         case .httpError(let status, _):
             status >= 500 ? "The service has a problem; try again in a moment." : "Check the request and the address."
         case .blockedByGateway: BlockingPage.advice + " If WebSocket is switched off, allow it."

@@ -91,7 +91,7 @@ extension ChappiePlanRefusal {
         case .notEligible: "Your ChatGPT plan or workspace does not allow this app to use the plan"
         case .notAuthorized: "This sign-in does not allow the use of your ChatGPT plan"
         case .appNotEnabled: "ChatGPT has not enabled this app to use plans"
-        case .unavailable: "The use of your ChatGPT plan could not be checked just now"
+        case .unavailable: "The use of your ChatGPT plan could not be checked at the moment"
         case .userUnknown: "The service could not find out whose ChatGPT plan this request uses"
         case .capability:
             parameter.map { "The request's \"\($0)\" can't be used on a ChatGPT plan" }

@@ -16,7 +16,7 @@ enum OwnHeaderFields {
         let size = fields.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
         guard fields.count <= limit.count, size <= limit.bytes else {
             throw .unsupportedInput(
-                "The request has too many header fields of its own.",
+                "The request has too many additional header fields.",
                 "Give at most \(limit.count) fields of \(limit.bytes >> 10) KiB together.")
         }
         var checked: HTTPFields = [:]

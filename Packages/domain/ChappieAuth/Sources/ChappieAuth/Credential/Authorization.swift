@@ -212,7 +212,7 @@ public struct Authorization: Sendable {
     private func checkAccount(_ wanted: ChappieAccountInfo?, _ access: AccessToken) throws {
         guard let wanted, !wanted.isSameAccount(as: access.account) else { return }
         throw ChappieAuthError.reauthenticationRequired(
-            "Another account has signed in meanwhile. A request of the earlier account is not sent in its name.")
+            "Another account has signed in since. A request of the earlier account is not sent in its name.")
     }
 
     private func refusal(_ answer: IssuerResponse, _ access: AccessToken, _ requestID: String?) -> String {

@@ -219,7 +219,7 @@ extension CredentialStoreError: ChappieError {
             """
         case .unsafeFile(_, let remedy), .unusableFolder(_, let remedy): remedy
         case .foreign:
-            "It was left alone. Check the configured addresses, or use another account name for this service."
+            "It was not changed. Check the configured addresses, or use another account name for this service."
         case .noSharedFolder:
             """
             Name an app group in the configuration (`appGroup:`), and add it to the App Groups capability of every \

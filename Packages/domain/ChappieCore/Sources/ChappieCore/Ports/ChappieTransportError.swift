@@ -167,7 +167,7 @@ extension ChappieTransportError.Stage {
             case .configuration, .connect, .tls: (stage, "the connection broke before the request")
             case .request: (.request, "the connection broke before the request was out")
             case .responseHead: (.responseHead, "the connection closed before the answer began")
-            case .firstByte, .responseBody: (.responseBody, "the connection closed before the answer was whole")
+            case .firstByte, .responseBody: (.responseBody, "the connection closed before the answer was complete")
             case .message, .liveness: (.message, "the connection broke without a close frame")
             }
         return ChappieTransportError(.connectionLost, stage: stage, host: host, reason: what)

@@ -270,7 +270,7 @@ extension Backend {
             try demand(
                 (1...80).contains(name?.count ?? 0), "agent_name_hint must be the app's name, at most 80 characters.")
         } else {
-            try demand(name == nil, "agent_name_hint belongs to a first registration alone.")
+            try demand(name == nil, "agent_name_hint belongs only to a first registration.")
         }
         try checkHints(values, clientID: isNew ? nil : clientID)
         let (state, nonce) = (try value("state", in: values), try value("nonce", in: values))
@@ -378,8 +378,8 @@ extension VerificationPage {
 
     static func refusedAuthorization(code: String, reason: String) -> String {
         document(
-            title: "This sign-in can't go on",
-            content: "<h1>This sign-in can't go on</h1>\n"
+            title: "This sign-in can't continue",
+            content: "<h1>This sign-in can't continue</h1>\n"
                 + "<p role=\"alert\"><code>\(code)</code>: \(reason.escapedForHTML)</p>")
     }
 }
