@@ -2,28 +2,28 @@ public import ChappieCore
 
 /// A failure of a Model Context Protocol server: the kind, the server, and the reason.
 public struct ChappieMCPError: Error, Sendable, Hashable {
-    /// The kind of failure; unknown values survive.
+    /// The kind of failure. Unknown values are kept.
     public struct Code: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The program could not be started, or the server's name can't name a group of tools.
+        /// The program could not be started, or the server's name is not valid for a group of tools.
         public static let notStarted = Code(rawValue: "notStarted")
-        /// The server refused the handshake, or speaks no version of the protocol that this client knows.
+        /// The server refused the handshake, or supports no version of the protocol that this client knows.
         public static let handshakeFailed = Code(rawValue: "handshakeFailed")
-        /// The server has ended, closed its output, or can't be reached. The next turn starts it again.
+        /// The server has ended, closed its output, or cannot be reached. The next turn starts it again.
         public static let ended = Code(rawValue: "ended")
         /// The server did not answer in time.
         public static let timedOut = Code(rawValue: "timedOut")
-        /// The server does not speak the protocol, or sends more than the limits allow.
+        /// The server does not follow the protocol, or sends more than the limits allow.
         public static let protocolViolation = Code(rawValue: "protocolViolation")
         /// The server answered a request with an error.
         public static let refused = Code(rawValue: "refused")
-        /// The server wants a sign-in, or its sign-in has ended: see ``ChappieMCPAuthorization``.
+        /// The server requires a sign-in, or its sign-in has ended. See ``ChappieMCPAuthorization``.
         public static let signInNeeded = Code(rawValue: "signInNeeded")
-        /// The server wants more permissions for this than its sign-in has.
+        /// The server requires more permissions for the request than its sign-in has.
         public static let permissionNeeded = Code(rawValue: "permissionNeeded")
-        /// The sign-in at the server can't be made, renewed, kept or read.
+        /// The sign-in at the server cannot be made, renewed, stored or read.
         public static let signInFailed = Code(rawValue: "signInFailed")
         /// The host has closed the server.
         public static let closed = Code(rawValue: "closed")
@@ -33,12 +33,12 @@ public struct ChappieMCPError: Error, Sendable, Hashable {
     public let code: Code
     /// The name that the host gave the server.
     public let server: String
-    /// One clause in plain words, without a full stop.
+    /// The reason as one plain clause, without a full stop.
     public let reason: String
-    /// The last lines of the server's standard error, cleaned for display; empty if it wrote none.
+    /// The last lines of the server's standard error, cleaned for display. It is empty if the server wrote none.
     public let lastWords: String
 
-    /// An error with the given properties.
+    /// Creates an error with the given properties.
     public init(_ code: Code, server: String, reason: String, lastWords: String = "") {
         self.code = code
         self.server = server

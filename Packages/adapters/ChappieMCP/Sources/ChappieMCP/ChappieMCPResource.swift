@@ -1,24 +1,26 @@
 import ChappieCore
 import FoundationEssentials
 
-/// Something that a tool server gives to be read: a file, a page, a record.
+/// Something that a tool server offers for reading: a file, a page or a record.
 ///
-/// The server wrote every text in it: it is data, and has to be made safe before it is shown.
+/// The server wrote every text in it. Treat the texts as data, and make them safe before you show them.
 public struct ChappieMCPResource: Sendable, Hashable {
-    /// Its address, of any scheme, at most 8 KiB; for a template a pattern (RFC 6570) that gives addresses.
+    /// The resource's address with any scheme, at most 8 KiB. For a template, it is a pattern (RFC 6570) that yields
+    /// addresses.
     public let uri: String
-    /// The server's name for it.
+    /// The server's name for the resource.
     public let name: String
-    /// The server's description, for the user and the model; empty if the server does not say, at most 8 KiB.
+    /// The server's description for the user and the model, at most 8 KiB. It is empty if the server does not provide
+    /// one.
     public let description: String
-    /// Its media type; `nil` if the server does not say.
+    /// The resource's media type, or `nil` if the server does not specify it.
     public let mediaType: String?
-    /// In bytes; `nil` if the server does not say.
+    /// The size in bytes, or `nil` if the server does not specify it.
     public let size: Int?
     /// Whether ``uri`` is a pattern.
     public let isTemplate: Bool
 
-    /// A resource with the given properties.
+    /// Creates a resource with the given properties.
     public init(
         uri: String, name: String, description: String = "", mediaType: String? = nil, size: Int? = nil,
         isTemplate: Bool = false
@@ -31,7 +33,7 @@ public struct ChappieMCPResource: Sendable, Hashable {
         self.isTemplate = isTemplate
     }
 
-    /// `nil` for an entry without a usable address.
+    /// Creates a resource from an entry of a list. Returns `nil` if the entry has no usable address.
     init?(_ entry: ChappieJSON, isTemplate: Bool) {
         guard let uri = entry[isTemplate ? "uriTemplate" : "uri"]?.string, !uri.isEmpty, uri.utf8.count <= 8 << 10
         else { return nil }
@@ -42,7 +44,7 @@ public struct ChappieMCPResource: Sendable, Hashable {
             isTemplate: isTemplate)
     }
 
-    /// The resource for the model.
+    /// The resource as JSON for the model.
     var json: ChappieJSON {
         var json: ChappieJSONObject = [isTemplate ? "uriTemplate" : "uri": .string(uri), "name": .string(name)]
         if !description.isEmpty { json["description"] = .string(description) }
@@ -52,31 +54,31 @@ public struct ChappieMCPResource: Sendable, Hashable {
     }
 }
 
-/// A part of what a resource holds; most have one.
+/// A part of a resource's content. Most resources have one part.
 public struct ChappieMCPContent: Sendable, Hashable {
     /// The content itself.
     public enum Body: Sendable, Hashable {
-        /// Text, as the server gives it.
+        /// Text, unchanged from the server.
         case text(String)
-        /// Anything else.
+        /// The bytes of any other content.
         case bytes([UInt8])
     }
 
     /// The address of this part.
     public let uri: String
-    /// Its media type; `nil` if the server does not say.
+    /// The part's media type, or `nil` if the server does not specify it.
     public let mediaType: String?
     /// The content itself.
     public let body: Body
 
-    /// A content with the given properties.
+    /// Creates a content with the given properties.
     public init(uri: String, mediaType: String? = nil, body: Body) {
         self.uri = uri
         self.mediaType = mediaType
         self.body = body
     }
 
-    /// `nil` for an entry with neither text nor Base64 (RFC 4648, section 4).
+    /// Creates a content from an entry. Returns `nil` if the entry has neither text nor Base64 (RFC 4648, section 4).
     init?(_ entry: ChappieJSON) {
         let body: Body
         if let text = entry["text"]?.string {
@@ -90,20 +92,20 @@ public struct ChappieMCPContent: Sendable, Hashable {
     }
 }
 
-/// A prompt of a tool server: a template for what the user asks.
+/// A prompt of a tool server, which is a template for a request of the user.
 ///
-/// The server wrote every text in it: it is data, and has to be made safe before it is shown.
+/// The server wrote every text in it. Treat the texts as data, and make them safe before you show them.
 public struct ChappieMCPPrompt: Sendable, Hashable {
-    /// A blank in the prompt that the user fills in.
+    /// A placeholder in the prompt that the user fills in.
     public struct Argument: Sendable, Hashable {
         /// The argument's name.
         public let name: String
-        /// The server's description; empty if the server does not say, at most 8 KiB.
+        /// The server's description, at most 8 KiB. It is empty if the server does not provide one.
         public let description: String
-        /// Whether the prompt can't be had without it.
+        /// Whether the prompt requires the argument.
         public let isRequired: Bool
 
-        /// An argument with the given properties.
+        /// Creates an argument with the given properties.
         public init(name: String, description: String = "", isRequired: Bool = false) {
             self.name = name
             self.description = description
@@ -111,21 +113,21 @@ public struct ChappieMCPPrompt: Sendable, Hashable {
         }
     }
 
-    /// The server's name for it, at most 8 KiB.
+    /// The server's name for the prompt, at most 8 KiB.
     public let name: String
-    /// The server's description; empty if the server does not say, at most 8 KiB.
+    /// The server's description, at most 8 KiB. It is empty if the server does not provide one.
     public let description: String
-    /// The blanks in it, in the server's order; at most 100.
+    /// The prompt's placeholders in the server's order, at most 100.
     public let arguments: [Argument]
 
-    /// A prompt with the given properties.
+    /// Creates a prompt with the given properties.
     public init(name: String, description: String = "", arguments: [Argument] = []) {
         self.name = name
         self.description = description
         self.arguments = arguments
     }
 
-    /// `nil` for an entry without a usable name.
+    /// Creates a prompt from an entry of a list. Returns `nil` if the entry has no usable name.
     init?(_ entry: ChappieJSON) {
         guard let name = entry["name"]?.string, !name.isEmpty, name.utf8.count <= 8 << 10 else { return nil }
         let arguments = (entry["arguments"]?.array ?? []).prefix(100).compactMap { argument -> Argument? in
@@ -141,7 +143,8 @@ public struct ChappieMCPPrompt: Sendable, Hashable {
 }
 
 extension ChappieInputMessage {
-    /// A message of a prompt. The server speaks as the user or as the model, never above the user.
+    /// Creates an input message from a message of a prompt. Its role is the user or the model, never a role above the
+    /// user.
     init(_ message: ChappieJSON) {
         let role: Role = message["role"]?.string == "assistant" ? .assistant : .user
         let content = message["content"] ?? .null

@@ -4,8 +4,8 @@ public import ChappieClient
 public import HTTPTypes
 import Synchronization
 
-/// The tools of a Model Context Protocol server, its resources and its prompts. The server is a separate program, which speaks over its standard input
-/// and output, or one elsewhere, which is asked over HTTP.
+/// A Model Context Protocol server with its tools, resources and prompts. The server is either a separate program,
+/// which communicates over its standard input and output, or it is reached over HTTP.
 ///
 /// ```swift
 /// let files = ChappieMCPServer(command: ["mcp-server-filesystem", "/srv/notes"], name: "files")
@@ -13,16 +13,16 @@ import Synchronization
 /// let tools = try await files.tools()       // starts it
 /// ```
 ///
-/// The first call of ``tools()`` starts the program: without a shell, in its own session, with the variables `PATH`,
-/// `HOME` and `LANG` and the ones of
+/// The first call of ``tools()`` starts the program without a shell and in its own session. The program's environment
+/// has the variables `PATH`, `HOME` and `LANG`, and the variables that
 /// ``init(command:environment:workingDirectory:name:policy:startTimeout:callTimeout:allowedTools:deniedTools:log:)``
-/// adds. If the program has ended,
-/// the next turn starts it again. A call that was under way then fails with a sentence and is not repeated, because the
-/// server may have carried it out. The program ends with ``close()``, or with the last reference to this value: its
-/// input ends, the program and its process group get SIGTERM after 2 seconds, and SIGKILL after 2 more.
+/// adds. If the program has ended, the next turn starts it again. A call that was under way then fails with a sentence
+/// and is not repeated, because the server may have carried it out. The program ends with ``close()``, or with the last
+/// reference to this value. Its input ends, then the program and its process group get SIGTERM after 2 seconds, and
+/// SIGKILL after 2 more seconds.
 ///
-/// A server with resources gets two more tools, with which the model reads them: `list_resources` and `read_resource`.
-/// Its prompts are the user's: the program asks for one, and sends it.
+/// A server with resources gets two additional tools, with which the model reads them: `list_resources` and
+/// `read_resource`. The prompts are for the user. Your program requests one and sends its messages.
 ///
 /// ```swift
 /// let notes = try await files.read("file:///srv/notes/today.md")
@@ -38,15 +38,15 @@ public final class ChappieMCPServer: ChappieToolProvider {
 
     private struct State {
         var connection: MCPConnection?
-        /// The start, or the list, that is under way.
+        /// The start or the list request that is under way.
         var listing: Promise<Listing>?
         var skipped: [ChappieMCPSkippedTool] = []
-        /// A start that took too long, and the time until which it is not tried again.
+        /// The error of a start that took too long, and the time until which the start is not tried again.
         var lateStart: (error: ChappieMCPError, until: ContinuousClock.Instant)?
         var isClosed = false
     }
 
-    /// The name of the group that the model sees the tools in: letters, digits, `_` and `-`, at most 64.
+    /// The name of the group that contains the tools for the model: letters, digits, `_` and `-`, at most 64.
     public let name: String
     private let endpoint: MCPEndpoint?
     private let command: [String]
@@ -59,29 +59,30 @@ public final class ChappieMCPServer: ChappieToolProvider {
     private let deniedTools: Set<String>
     private let log: MCPLog?
     private let limits: MCPSession.Limits
-    /// The time for which a server that did not start in time is left alone: each turn would wait for it.
+    /// The time for which a server that did not start in time is not started again. Without it, each turn would wait
+    /// for the server.
     private static let pauseAfterLateStart = Duration.seconds(300)
     private let state = Mutex(State())
 
-    /// A server that is not started yet.
+    /// Creates a server without starting it.
     ///
     /// - Parameters:
-    ///   - command: the program and its arguments. A name without a slash is looked up in `PATH`; a relative path
-    ///     begins at `workingDirectory`. Other processes of the machine can read arguments: secrets belong in
+    ///   - command: the program and its arguments. A name without a slash is looked up in `PATH`. A relative path
+    ///     begins at `workingDirectory`. Other processes of the machine can read arguments, so secrets belong in
     ///     `environment`.
-    ///   - environment: variables beside `PATH`, `HOME` and `LANG`, which they may replace. Default: none.
+    ///   - environment: variables in addition to `PATH`, `HOME` and `LANG`, which they may replace. Default: none.
     ///   - workingDirectory: the folder that the program starts in. Default `nil`: this process's folder.
     ///   - name: see ``name``.
     ///   - policy: whether the user is asked before each call. Default `.ask`.
     ///   - startTimeout: the limit for the start with the handshake, and for each list. Default 30 seconds.
     ///   - callTimeout: the `timeout` of the server's tools, and of reading and prompts. Default 5 minutes.
-    ///   - allowedTools: the names of the only tools that are offered. Default `nil`: all of them. A name that the server
-    ///     does not have is in ``skippedTools``.
+    ///   - allowedTools: the names of the only tools that are offered. Default `nil`: all of them. A name that the
+    ///     server does not have is in ``skippedTools``.
     ///   - deniedTools: the names of tools that are not offered, although they may be allowed. Default: none.
-    ///   - log: takes a log, line by line, without line feeds: the standard error of the program, and messages in outline,
-    ///     with methods, sizes, times and failures, and without contents, arguments and header fields. Variables and
-    ///     header fields that the server repeats, and text that looks like a secret, are left out. It is called on
-    ///     several threads, and holds the server up. Default `nil`: none.
+    ///   - log: receives the log line by line, without line feeds. The log contains the standard error of the program
+    ///     and an outline of the messages with methods, sizes, times and failures, but without contents, arguments and
+    ///     header fields. It omits variables and header fields that the server repeats, and text that looks like a
+    ///     secret. The closure is called on several threads and delays the server. Default `nil`: no log.
     public convenience init(
         command: [String], environment: [String: String] = [:], workingDirectory: String? = nil, name: String,
         policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300),
@@ -93,25 +94,27 @@ public final class ChappieMCPServer: ChappieToolProvider {
             log: log, limits: MCPSession.Limits())
     }
 
-    /// A server elsewhere, which is asked over HTTP ("Streamable HTTP"); a session with it begins at the first call of
-    /// ``tools()``, and its tools are listed anew in every turn.
+    /// Creates a server that is reached over HTTP ("Streamable HTTP"). A session with it begins at the first call of
+    /// ``tools()``, and its tools are listed again in every turn.
     ///
     /// - Parameters:
     ///   - url: `https:`, or `http:` on this machine.
-    ///   - headerFields: sent with every request, for example an authorization; no message names them. Default: none.
-    ///   - transport: how it is reached: its proxy, its trust and its deadlines for connecting hold.
-    ///   - authorization: the user's sign-in, made for the same `url`. Default `nil`: a server that wants one is an error.
+    ///   - headerFields: the fields that are sent with every request, for example an authorization. No message names
+    ///     them. Default: none.
+    ///   - transport: the transport to the server, whose proxy, trust and deadlines for connecting apply.
+    ///   - authorization: the user's sign-in, made for the same `url`. Default `nil`: a server that requires one is an
+    ///     error.
     ///   - name: see ``name``.
     ///   - policy: whether the user is asked before each call. Default `.ask`.
     ///   - startTimeout: the limit for the handshake, and for each list. Default 30 seconds.
     ///   - callTimeout: the `timeout` of the server's tools, and of reading and prompts. Default 5 minutes.
-    ///   - allowedTools: the names of the only tools that are offered. Default `nil`: all of them. A name that the server
-    ///     does not have is in ``skippedTools``.
+    ///   - allowedTools: the names of the only tools that are offered. Default `nil`: all of them. A name that the
+    ///     server does not have is in ``skippedTools``.
     ///   - deniedTools: the names of tools that are not offered, although they may be allowed. Default: none.
-    ///   - log: takes a log, line by line, without line feeds: the standard error of the program, and messages in outline,
-    ///     with methods, sizes, times and failures, and without contents, arguments and header fields. Variables and
-    ///     header fields that the server repeats, and text that looks like a secret, are left out. It is called on
-    ///     several threads, and holds the server up. Default `nil`: none.
+    ///   - log: receives the log line by line, without line feeds. The log contains an outline of the messages with
+    ///     methods, sizes, times and failures, but without contents, arguments and header fields. It omits header
+    ///     fields that the server repeats, and text that looks like a secret. The closure is called on several threads
+    ///     and delays the server. Default `nil`: no log.
     public convenience init(
         url: URL, headerFields: HTTPFields = [:], transport: any HTTPTransport,
         authorization: ChappieMCPAuthorization? = nil, name: String, policy: ChappieToolPolicy = .ask,
@@ -128,7 +131,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
             allowedTools: allowedTools, deniedTools: deniedTools, log: log, limits: MCPSession.Limits())
     }
 
-    /// A server with other limits, which tests reach sooner.
+    /// Creates a server with other limits, which tests reach sooner.
     init(
         endpoint: MCPEndpoint? = nil, command: [String], environment: [String: String] = [:],
         workingDirectory: String? = nil, name: String,
@@ -156,11 +159,12 @@ public final class ChappieMCPServer: ChappieToolProvider {
 
     deinit { close() }
 
-    /// The server's present tools, each in the namespace ``name``. The tools that can't be used are in
+    /// Returns the server's current tools, each in the namespace ``name``. The tools that cannot be used are in
     /// ``skippedTools``.
     ///
-    /// - Throws: ``ChappieMCPError`` if the server does not start or does not list its tools; `CancellationError`. A
-    ///   server that took too long is not tried again for 5 minutes, in which this method throws that error at once.
+    /// - Throws: ``ChappieMCPError`` if the server does not start or does not list its tools, or `CancellationError`. A
+    ///   server that took too long is not tried again for 5 minutes. During this time, this method throws the same
+    ///   error at once.
     public func tools() async throws -> [ChappieHostTool] {
         let listing = try await listing().value()
         return listing.tools.map { tool in
@@ -199,22 +203,23 @@ public final class ChappieMCPServer: ChappieToolProvider {
         }
     }
 
-    /// The server may have been started again since the tools were listed.
+    /// Returns the current connection, because the server may have been started again since the tools were listed.
     private func current(_ listing: Listing) -> MCPConnection { state.withLock(\.connection) ?? listing.connection }
 
     // MARK: Resources and prompts
 
-    /// The server's present resources, and templates of addresses; at most 1000 of each. Entries without an address are
-    /// left out.
+    /// Returns the server's current resources and address templates, at most 1000 of each. Entries without an address
+    /// are left out.
     ///
-    /// - Throws: as ``tools()``.
+    /// - Throws: The errors of ``tools()``.
     public func resources() async throws -> [ChappieMCPResource] {
         try await listing().value().connection.resources(within: startTimeout)
     }
 
-    /// The contents of the resource at `uri`, in at most 1000 parts; the address may be of a template, and need not be listed.
+    /// Returns the contents of the resource at `uri`, in at most 1000 parts. The address may come from a template and
+    /// need not be listed.
     ///
-    /// - Throws: as ``tools()``; with the code `refused` if the server has no such resource.
+    /// - Throws: The errors of ``tools()``. The code is `refused` if the server has no such resource.
     public func read(_ uri: String) async throws -> [ChappieMCPContent] {
         try await contents(of: uri, listing().value().connection).map { entry in
             guard let content = ChappieMCPContent(entry) else {
@@ -224,16 +229,18 @@ public final class ChappieMCPServer: ChappieToolProvider {
         }
     }
 
-    /// The server's present prompts, at most 1000. Entries without a name are left out.
+    /// Returns the server's current prompts, at most 1000. Entries without a name are left out.
     ///
-    /// - Throws: as ``tools()``.
+    /// - Throws: The errors of ``tools()``.
     public func prompts() async throws -> [ChappieMCPPrompt] {
         try await listing().value().connection.list(.prompts, within: startTimeout).compactMap(ChappieMCPPrompt.init)
     }
 
-    /// The messages of a prompt with its blanks filled in: 1 to 1000, each the user's or the model's.
+    /// Returns the messages of a prompt whose placeholders are filled in. There are 1 to 1000 messages, each by the
+    /// user or the model.
     ///
-    /// - Throws: as ``tools()``; with the code `refused` if the server has no such prompt, or lacks an argument.
+    /// - Throws: The errors of ``tools()``. The code is `refused` if the server has no such prompt, or lacks an
+    ///   argument.
     public func prompt(_ name: String, arguments: [String: String] = [:]) async throws -> [ChappieInputMessage] {
         let given = ChappieJSONObject(arguments.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) })
         let answer = try await listing().value().connection.ask(
@@ -245,7 +252,8 @@ public final class ChappieMCPServer: ChappieToolProvider {
         return messages
     }
 
-    /// The bound of one answer's parts: each part takes more room in a request than it does here.
+    /// Returns the parts of one answer, or throws if there are too many. Each part needs more space in a request than
+    /// here.
     private func bounded(_ entries: [ChappieJSON], _ what: String) throws -> [ChappieJSON] {
         guard entries.count <= limits.entries else {
             throw error(.protocolViolation, "its answer has more than \(limits.entries) \(what)")
@@ -261,8 +269,9 @@ public final class ChappieMCPServer: ChappieToolProvider {
 
     // MARK: Starting and ending
 
-    /// One start, or one list, at a time, in a task of its own: a turn that is cancelled, or a prewarm that ends, stops
-    /// waiting, and the server goes on starting for the next turn. ``close()`` ends it.
+    /// Starts the server and lists its tools, one attempt at a time. The work runs in a separate task. If a turn is
+    /// cancelled or a prewarm ends, the caller stops waiting, and the server continues to start for the next turn.
+    /// ``close()`` ends the work.
     private func listing() -> Promise<Listing> {
         let (listing, isNew) = state.withLock { state in
             if let listing = state.listing { return (listing, false) }
@@ -307,7 +316,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
         let skipped: [ChappieMCPSkippedTool]
     }
 
-    /// The server's tools, and the tools that read its resources, as far as the lists of names leave them.
+    /// Returns the server's tools and the tools that read its resources, filtered by the allowed and denied names.
     private func offered(_ connection: MCPConnection, _ list: MCPConnection.ToolList, _ hasResources: Bool) -> Listing {
         func isOffered(_ name: String) -> Bool {
             allowedTools?.contains(name) != false && !deniedTools.contains(name)
@@ -328,10 +337,11 @@ public final class ChappieMCPServer: ChappieToolProvider {
                 + missing(deniedTools, "denied"))
     }
 
-    /// Tools of the latest list that can't be used, and names of allowed or denied tools that it lacks, and why.
+    /// The tools of the latest list that cannot be used, and the allowed or denied names that the list lacks, each with
+    /// the reason.
     public var skippedTools: [ChappieMCPSkippedTool] { state.withLock(\.skipped) }
 
-    /// Ends the program, and refuses every later call. It returns at once; ``closed()`` waits.
+    /// Ends the program and refuses every later call. This method returns at once. ``closed()`` waits for the end.
     public func close() {
         let connection = state.withLock { state in
             state.isClosed = true
@@ -340,14 +350,14 @@ public final class ChappieMCPServer: ChappieToolProvider {
         connection?.end(because: error(.closed, "it has been closed"))
     }
 
-    /// Closes, and waits until the program has ended: 4 seconds at most.
+    /// Closes the server and waits until the program has ended, at most 4 seconds.
     public func closed() async {
         close()
         let connection = state.withLock(\.connection)
         try? await connection?.hasEnded.value()
     }
 
-    /// The open connection, or a new one.
+    /// Returns the open connection, or opens a new one.
     private func connection() async throws -> MCPConnection {
         if let open = state.withLock(\.connection), open.isOpen { return open }
         guard ToolName.isValidGroup(name) else {
@@ -375,7 +385,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
         return new
     }
 
-    /// The state knows the connection before it starts, so that ``close()`` ends it.
+    /// Stores the connection before it starts, so that ``close()`` can end it.
     private func use(_ new: MCPConnection) throws {
         let isClosed = state.withLock { state in
             if !state.isClosed { state.connection = new }

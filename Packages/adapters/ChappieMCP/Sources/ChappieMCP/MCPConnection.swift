@@ -2,7 +2,8 @@
 @_spi(ChappieInternals) import ChappieProcess
 import Synchronization
 
-/// One run of a server's program, or one session with a server elsewhere: the shell around ``MCPSession``.
+/// One run of a server's program, or one session with a server that is reached over HTTP. It is the shell around
+/// ``MCPSession``.
 final class MCPConnection: Sendable {
     private struct State {
         var session: MCPSession
@@ -10,15 +11,15 @@ final class MCPConnection: Sendable {
         /// The last bytes of the server's standard error.
         var words: [UInt8] = []
         var outputHasEnded = false
-        /// The latest tools, as of so many changes.
+        /// The latest tools, and the number of announced changes when they were requested.
         var tools: (changes: Int, list: ToolList)?
-        /// Whether there was anything to read, as of so many changes.
+        /// Whether there was anything to read, and the number of announced changes at that time.
         var hasResources: (changes: Int, is: Bool)?
     }
 
     typealias ToolList = (tools: [MCPTool], skipped: [ChappieMCPSkippedTool])
 
-    /// The time that a server has to end by itself, and again after SIGTERM.
+    /// The time that a server has to end by itself, which is also the time that it has after SIGTERM.
     static let grace = Duration.seconds(2)
     private static let wordsLimit = 4096
 
@@ -27,9 +28,9 @@ final class MCPConnection: Sendable {
     private let log: MCPLog?
     private let state: Mutex<State>
     private let link = Mutex<(any MCPLink)?>(nil)
-    /// Whether the server announces changes of its list; otherwise it is asked for in every turn.
+    /// Whether the server announces changes of its list. Otherwise the list is requested in every turn.
     private let hearsOfChanges: Bool
-    /// Fulfilled when the program has ended.
+    /// A promise that is fulfilled when the program has ended.
     let hasEnded = Promise<Void>()
 
     init(server: String, limits: MCPSession.Limits, log: MCPLog?, hearsOfChanges: Bool = true) {
@@ -42,7 +43,7 @@ final class MCPConnection: Sendable {
 
     /// Starts the program and waits for the handshake.
     ///
-    /// - Throws: ``ChappieMCPError``; `CancellationError`. This method then also ends the program.
+    /// - Throws: ``ChappieMCPError`` or `CancellationError`. In both cases, this method also ends the program.
     func start(_ invocation: ProgramInvocation, within limit: Duration) async throws {
         log?.note("its program starts")
         do throws(StartFailure) {
@@ -50,7 +51,7 @@ final class MCPConnection: Sendable {
                 received($0)
             }
             link.withLock { $0 = program }
-            // It may have closed its output before it had a place here.
+            // The program may have closed its output before `link` was set.
             if state.withLock(\.outputHasEnded) { program.end(patience: Self.grace, grace: Self.grace) }
         } catch {
             hasEnded.fulfil(.success(()))
@@ -59,18 +60,18 @@ final class MCPConnection: Sendable {
         _ = try await endingOnFailure { try await request("the handshake", within: limit) { $0.start() } }
     }
 
-    /// Begins a session with a server elsewhere, and waits for the handshake.
+    /// Starts a session with a server over HTTP and waits for the handshake.
     ///
-    /// - Throws: as ``start(_:within:)``.
+    /// - Throws: The errors of ``start(_:within:)``.
     func start(_ endpoint: MCPEndpoint, within limit: Duration) async throws {
         log?.note("it is asked at \(endpoint.url.host() ?? "no host")")
         link.withLock { $0 = MCPHTTPLink(endpoint, limit: limits.line) { [self] in received($0) } }
         _ = try await endingOnFailure { try await request("the handshake", within: limit) { $0.start() } }
     }
 
-    /// The present tools. It asks the server again if the server has said that the list has changed.
+    /// Returns the current tools. This method asks the server again if the server has announced a change of the list.
     ///
-    /// - Throws: as ``start(_:within:)``; a server that can't list its tools is ended too.
+    /// - Throws: The errors of ``start(_:within:)``. A server that cannot list its tools is also ended.
     func tools(within limit: Duration) async throws -> ToolList {
         let (changes, known) = state.withLock { ($0.session.changes[.tools] ?? 0, $0.tools) }
         if hearsOfChanges, let known, known.changes == changes { return known.list }
@@ -79,16 +80,16 @@ final class MCPConnection: Sendable {
         return list
     }
 
-    /// The present entries of a list, unchecked.
+    /// Returns the current entries of a list, unchecked.
     ///
-    /// - Throws: ``ChappieMCPError``; `CancellationError`.
+    /// - Throws: ``ChappieMCPError`` or `CancellationError`.
     func list(_ list: MCPList, within limit: Duration) async throws -> [ChappieJSON] {
         try await request("the list of \(list.words)", within: limit) { $0.list(list) }.array ?? []
     }
 
-    /// The present resources, and templates of some. A server may have no templates, and not know the word.
+    /// Returns the current resources and resource templates. A server may have no templates and not know the method.
     ///
-    /// - Throws: as ``list(_:within:)``.
+    /// - Throws: The errors of ``list(_:within:)``.
     func resources(within limit: Duration) async throws -> [ChappieMCPResource] {
         let plain = try await list(.resources, within: limit)
         var templates: [ChappieJSON] = []
@@ -99,8 +100,8 @@ final class MCPConnection: Sendable {
             + templates.compactMap { ChappieMCPResource($0, isTemplate: true) }
     }
 
-    /// Whether the server has something to read. It is asked once, and again when it says that its list has changed; a
-    /// server that fails to answer has nothing.
+    /// Returns whether the server has something to read. The server is asked once, and again when it announces a change
+    /// of its list. A server that fails to answer has nothing to read.
     func hasResources(within limit: Duration) async throws -> Bool {
         let (changes, known, isOffered) = state.withLock { state in
             (state.session.changes[.resources] ?? 0, state.hasResources, state.session.offers(.resources))
@@ -117,28 +118,28 @@ final class MCPConnection: Sendable {
 
     /// Calls a tool once. If the caller is cancelled, the server gets a notification.
     ///
-    /// - Throws: ``ChappieMCPError``; `CancellationError`.
+    /// - Throws: ``ChappieMCPError`` or `CancellationError`.
     func call(_ tool: String, _ arguments: ChappieJSON) async throws -> ChappieJSON {
         try await request(tool, within: nil) { $0.call(tool, arguments) }
     }
 
-    /// Asks for one thing.
+    /// Sends a request and returns its result.
     ///
-    /// - Parameter what: the thing in words, for a message.
-    /// - Throws: as ``call(_:_:)``.
+    /// - Parameter what: the name of the requested thing, for a message.
+    /// - Throws: The errors of ``call(_:_:)``.
     func ask(
         _ method: String, _ parameters: ChappieJSONObject, for what: String, within limit: Duration
     ) async throws -> ChappieJSON {
         try await request(what, within: limit) { $0.ask(method, parameters) }
     }
 
-    /// Ends the program: its input ends, then it gets SIGTERM, then SIGKILL.
+    /// Ends the program. Its input ends, then it gets SIGTERM, then SIGKILL.
     func end(because error: ChappieMCPError) {
         perform { ($0.session.end(because: error), ()) }
         link.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace)
     }
 
-    /// Whether the server takes calls.
+    /// Whether the server accepts calls.
     var isOpen: Bool { !hasEnded.isFulfilled && !state.withLock(\.session.isOver) }
 
     // MARK: Requests
@@ -190,7 +191,7 @@ final class MCPConnection: Sendable {
             state.withLock { $0.words = Array(($0.words + bytes).suffix(Self.wordsLimit)) }
         case .outputEnded:
             state.withLock { $0.outputHasEnded = true }
-            // The exit code says more. It comes in a moment, or after the signals.
+            // The exit code is more informative. It arrives soon, or after the signals.
             link.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace)
         case .ended(let code):
             let cause = code > 128 ? "by the signal \(code - 128)" : "with the exit code \(code)"
@@ -215,7 +216,7 @@ final class MCPConnection: Sendable {
         }
     }
 
-    /// Changes the state, and carries out the actions of the session.
+    /// Changes the state and carries out the actions of the session.
     @discardableResult
     private func perform<Value>(_ change: (inout State) -> ([MCPSession.Action], Value)) -> Value {
         typealias Finished = (
@@ -223,7 +224,7 @@ final class MCPConnection: Sendable {
             result: Result<ChappieJSON, ChappieMCPError>
         )
         let (sent, finished, isOver, value) = state.withLock { state -> ([ChappieJSON], [Finished], Bool, Value) in
-            // The log is written when the lock is free again.
+            // The log is written after the lock is released.
             var sent: [ChappieJSON] = []
             var finished: [Finished] = []
             var isOver = false
@@ -233,7 +234,7 @@ final class MCPConnection: Sendable {
                 switch actions[next] {
                 case .send(let message):
                     if log != nil { sent.append(message) }
-                    // The lock is held, so that messages keep their order. Sending does not wait.
+                    // The lock is held so that messages keep their order. Sending does not wait.
                     if link.withLock(\.self)?.send(message) == false {
                         let reason = "it does not read what is sent to it"
                         actions += state.session.end(because: error(.protocolViolation, reason))
@@ -261,7 +262,7 @@ final class MCPConnection: Sendable {
         ChappieMCPError(code, server: server, reason: reason)
     }
 
-    /// The last lines, cleaned for display.
+    /// Returns the last lines, cleaned for display.
     private static func lastWords(_ bytes: [UInt8]) -> String {
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").suffix(5)
         return UntrustedText.message(lines.joined(separator: " / "), limit: 500) ?? ""

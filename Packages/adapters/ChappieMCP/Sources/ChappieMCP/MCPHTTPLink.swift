@@ -5,11 +5,12 @@ import FoundationEssentials
 import HTTPTypes
 import Synchronization
 
-/// Carries messages to a server, and ends with it.
+/// A link that carries messages to a server and ends together with it.
 protocol MCPLink: AnyObject, Sendable {
-    /// Sends the message after those before it; it does not wait. `false` if the server reads no more.
+    /// Sends the message after all earlier messages, without waiting. Returns `false` if the server no longer reads
+    /// messages.
     func send(_ message: ChappieJSON) -> Bool
-    /// Ends it: a program has this time to end by itself, and again after SIGTERM.
+    /// Ends the link. A program has `patience` to end by itself, and then `grace` after SIGTERM.
     func end(patience: Duration, grace: Duration)
 }
 
@@ -17,32 +18,32 @@ extension PipedProgram: MCPLink {
     func send(_ message: ChappieJSON) -> Bool { send(message.serializedBytes() + [UInt8(ascii: "\n")]) }
 }
 
-/// A server elsewhere, and how it is reached.
+/// A server that is reached over HTTP, and the way to reach it.
 struct MCPEndpoint: Sendable {
     let url: URL
-    /// Sent with every request, for example an authorization.
+    /// The header fields that are sent with every request, for example an authorization.
     let headerFields: HTTPFields
     let transport: any HTTPTransport
     /// The silence after which a call is given up.
     let callTimeout: Duration
 }
 
-/// Carries each message as an HTTP request, and its answer as the response, whole or as an event stream
-/// (modelcontextprotocol.io/specification/2025-11-25/basic/transports, "Streamable HTTP").
+/// A link that carries each message as an HTTP request. The answer is the response, either complete or as an event
+/// stream (modelcontextprotocol.io/specification/2025-11-25/basic/transports, "Streamable HTTP").
 ///
-/// It opens no stream for what the server would say unasked.
+/// It does not open a stream for messages that the server would send without a request.
 final class MCPHTTPLink: MCPLink {
     enum Event: Sendable {
-        /// A message of the server, without line feeds.
+        /// A message from the server, without line feeds.
         case message([UInt8])
         /// The request with this number has no answer.
         case lost(Int, ChappieMCPError.Code, String)
-        /// It is over; the last event.
+        /// The session has ended. This is the last event.
         case ended(String)
     }
 
     private struct State {
-        /// The server's name for the session, in the era of handshakes.
+        /// The server's name for the session, which only servers with a handshake have.
         var session: String?
         var version: String?
         var exchanges: [Int: Task<Void, Never>] = [:]
@@ -55,7 +56,9 @@ final class MCPHTTPLink: MCPLink {
     private let state = Mutex(State())
     private let queue: AsyncStream<ChappieJSON>.Continuation
 
-    /// - Parameter limit: bytes of a message.
+    /// Creates a link to the endpoint.
+    ///
+    /// - Parameter limit: the largest size of a message, in bytes.
     init(_ endpoint: MCPEndpoint, limit: Int, receive: @escaping @Sendable (Event) -> Void) {
         self.endpoint = endpoint
         self.limit = limit
@@ -84,7 +87,7 @@ final class MCPHTTPLink: MCPLink {
         queue.finish()
         for exchange in exchanges { exchange.cancel() }
         guard session != nil else { return receive(.ended("it has been closed")) }
-        // The server may forget the session; the wait is as long as for a program.
+        // The server may discard the session. The wait is as long as for a program.
         var request = request(nil)
         request.method = .delete
         request.deadlines = deadlines(patience)
@@ -96,11 +99,12 @@ final class MCPHTTPLink: MCPLink {
 
     // MARK: Messages
 
-    /// Requests are answered side by side; everything else has arrived before the next message goes.
+    /// Sends the message. Requests are answered concurrently. Every other message has arrived before the next message
+    /// is sent.
     private func carry(_ message: ChappieJSON) async {
         guard message["method"]?.string != "notifications/cancelled" else {
             let id = message["params"]?["requestId"]?.int ?? 0
-            // Without a session, to leave the response is to cancel.
+            // Without a session, closing the response cancels the request.
             if state.withLock({ $0.session }) != nil { await exchange(message, nil) }
             state.withLock { $0.exchanges.removeValue(forKey: id) }?.cancel()
             return
@@ -115,7 +119,9 @@ final class MCPHTTPLink: MCPLink {
         }
     }
 
-    /// - Parameter id: of a request, which is to be answered.
+    /// Sends the message as an HTTP request and delivers the answer.
+    ///
+    /// - Parameter id: the number of a request that expects an answer.
     private func exchange(_ message: ChappieJSON, _ id: Int?) async {
         var hasBegun = false
         do {
@@ -182,7 +188,9 @@ final class MCPHTTPLink: MCPLink {
 
     // MARK: Responses
 
-    /// - Returns: whether the answer to the request `id` was in it.
+    /// Reads the messages in the response.
+    ///
+    /// - Returns: whether the response contained the answer to the request `id`.
     private func read(_ response: HTTPExchangeResponse, _ id: Int?, isHandshake: Bool) async throws -> Bool {
         let hasSession = state.withLock { $0.session != nil }
         if response.status == .notFound, hasSession {
@@ -213,7 +221,7 @@ final class MCPHTTPLink: MCPLink {
                         code: .protocolViolation, reason: "it sent a message of more than \(limit) bytes")
                 }
                 for message in found where deliver(message, id, isHandshake: isHandshake) { isAnswered = true }
-                // The rest has no reader: some servers keep the stream open.
+                // Nothing reads the rest. Some servers keep the stream open.
                 if isAnswered { break }
             }
         } else if !isWell {
@@ -225,7 +233,9 @@ final class MCPHTTPLink: MCPLink {
         return isAnswered
     }
 
-    /// - Returns: whether it is the answer to the request `id`.
+    /// Delivers a message from the server.
+    ///
+    /// - Returns: whether the message is the answer to the request `id`.
     private func deliver(_ message: ChappieJSON, _ id: Int?, isHandshake: Bool) -> Bool {
         let isAnswer = id != nil && message["method"] == nil && message["id"]?.int == id
         if isAnswer, isHandshake, let version = message["result"]?["protocolVersion"]?.string {
@@ -263,7 +273,7 @@ extension HTTPField.Name {
 
 /// The header fields that repeat parts of a message (revision 2026-07-28, "Streamable HTTP").
 enum MCPHeader {
-    /// `text` as a field's value. Text that a field can't carry travels as Base64 between two marks.
+    /// Returns `text` as a field's value. Text that a field cannot carry is sent as Base64 between two marks.
     static func value(_ text: String) -> String {
         let isPlain = text.utf8.allSatisfy { (0x20...0x7E).contains($0) } && text.first != " " && text.last != " "
         guard !isPlain || (text.hasPrefix("=?base64?") && text.hasSuffix("?=")) else { return text }

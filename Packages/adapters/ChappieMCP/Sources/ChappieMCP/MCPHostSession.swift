@@ -1,25 +1,25 @@
 import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
 
-/// The server's side of the Model Context Protocol, sans-IO: it takes the client's lines, and gives messages for the client
-/// and calls to carry out.
+/// The server side of the Model Context Protocol, sans-IO. It takes the client's lines, and returns messages for the
+/// client and calls to carry out.
 ///
-/// It serves a client that shakes hands (revision 2025-11-25 and earlier) and one whose requests say everything for
-/// themselves (2026-07-28), whichever a request is.
+/// It serves clients that start with a handshake (revision 2025-11-25 and earlier) and clients whose requests contain
+/// everything that a handshake would contain (2026-07-28). Each request may be of either kind.
 @_spi(ChappieInternals) public struct MCPHostSession: Sendable {
-    /// The next step of the connection. It carries out the actions in their order.
+    /// The next step of the connection. The connection carries out the actions in order.
     public enum Action: Sendable, Hashable {
-        /// Write this as one line.
+        /// Write this message as one line.
         case send(ChappieJSON)
-        /// Carry this call out, and give what came of it to ``finish(_:with:)``.
+        /// Carry out this call, and pass its outcome to ``finish(_:with:)``.
         case call(Call)
-        /// The client does not wait for the call with this id any more.
+        /// The client no longer waits for the call with this id.
         case cancel(ChappieJSON)
     }
 
     /// A call of a tool.
     public struct Call: Sendable, Hashable {
-        /// The client's, a string or a number.
+        /// The client's id for the call, a string or a number.
         public let id: ChappieJSON
         /// The tool's name, which the server has listed.
         public let tool: String
@@ -27,26 +27,28 @@ import ChappieAuth
         public let arguments: ChappieJSON
     }
 
-    /// The calls that are carried out at a time; the next one is refused.
+    /// The largest number of concurrent calls. The next call is refused.
     public static let callLimit = 16
 
     private let info: ChappieJSON
     private let instructions: String
     private let tools: [ChappieJSON]
-    /// The calls under way, and whether each one's result says what it is.
+    /// The calls under way by their ids, and whether the result of each call must state its type.
     private var calls: [ChappieJSON: Bool] = [:]
 
+    /// Creates a session.
+    ///
     /// - Parameters:
-    ///   - name: the server's.
-    ///   - instructions: what it is for, for the client's model.
-    ///   - tools: with name, description and schema, as `tools/list` gives them.
+    ///   - name: the server's name.
+    ///   - instructions: the purpose of the server, for the client's model.
+    ///   - tools: the tools with name, description and schema, as `tools/list` returns them.
     public init(name: String, instructions: String, tools: [ChappieJSON]) {
         info = ["name": .string(name), "version": .string(ChappieVersion.current)]
         self.instructions = instructions
         self.tools = tools
     }
 
-    /// The client has sent a line.
+    /// Processes a line from the client, and returns the next actions.
     public mutating func received(_ line: [UInt8]) -> [Action] {
         if line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) { return [] }
         guard let message = try? ChappieJSON(parsing: line), message["jsonrpc"]?.string == "2.0" else {
@@ -115,10 +117,10 @@ import ChappieAuth
         }
     }
 
-    /// A call has ended.
+    /// Ends a call.
     ///
     /// - Parameter outcome: the result as text, or the sentence for its failure.
-    /// - Returns: the message for the client; `nil` if it has given the call up.
+    /// - Returns: the message for the client, or `nil` if the client has cancelled the call.
     public mutating func finish(_ id: ChappieJSON, with outcome: Result<String, MCPCallFailure>) -> ChappieJSON? {
         guard let isStateless = calls.removeValue(forKey: id) else { return nil }
         let (text, isError) =
@@ -152,11 +154,11 @@ import ChappieAuth
     }
 }
 
-/// Why a call failed, in a sentence for the client's model.
+/// The failure of a call, as a sentence for the client's model.
 @_spi(ChappieInternals) public struct MCPCallFailure: Error, Sendable, Hashable {
-    /// The failure, and the next step of the reader.
+    /// The failure, and the next step for the reader.
     public let sentence: String
 
-    /// A failure with this sentence.
+    /// Creates a failure with this sentence.
     public init(_ sentence: String) { self.sentence = sentence }
 }

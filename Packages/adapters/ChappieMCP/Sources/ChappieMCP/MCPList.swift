@@ -1,8 +1,8 @@
-/// The kinds of what a server offers. The raw value is the name in its capabilities and notifications.
+/// A kind of feature that a server offers. The raw value is the name in the server's capabilities and notifications.
 enum MCPOffer: String, Sendable, Hashable, CaseIterable {
     case tools, resources, prompts
 
-    /// The offer that has changed, if the method of a notification says so.
+    /// Creates the offer whose change a notification with this method reports. Returns `nil` for another method.
     init?(changedBy method: String) {
         let parts = method.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0] == "notifications", parts[2] == "list_changed" else { return nil }
@@ -13,7 +13,7 @@ enum MCPOffer: String, Sendable, Hashable, CaseIterable {
     var subscription: String { rawValue + "ListChanged" }
 }
 
-/// The lists of a server, which it gives in pages.
+/// A list of a server, which the server provides in pages.
 enum MCPList: Sendable, Hashable {
     case tools, resources, resourceTemplates, prompts
 
@@ -28,9 +28,9 @@ enum MCPList: Sendable, Hashable {
 
     var method: String { self == .resourceTemplates ? "resources/templates/list" : "\(offer.rawValue)/list" }
 
-    /// The member of a page that holds the entries.
+    /// The member of a page that contains the entries.
     var member: String { self == .resourceTemplates ? "resourceTemplates" : offer.rawValue }
 
-    /// The entries in words, for a message.
+    /// The name of the entries, for a message.
     var words: String { self == .resourceTemplates ? "templates of resources" : offer.rawValue }
 }

@@ -2,20 +2,22 @@ import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 import Synchronization
 
-/// The log of a server: its standard error, and what goes to and fro in outline. It never has contents, arguments or
-/// header fields; whatever looks like a secret is left out.
+/// The log of a server. It contains the server's standard error and an outline of the messages in both directions. It
+/// never contains contents, arguments or header fields, and it omits text that looks like a secret.
 final class MCPLog: Sendable {
-    /// Bytes of a line of the server, of which the log has the beginning.
+    /// The number of bytes that the log keeps from the beginning of each line of the server.
     private static let lineLimit = 4096
 
     private let take: @Sendable (String) -> Void
     private let secrets: [String]
-    /// The line of standard error that has no end yet.
+    /// The line of standard error that is not complete yet.
     private let line = Mutex<[UInt8]>([])
 
+    /// Creates a log.
+    ///
     /// - Parameters:
-    ///   - given: texts that the server was given and might repeat; texts of 8 bytes and more are left out.
-    ///   - take: takes each line, without a line feed. It may be called from several threads.
+    ///   - given: texts that the server was given and might repeat. Texts of 8 or more bytes are left out.
+    ///   - take: receives each line, without a line feed. It may be called from several threads.
     init(without given: [String], _ take: @escaping @Sendable (String) -> Void) {
         secrets = given.filter { $0.utf8.count >= 8 }.sorted { $0.utf8.count > $1.utf8.count }
         self.take = take
@@ -27,7 +29,7 @@ final class MCPLog: Sendable {
         take(secrets.reduce(line) { $0.replacing($1, with: UntrustedText.redacted) })
     }
 
-    /// A message to the server.
+    /// Logs a message to the server.
     func sent(_ message: ChappieJSON) {
         let method = message["method"]?.string ?? "answer"
         let number = message["id"]?.int.map { " \($0)" } ?? ""
@@ -35,7 +37,7 @@ final class MCPLog: Sendable {
         write("→ \(method)\(number)\(name), \(message.serializedBytes().count) bytes")
     }
 
-    /// The outcome of the request `id`.
+    /// Logs the outcome of the request `id`.
     func finished(_ id: Int, _ result: Result<ChappieJSON, ChappieMCPError>, after time: Duration) {
         let outcome =
             switch result {
@@ -45,7 +47,7 @@ final class MCPLog: Sendable {
         write("← \(id) \(outcome), after \(Int(time / .milliseconds(1))) ms")
     }
 
-    /// Bytes of the server's standard error; they may begin and end anywhere in a line.
+    /// Logs bytes of the server's standard error. They may begin and end anywhere in a line.
     func errors(_ bytes: [UInt8]) {
         let lines = line.withLock { line in
             var lines: [[UInt8]] = []
@@ -61,7 +63,7 @@ final class MCPLog: Sendable {
         lines.forEach(writeWords)
     }
 
-    /// The server has ended: its last line may have no end.
+    /// Logs the last line, which may have no end, after the server has ended.
     func errorsEnded() {
         writeWords(
             line.withLock { line in

@@ -1,51 +1,54 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 
-/// The client's side of the Model Context Protocol, sans-IO: it takes the server's bytes, and gives messages for the
+/// The client side of the Model Context Protocol, sans-IO. It takes the server's bytes, and returns messages for the
 /// server and answers for the caller.
 ///
-/// JSON-RPC 2.0, one message in each line (modelcontextprotocol.io/specification/2025-11-25, Base Protocol and
-/// Transports). A server that refuses the handshake is asked what it is: since revision 2026-07-28 there is none, and
-/// every request says for itself what a handshake said.
+/// It uses JSON-RPC 2.0 with one message in each line (modelcontextprotocol.io/specification/2025-11-25, Base Protocol
+/// and Transports). A server that refuses the handshake is asked to describe itself. Since revision 2026-07-28 there is
+/// no handshake, and every request contains everything that a handshake contained.
 struct MCPSession {
-    /// The next step of the connection. It carries out the actions in their order.
+    /// The next step of the connection. The connection carries out the actions in order.
     enum Action: Sendable, Hashable {
-        /// Write this as one line.
+        /// Write this message as one line.
         case send(ChappieJSON)
-        /// The request with this number has ended. The value of a list request is all of its entries.
+        /// The request with this number has ended. The value of a list request consists of all its entries.
         case finish(Int, Result<ChappieJSON, ChappieMCPError>)
-        /// The server can't be used any more. Every request has ended before; this is the last action.
+        /// The server can no longer be used. Every request has already ended. This is the last action.
         case abandon(ChappieMCPError)
     }
 
-    /// The limits for a server. Each comment names a server that would pass the limit.
+    /// The limits for a server. Each comment names a server that would exceed the limit.
     struct Limits: Sendable {
-        /// Bytes of a line. An image in Base64 has a few MiB.
+        /// The largest number of bytes in a line. An image in Base64 has a few MiB.
         var line = 16 << 20
-        /// Lines in a row that are not messages: a program that prints its log, or another program than a server.
+        /// The largest number of consecutive lines that are not messages. A program that prints its log, or that is not
+        /// a server, would exceed it.
         var garbage = 100
-        /// Bytes without an expected answer: a server in a loop.
+        /// The largest number of bytes without an expected answer. A server in a loop would exceed it.
         var unasked = 64 << 20
-        /// Pages of a list: a server whose cursor leads in a circle.
+        /// The largest number of pages in a list. A server whose cursor leads in a circle would exceed it.
         var pages = 100
-        /// Entries of a list: a server with more tools than a model can choose from.
+        /// The largest number of entries in a list. A server with more tools than a model can choose from would exceed
+        /// it.
         var entries = 1000
-        /// Bytes that the server has not read yet: a server that is called, or sends pings, and never reads.
+        /// The largest number of bytes that the server has not read yet. A server that is called, or sends pings, and
+        /// never reads would exceed it.
         var unread = 32 << 20
     }
 
     private enum Request {
         case initialize
-        /// Asks a server without a handshake for its versions, in the place of the request `first`.
+        /// Asks a server without a handshake for its versions, in place of the request `first`.
         case discover(first: Int)
         /// A page of the list that began with the request `first`.
         case list(MCPList, first: Int, entries: [ChappieJSON], pages: Int)
         /// An attempt at the request for one thing that began with the request `first`.
         case ask(String, first: Int, parameters: ChappieJSONObject, attempts: Int)
-        /// Stays open for news about the lists.
+        /// Stays open for notifications about the lists.
         case listen
 
-        /// The number by which the caller knows it.
+        /// Returns the number by which the caller knows the request.
         func number(_ own: Int) -> Int {
             switch self {
             case .discover(let first), .list(_, let first, _, _), .ask(_, let first, _, _): first
@@ -55,23 +58,24 @@ struct MCPSession {
     }
 
     private enum Phase {
-        /// The handshake is under way. `.open` or `.over` follows.
+        /// The handshake is in progress. `.open` or `.over` follows.
         case opening
         /// `.over` may follow.
         case open(offers: Set<MCPOffer>)
         case over(ChappieMCPError)
     }
 
-    /// The versions that this client speaks, the newest first. The client offers the newest. Tools are the same in all.
+    /// The versions that this client supports, from newest to oldest. The client offers the newest version. Tools are
+    /// the same in all of them.
     static let versions = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
-    /// The version without a handshake.
+    /// The version that has no handshake.
     static let statelessVersion = "2026-07-28"
-    /// The errors of a server that has no handshake: it does not know the method, or not the version.
+    /// The errors of a server that has no handshake. It does not know the method, or it does not know the version.
     private static let refusesHandshake = [-32601, -32022]
-    /// How often a server may ask for a call again.
+    /// The number of times that a server may ask for a call again.
     private static let attemptLimit = 10
 
-    /// How often the server has said that its lists have changed.
+    /// The number of times that the server has announced a change of each of its lists.
     private(set) var changes: [MCPOffer: Int] = [:]
     private let server: String
     private let limits: Limits
@@ -83,6 +87,8 @@ struct MCPSession {
     private var garbage: (count: Int, first: String) = (0, "")
     private var unasked = 0
 
+    /// Creates a session.
+    ///
     /// - Parameter server: the server's name, for errors.
     init(server: String, limits: Limits) {
         self.server = server
@@ -102,12 +108,12 @@ struct MCPSession {
         return (lastID, [.send(message)])
     }
 
-    /// Whether the server, which is open, has this kind of thing.
+    /// Returns whether the server is open and has this kind of feature.
     func offers(_ offer: MCPOffer) -> Bool {
         if case .open(let offers) = phase { offers.contains(offer) } else { false }
     }
 
-    /// Asks for all entries of a list, page by page; a server that does not offer it is not asked.
+    /// Requests all entries of a list, page by page. A server that does not offer the list is not asked.
     mutating func list(_ list: MCPList) -> (id: Int, actions: [Action]) {
         guard case .open(let offers) = phase else { return refuse() }
         guard offers.contains(list.offer) else {
@@ -122,7 +128,7 @@ struct MCPSession {
         ask("tools/call", ["name": .string(tool), "arguments": arguments])
     }
 
-    /// Asks for one thing: the result of a call, a resource's contents, a prompt.
+    /// Requests one thing: the result of a call, a resource's contents or a prompt.
     mutating func ask(_ method: String, _ parameters: ChappieJSONObject) -> (id: Int, actions: [Action]) {
         guard case .open = phase else { return refuse() }
         let ask = Request.ask(method, first: lastID + 1, parameters: parameters, attempts: 1)
@@ -130,7 +136,7 @@ struct MCPSession {
         return (lastID, [.send(message)])
     }
 
-    /// Gives up the request `id`; a later answer is ignored. To give up a list is to give up its latest page.
+    /// Gives up the request `id`. A later answer is ignored. If the request is for a list, its latest page is given up.
     mutating func giveUp(_ id: Int, because error: ChappieMCPError) -> [Action] {
         let current = requests.first { $0.value.number($0.key) == id }
         guard let (current, request) = current else { return [] }
@@ -145,7 +151,7 @@ struct MCPSession {
         return [.send(Self.notification("notifications/cancelled", parameters)), finish]
     }
 
-    /// The request `id` will have no answer: what carried it is gone.
+    /// Ends the request `id`, which will have no answer because its carrier is gone.
     mutating func lose(_ id: Int, because error: ChappieMCPError) -> [Action] {
         guard let request = requests.removeValue(forKey: id) else { return [] }
         let finish = Action.finish(request.number(id), .failure(error))
@@ -191,7 +197,7 @@ struct MCPSession {
 
     private static var clientInfo: ChappieJSON { ["name": "chappie", "version": .string(ChappieVersion.current)] }
 
-    /// The members that each request has instead of a handshake.
+    /// The members that each request contains instead of a handshake.
     private static var statement: ChappieJSON {
         [
             "io.modelcontextprotocol/protocolVersion": .string(statelessVersion),
@@ -207,7 +213,7 @@ struct MCPSession {
 
     // MARK: Messages of the server
 
-    /// The next bytes of the server's standard output have come. They may begin and end anywhere in a message.
+    /// Processes the next bytes of the server's standard output. They may begin and end anywhere in a message.
     mutating func receivedBytes(_ bytes: [UInt8]) -> [Action] {
         var actions: [Action] = []
         var rest = bytes[...]
@@ -229,13 +235,13 @@ struct MCPSession {
         return actions
     }
 
-    /// Whether the server can't be used any more.
+    /// Whether the server can no longer be used.
     var isOver: Bool { if case .over = phase { true } else { false } }
 
     private mutating func receivedLine(_ line: [UInt8]) -> [Action] {
         if line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) { return [] }
         let value = try? ChappieJSON(parsing: line)
-        // In revision 2025-03-26 one message may hold several.
+        // In revision 2025-03-26, one line may contain several messages.
         let messages = value?.array ?? value.map { [$0] } ?? []
         var actions: [Action] = []
         var isMessage = false
@@ -344,7 +350,8 @@ struct MCPSession {
         Set(MCPOffer.allCases.filter { answer["capabilities"]?[$0.rawValue]?.object != nil })
     }
 
-    /// Without a handshake a result may say that the request is to be made again, with what the server has noted of it.
+    /// Processes a result. Without a handshake, a result may ask for the same request again with the state that the
+    /// server has recorded.
     private mutating func receivedResult(
         _ result: Result<ChappieJSON, ChappieMCPError>, _ method: String, _ first: Int, _ parameters: ChappieJSONObject,
         _ attempts: Int

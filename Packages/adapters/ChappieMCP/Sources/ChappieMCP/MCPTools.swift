@@ -2,14 +2,14 @@ import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieJSONSchema
 
-/// A tool of a server that can't be used, with the reason.
+/// A tool of a server that cannot be used, with the reason.
 public struct ChappieMCPSkippedTool: Sendable, Hashable {
-    /// The server's name for the tool; empty if it has none.
+    /// The server's name for the tool, or an empty string if it has none.
     public let name: String
-    /// Why the tool can't be used, as a sentence.
+    /// The reason why the tool cannot be used, as a sentence.
     public let reason: String
 
-    /// A skipped tool with the given properties.
+    /// Creates a skipped tool with the given properties.
     public init(name: String, reason: String) {
         self.name = name
         self.reason = reason
@@ -22,10 +22,11 @@ struct MCPTool: Sendable, Hashable {
     let description: String
     let inputSchema: ChappieJSON
 
-    /// The most tools of a server, and the most bytes of a description and of a schema: all of them go with each request.
+    /// The largest number of tools of a server, and the largest sizes of a description and a schema in bytes. Each
+    /// request contains all of them.
     private static let limits = (tools: 256, description: 8 << 10, schema: 64 << 10)
 
-    /// Divides a list into the tools that can be used and the others.
+    /// Divides a list into the tools that can be used and the other tools.
     static func read(_ list: [ChappieJSON]) -> (tools: [MCPTool], skipped: [ChappieMCPSkippedTool]) {
         var tools: [MCPTool] = []
         var skipped: [ChappieMCPSkippedTool] = []
@@ -54,7 +55,7 @@ struct MCPTool: Sendable, Hashable {
         return (tools, skipped)
     }
 
-    /// A server's description of a tool, resource or prompt, cut to 8 KiB.
+    /// Returns a server's description of a tool, resource or prompt, cut to 8 KiB.
     static func bounded(_ text: String) -> String {
         guard text.utf8.count > limits.description else { return text }
         return String(decoding: text.utf8.prefix(limits.description), as: UTF8.self) + "…"
@@ -97,11 +98,11 @@ enum MCPReader: String, Sendable, CaseIterable {
     }
 }
 
-/// Makes the result of a call for the model.
+/// The conversion of a call's result into a result for the model.
 ///
-/// Line feeds join the texts, and images become parts. For content that the model can't take, a line says what it was.
+/// Line feeds join the texts, and images become parts. If the model cannot take some content, a line names it instead.
 enum MCPResult {
-    /// The images that the Responses API takes.
+    /// The image types that the Responses API accepts.
     private static let imageTypes: Set<String> = ["image/png", "image/jpeg", "image/gif", "image/webp"]
 
     static func convert(_ result: ChappieJSON) -> ChappieToolResult {
@@ -143,7 +144,7 @@ enum MCPResult {
         parts.append(["type": "input_image", "image_url": .string("data:\(type);base64,\(data)")])
     }
 
-    /// Whether `text` is Base64 (RFC 4648, section 4). Other text would become part of an address.
+    /// Returns whether `text` is Base64 (RFC 4648, section 4). Other text would become part of an address.
     private static func isBase64(_ text: String) -> Bool {
         !text.isEmpty
             && text.utf8.allSatisfy { byte in

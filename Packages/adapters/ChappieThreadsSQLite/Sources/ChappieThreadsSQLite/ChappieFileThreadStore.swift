@@ -5,31 +5,32 @@ public import ChappieRuntime
 import Dispatch
 import Synchronization
 
-/// Keeps threads in a file of this machine: an SQLite database, encrypted unless plain text is asked for.
+/// A store that keeps threads in a file of this machine. The file is an SQLite database, which is encrypted unless
+/// plain text is requested.
 ///
-/// Several processes may use one folder at once, from several machines if its file system is a network's and keeps
-/// locks: there SQLite's rollback journal takes the place of its log, and an append takes longer. After
-/// ``append(_:to:at:)`` has returned, its records survive a crash and a power cut. An append costs the same however
-/// long the thread is. Deleted records are overwritten in the database, as are their words; its log is cut, not
-/// overwritten.
+/// Several processes may use one folder at the same time. They may run on several machines if the folder is on the file
+/// system of a network that supports locks. On such a file system, SQLite's rollback journal replaces its log, and an
+/// append takes longer. After ``append(_:to:at:)`` has returned, its records survive a crash and a power cut. The cost
+/// of an append does not depend on the length of the thread. Deleted records and their words are overwritten in the
+/// database. The log is cut, not overwritten.
 ///
-/// **Encrypted** are every record, title and preview, with AES-256-GCM, bound to their thread, position and kind, so
-/// that records that were exchanged, moved or cut off by hand are noticed (`damaged`), as are a thread that was put
-/// back to an earlier state and a deleted thread that came back, when the threads are listed or verified. The words for
-/// searches are encrypted as well. Not encrypted are the threads' ids, and the positions, kinds, dates and sizes of
-/// records. A file that lost its last changes is noticed by `threads.last` beside it; an old copy of the whole folder
-/// is not noticed.
+/// **Encrypted** are every record, title and preview, with AES-256-GCM. They are bound to their thread, position and
+/// kind, so that records that were exchanged, moved or cut off by hand are noticed (`damaged`). When the threads are
+/// listed or verified, a thread that was put back to an earlier state and a deleted thread that came back are also
+/// noticed. The words for searches are also encrypted. The threads' ids, and the positions, kinds, dates and sizes of
+/// records are not encrypted. The file `threads.last` next to the database reveals that the database lost its last
+/// changes. An old copy of the complete folder is not noticed.
 ///
-/// The key is kept by a `CredentialStore`: the keyring, as a rule. Without it the threads are gone.
+/// A `CredentialStore` keeps the key, usually in the keyring. Without the key the threads are lost.
 ///
-/// **It refuses** (`unsafeFile`) a folder or file that belongs to another user, that others may read or write, or that is a
-/// symbolic link.
+/// **The store refuses** (`unsafeFile`) a folder or file that belongs to another user, that others may read or write,
+/// or that is a symbolic link.
 public final class ChappieFileThreadStore: ChappieThreadStore {
-    /// The folder; `nil` before the store has a place, and without a home directory.
+    /// The folder, or `nil` before the store has a place and if there is no home directory.
     public var directory: String? { try? folder.get().path }
-    /// How the files are protected.
+    /// The policy for the protection of the files.
     public let storagePolicy: ChappieFileThreadStoreStoragePolicy
-    /// How much may be stored.
+    /// The limits for the stored data.
     public let limits: ChappieFileThreadStoreLimits
 
     let place: Mutex<ThreadPlace?>
@@ -39,23 +40,25 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     }
     let keyStore: any CredentialStore
     let queue = DispatchQueue(label: "chappie.threads")
-    /// Used on the queue alone.
+    /// The open database, which is used only on the queue.
     let database = Mutex<ThreadDatabase?>(nil)
-    /// The keys, once read; never with `.complete`.
+    /// The keys after they have been read. They are never kept with `.complete`.
     let keptKeys = Mutex<[RecordSealer]?>(nil)
-    /// With `.complete` alone.
+    /// The keys of threads with a running turn, only with `.complete`.
     let openTurns = Mutex(KeysOfOpenTurns())
 
-    /// Touches nothing yet: the first call that needs the folder or the key reports a problem with it.
+    /// Creates a store without touching the folder or the key. The first call that needs them reports a problem with
+    /// them.
     ///
     /// - Parameters:
-    ///   - directory: An absolute path, made for this user alone at the first append. Default: a folder of the app and the
-    ///     user whose client makes the runtime, see ``init(owner:storagePolicy:limits:keys:)``. Before there is a
-    ///     runtime, every call throws `unavailable`.
+    ///   - directory: An absolute path of a folder, which is made for only this user at the first append. Default: a
+    ///     folder of the app and the user whose client makes the runtime, see
+    ///     ``init(owner:storagePolicy:limits:keys:)``. Before there is a runtime, every call throws `unavailable`.
     ///   - storagePolicy: Encryption and backups.
-    ///   - limits: How much may be stored. Default 512 MiB.
-    ///   - keys: Keeps the key: of a named directory in a slot of the service `com.chappie.sdk`, otherwise of the
-    ///     owner's service. The slot's account begins with `threads-`. Not asked with `fileProtection: .none`.
+    ///   - limits: The limits for the stored data. Default 512 MiB.
+    ///   - keys: Keeps the key. The key of a named directory is in a slot of the service `com.chappie.sdk`. Any other
+    ///     key is in a slot of the owner's service. The slot's account begins with `threads-`. This credential store is
+    ///     not used with `fileProtection: .none`.
     public convenience init(
         directory: String? = nil, storagePolicy: ChappieFileThreadStoreStoragePolicy = .init(),
         limits: ChappieFileThreadStoreLimits = .init(), keys: any CredentialStore
@@ -63,7 +66,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         self.init(directory: directory, on: nil, storagePolicy: storagePolicy, limits: limits, keys: keys)
     }
 
-    /// The same on a file system that is not asked for its kind.
+    /// Creates a store on a file system of a given kind, so that the system is not asked for the kind.
     @_spi(ChappieInternals) public convenience init(
         directory: String?, on fileSystem: ThreadFileSystem?,
         storagePolicy: ChappieFileThreadStoreStoragePolicy = .init(), limits: ChappieFileThreadStoreLimits = .init(),
@@ -72,16 +75,16 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         self.init(directory.map { ThreadPlace(directory: $0, on: fileSystem) }, storagePolicy, limits, keys)
     }
 
-    /// Threads of one user of one app, also without a runtime.
+    /// Creates a store for the threads of one user of one app, which also works without a runtime.
     ///
-    /// The folder is `$XDG_STATE_HOME/chappie/threads/SERVICE/DIGEST` (without that variable: `~/.local/state/chappie/…`);
-    /// the digest is the whole slot's. No other app and no other user of the app has it. On Apple's platforms it is
-    /// `PROGRAM/Chappie/threads/SERVICE/DIGEST` in Application Support.
+    /// The folder is `$XDG_STATE_HOME/chappie/threads/SERVICE/DIGEST` (without that variable:
+    /// `~/.local/state/chappie/…`). The digest covers the complete slot. No other app and no other user of the app has
+    /// this folder. On Apple's platforms it is `PROGRAM/Chappie/threads/SERVICE/DIGEST` in Application Support.
     ///
     /// - Parameters:
     ///   - owner: The slot of the user's credential (`ChappieConfiguration.credentialSlot`).
     ///   - storagePolicy: Encryption and backups.
-    ///   - limits: How much may be stored. Default 512 MiB.
+    ///   - limits: The limits for the stored data. Default 512 MiB.
     ///   - keys: Keeps the key, in a slot of the owner's service.
     public convenience init(
         owner: CredentialSlot, storagePolicy: ChappieFileThreadStoreStoragePolicy = .init(),
@@ -101,8 +104,9 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         self.place = Mutex(place)
     }
 
-    /// This store, in the folder of `owner` if neither a folder nor an owner was named. It stays there: for another owner,
-    /// the result is a store whose calls throw `unavailable`, so that no user sees another's threads.
+    /// Returns this store, in the folder of `owner` if neither a folder nor an owner was named. The store then stays in
+    /// this folder. For another owner, the result is a store whose calls throw `unavailable`, so that no user sees
+    /// another user's threads.
     public func placed(for owner: CredentialSlot) -> any ChappieThreadStore {
         let isPlaced = place.withLock { place in
             if let place { return place.isNamed || place.owner?.slot == owner }
@@ -114,7 +118,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         return ChappieFileThreadStore(ThreadPlace(failure: .unavailable(words)), storagePolicy, limits, keyStore)
     }
 
-    /// Opens the database, or makes it and its key, so that a program can say early that nothing will be kept.
+    /// Opens the database, or makes it and its key, so that a program can report early that nothing will be stored.
     ///
     /// - Throws: ``ChappieThreadStoreError``, as the first append would.
     public func prepare() async throws(ChappieThreadStoreError) {
@@ -129,7 +133,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         }
     }
 
-    /// The threads whose entries are whole, although others are damaged; ``summaries()`` throws then.
+    /// Returns the threads whose entries are intact, even if others are damaged. In this case ``summaries()`` throws.
     public func readableThreads() async throws(ChappieThreadStoreError) -> ChappieReadableThreads {
         guard let facts = try await opened() else { return ChappieReadableThreads() }
         return try await perform(facts) { database, protection throws(StoreError) in
@@ -165,7 +169,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         try await write(records, to: thread, at: 0, expecting: count)
     }
 
-    /// Writes records from `position` on; those from there to the `expected` end are replaced.
+    /// Writes records from `position` on. They replace the records from there to the end that is expected.
     private func write(
         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int, expecting end: Int
     ) async throws(ChappieThreadStoreError) {
@@ -175,7 +179,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
             "Records that are appended follow one another from the given position on.")
         do throws(StoreError) {
             let facts = try await openedOrMade()
-            // An answer is not lost because another process is slow.
+            // An answer must not be lost because another process is slow.
             var tries = records.contains { Self.ends.contains($0.kind) } ? 6 : 1
             while true {
                 do throws(StoreError) {
@@ -190,7 +194,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
                 }
             }
         } catch {
-            // The caller tries again if the thread has grown meanwhile; any other error ends the turn.
+            // The caller tries again if the thread has grown in the meantime. Any other error ends the turn.
             if case .conflict(_, let expected, let actual) = error, actual > expected { throw error }
             openTurns.withLock { $0.close(records.compactMap(\.turnID), in: thread.id) }
             throw error
@@ -210,17 +214,17 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         openTurns.withLock { $0.close(thread) }
     }
 
-    /// The hits that can be read, see ``readableHits(_:)``.
+    /// Returns the hits that can be read. See ``readableHits(_:)``.
     ///
-    /// - Throws: `damaged` if there are none and something could not be read.
+    /// - Throws: `damaged` if there are no hits and something could not be read.
     public func search(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> [ChappieThreadHit] {
         let found = try await readableHits(query)
         if found.hits.isEmpty, let problem = found.problems.first { throw problem }
         return found.hits
     }
 
-    /// The threads in which all words of the query occur, best first, and the damage that was met: the words may occur in
-    /// what could not be read.
+    /// Returns the threads in which all words of the query occur, best first, and the damage that was found. The words
+    /// may also occur in data that could not be read.
     public func readableHits(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> ChappieReadableHits {
         guard let facts = try await opened() else { return ChappieReadableHits() }
         return try await perform(facts) { database, protection throws(StoreError) in
@@ -228,7 +232,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         }
     }
 
-    /// How much is stored; needs no key.
+    /// Returns the amount of stored data. This method needs no key.
     public func usage() async throws(ChappieThreadStoreError) -> ChappieThreadStoreUsage {
         guard let facts = try await opened() else {
             return ChappieThreadStoreUsage(bytes: 0, limit: limits.maximumBytes, threads: 0, records: 0)

@@ -12,19 +12,19 @@ import ChappieCore
     import Darwin
 #endif
 
-// A backup is one file: the database as it was at one moment, and in a table of its own the key, under a passphrase.
+// A backup is one file. It contains the database at one moment, and the key under a passphrase in a separate table.
 extension ChappieFileThreadStore {
-    /// Writes all threads and their key into one file for this user alone, while other processes go on. A file that is
-    /// there is replaced once the new one is on the disk. If the store is on the file system of a network, other processes
-    /// can read meanwhile, but not write.
+    /// Writes all threads and their key into one file that only this user can access, while other processes continue.
+    /// An existing file is replaced after the new one is on the disk. If the store is on the file system of a network,
+    /// other processes can read in the meantime, but not write.
     ///
-    /// The key is sealed with scrypt and AES-256-GCM: the file without the passphrase reveals as much as the store's own
-    /// without the keyring. With `fileProtection: .none` the file has no key and is plain text.
+    /// The key is sealed with scrypt and AES-256-GCM. Without the passphrase, the file reveals as much as the store's
+    /// own file without the keyring. With `fileProtection: .none` the file has no key and is plain text.
     ///
     /// - Parameters:
     ///   - path: the file.
     ///   - passphrase: 1 byte or more. Restoring needs it.
-    /// - Throws: ``ChappieThreadStoreError``; `unavailable` if nothing is stored yet.
+    /// - Throws: ``ChappieThreadStoreError``. The case is `unavailable` if nothing is stored yet.
     public func backup(to path: String, passphrase: Secret) async throws(ChappieThreadStoreError) {
         var tries = 3
         while true {
@@ -69,7 +69,7 @@ extension ChappieFileThreadStore {
         guard protection.knows(try copy.integer("SELECT key FROM store")) else {
             throw .wrongKey("they are encrypted with another key than the stored one")
         }
-        // One file, without a log beside it.
+        // The copy is one file without a separate log.
         try copy.run("PRAGMA locking_mode = EXCLUSIVE")
         guard try copy.text("PRAGMA journal_mode = DELETE") == "delete" else {
             throw .unavailable("the copy has a log")
@@ -81,14 +81,15 @@ extension ChappieFileThreadStore {
         }
     }
 
-    /// Adds the threads of a backup to this store. A thread that is there gets what it lacks; if both were continued, it
-    /// stays as it is. A damaged thread is left out. If this store's key is gone and the backup has it, the key is stored
-    /// again first.
+    /// Adds the threads of a backup to this store. A thread that is already present gets the records that it lacks. If
+    /// both were continued, it stays unchanged. A damaged thread is left out. If this store's key is gone and the
+    /// backup has it, this method first stores the key again.
     ///
-    /// An interrupted call loses nothing, and the next one finishes it.
+    /// An interrupted call loses nothing, and the next call finishes its work.
     ///
-    /// - Throws: `locked` for another passphrase; `damaged` if the file is not a backup; `unsafeFile` for a backup of
-    ///   plain text, which opens under any passphrase, if this store is encrypted; `unavailable` if the task is cancelled.
+    /// - Throws: `locked` for another passphrase, `damaged` if the file is not a backup, `unsafeFile` if this store is
+    ///   encrypted and the backup is plain text, which opens with any passphrase, or `unavailable` if the task is
+    ///   cancelled.
     public func restore(from path: String, passphrase: Secret) async throws(ChappieThreadStoreError)
         -> ChappieRestoredThreads
     {
@@ -97,7 +98,8 @@ extension ChappieFileThreadStore {
         return restored
     }
 
-    /// The same. If it ends early, `restored` has what was done until then.
+    /// Restores a backup as ``restore(from:passphrase:)`` does. If it ends early, `restored` has the results until
+    /// then.
     @_spi(ChappieInternals) public func restore(
         from path: String, passphrase: Secret, noting restored: inout ChappieRestoredThreads
     ) async throws(ChappieThreadStoreError) {
@@ -139,7 +141,7 @@ extension ChappieFileThreadStore {
         }
     }
 
-    /// Copies the backup, and opens its key; `nil` for plain text.
+    /// Copies the backup and opens its key. The secret is `nil` for plain text.
     private static func unpack(
         _ path: String, into folder: ThreadFolder, _ passphrase: Secret
     ) throws(StoreError) -> (id: String, secret: Secret?) {
@@ -186,7 +188,7 @@ extension ChappieFileThreadStore {
     }
 }
 
-/// Gives a file another name, which is on the disk afterwards.
+/// Renames a file so that its new name is on the disk afterwards. Returns whether the file was renamed.
 private func moveDurably(_ path: String, to name: String) -> Bool {
     guard rename(path, name) == 0 else { return false }
     let parent = name.lastIndex(of: "/").map { String(name[...$0]) } ?? "."
@@ -198,19 +200,19 @@ private func moveDurably(_ path: String, to name: String) -> Bool {
 
 /// The result of ``ChappieFileThreadStore/restore(from:passphrase:)``.
 public struct ChappieRestoredThreads: Sendable, Hashable {
-    /// The ids of the threads, by what happened to them.
+    /// The ids of the threads, by the outcome of their restoration.
     public var threads: [ChappieThreadUpdate: [String]] = [:]
-    /// The threads of the backup that can't be read.
+    /// The problems with the threads of the backup that could not be read.
     public var problems: [ChappieThreadStoreError]
 
-    /// A result with the given properties.
+    /// Creates a result with the given properties.
     public init(threads: [ChappieThreadUpdate: [String]] = [:], problems: [ChappieThreadStoreError] = []) {
         self.threads = threads
         self.problems = problems
     }
 }
 
-/// The key of a backup, as long as it is read.
+/// A store with the key of a backup while the backup is read.
 private struct BackupKeys: CredentialStore {
     let secret: Secret?
 

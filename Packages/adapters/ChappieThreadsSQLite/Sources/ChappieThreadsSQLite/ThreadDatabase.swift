@@ -2,25 +2,23 @@
 @_spi(ChappieInternals) import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
 
-/// The database of a thread store. Synchronous, for one thread at a time.
+/// The database of a thread store. It is synchronous, and only one thread uses it at a time.
 ///
-/// Form 2 of the file (`user_version`):
-/// - `store`: one row. `key` names the key that new records are sealed with, `state` holds how many threads there are, how
-///   often they were changed, and the sum of the tags of their rows.
-/// - `threads`: a row for each. `count` is the number of its records, `summary` the sealed summary, which belongs to
-///   this count.
-/// - `records`: `id` is the thread's number · 2³² + the position: records of a thread are neighbours.
-/// - `record_words`: the sealed words of records, with the ids of these.
+/// Form 1 of the file (`user_version`):
+/// - `store`: one row. `key` names the key that new records are sealed with. `state` contains the number of threads,
+///   the number of their changes, and the sum of the tags of their rows.
+/// - `threads`: one row for each thread. `count` is the number of its records. `summary` is the sealed summary, which
+///   belongs to this count.
+/// - `records`: `id` is the thread's number · 2³² + the position, so that the records of a thread are neighbours.
+/// - `record_words`: the sealed words of records, with the ids of these records.
 ///
-/// Not encrypted are ids of threads, positions, kinds, dates and sizes.
+/// The ids of threads, positions, kinds, dates and sizes are not encrypted.
 ///
-/// Beside the file is a note of its last change: a database that lost its end is behind it.
-///
-/// Form 1 had the digests of words in `search` (FTS5), and the number of threads alone in `state`.
+/// A note of the last change is next to the file. A database that lost its end is behind this note.
 final class ThreadDatabase {
     /// The facts about a database that a store needs before it can use it.
     struct Facts: Sendable, Hashable {
-        /// Names the database, at random; its key is stored under this name.
+        /// The random name of the database. Its key is stored under this name.
         let id: String
         let isSealed: Bool
     }
@@ -28,18 +26,18 @@ final class ThreadDatabase {
     let facts: Facts
     let database: Database
     let folder: ThreadFolder
-    /// The state that the transaction under way has written.
+    /// The state that the current transaction has written.
     var changed: State?
 
     /// "CHPT".
     private static let application = 0x4348_5054
     static let form = 1
-    /// Whether other processes wait as long as this is open.
+    /// Whether other processes wait while this database is open.
     private(set) var isAlone = false
 
     static let wordsTable =
         "CREATE TABLE record_words (id INTEGER PRIMARY KEY, key INTEGER NOT NULL, body BLOB NOT NULL)"
-    /// By their names.
+    /// The statements that create the tables, in the order of the tables' names.
     private static let tables = [
         wordsTable,
         """
@@ -56,17 +54,17 @@ final class ThreadDatabase {
 
     // MARK: Opening
 
-    /// The store in this database; `nil` when nothing is in it yet.
+    /// Opens the store in this database. Returns `nil` if the database is still empty.
     ///
-    /// - Throws: `tooNew`, `damaged`. Nothing has been written then.
+    /// - Throws: `tooNew` or `damaged`. In these cases nothing has been written.
     init?(
         _ database: Database, in folder: ThreadFolder, on fileSystem: ThreadFileSystem
     ) throws(StoreError) {
-        // Until its journal is known, no memory may be shared for a log.
+        // Until the journal is known, no memory may be shared for a log.
         if fileSystem == .shared { try database.run("PRAGMA locking_mode = EXCLUSIVE") }
-        // At once: another process may be making the store.
+        // One snapshot reads all values, because another process may be making the store.
         let (application, form, isEmpty, schema) = try database.snapshot { () throws(StoreError) in
-            // Tables and indices of other tools change nothing; triggers and views would.
+            // Tables and indices of other tools have no effect. Triggers and views would have one.
             let schema = try database.rows(
                 """
                 SELECT sql FROM sqlite_schema WHERE type IN ('trigger', 'view')
@@ -109,8 +107,8 @@ final class ThreadDatabase {
         }
     }
 
-    /// A write-ahead log on a disk of this machine, a rollback journal if the log can't work. A log that an earlier
-    /// version, or another machine's own disk, has begun is ended first.
+    /// Chooses a write-ahead log on a disk of this machine, or a rollback journal if the log cannot work. This method
+    /// first ends a log that an earlier version, or another machine's own disk, has begun.
     private static func chooseJournal(of database: Database, on fileSystem: ThreadFileSystem) throws(StoreError) {
         var journal = try database.text("PRAGMA journal_mode")
         if fileSystem == .shared {
@@ -130,7 +128,7 @@ final class ThreadDatabase {
     /// Whether the file was removed from its folder, or replaced there.
     var hasMoved: Bool { database.hasMoved }
 
-    /// The store in `folder`; `nil` if there is none.
+    /// Opens the store in `folder`. Returns `nil` if there is none.
     static func opened(in folder: ThreadFolder) throws(StoreError) -> ThreadDatabase? {
         try withOrWithoutRoom { isAlone throws(StoreError) in
             guard let file = try folder.existing() else { return nil }
@@ -139,7 +137,7 @@ final class ThreadDatabase {
         }
     }
 
-    /// The store in `folder`, for salvage: a file that is shorter than its header says is opened all the same.
+    /// Opens the store in `folder` for salvage. A file that is shorter than its header specifies is opened anyway.
     static func salvaging(_ folder: ThreadFolder) throws(StoreError) -> ThreadDatabase? {
         try withOrWithoutRoom { isAlone throws(StoreError) in
             guard let file = try folder.existing() else { return nil }
@@ -147,13 +145,13 @@ final class ThreadDatabase {
             try file.run("PRAGMA query_only = ON")
             let isShared = try folder.fileSystem() == .shared
             if isAlone || isShared { try file.run("PRAGMA locking_mode = EXCLUSIVE") }
-            // The journal stays as it is.
+            // The journal stays unchanged.
             return try ThreadDatabase(file, in: folder, on: .local)
         }
     }
 
-    /// Opens a database. If the disk has no room for the index of its log, which other processes would share, the database
-    /// is opened alone: that index is in this process's memory then.
+    /// Opens a database. If the disk has no room for the index of its log, which other processes would share, the
+    /// database is opened exclusively. The index is then in this process's memory.
     private static func withOrWithoutRoom(
         _ open: (_ isAlone: Bool) throws(StoreError) -> ThreadDatabase?
     ) throws(StoreError) -> ThreadDatabase? {
@@ -168,7 +166,7 @@ final class ThreadDatabase {
         }
     }
 
-    /// Makes an empty store, in one step, unless there is one.
+    /// Makes an empty store in one step, unless there already is one.
     static func make(
         _ facts: Facts, in database: Database, _ folder: ThreadFolder, protection: ThreadProtection
     ) throws(StoreError) -> ThreadDatabase {
@@ -205,7 +203,8 @@ final class ThreadDatabase {
         }
     }
 
-    /// The room of what was deleted goes back to the disk, and it leaves the log as well; another process may be in the way.
+    /// Gives the space of deleted data back to the disk, and also removes the data from the log. Another process may
+    /// prevent this.
     func giveRoomBack() {
         try? database.run("PRAGMA incremental_vacuum")
         try? database.run("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -219,7 +218,8 @@ final class ThreadDatabase {
         }
     }
 
-    /// The pages of the database that hold something: the log, which is small and soon empty again, does not count.
+    /// Returns the size of the pages that contain data. The log does not count, because it is small and soon empty
+    /// again.
     func bytesUsed() throws(StoreError) -> Int {
         let pages = try database.integer("PRAGMA page_count") - database.integer("PRAGMA freelist_count")
         return pages * (try database.integer("PRAGMA page_size"))

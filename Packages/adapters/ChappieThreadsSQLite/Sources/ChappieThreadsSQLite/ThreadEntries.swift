@@ -2,7 +2,7 @@
 @_spi(ChappieInternals) import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
 
-// The list of threads: a row for each, with its sealed summary.
+// The list of threads. Each thread has a row with its sealed summary.
 
 extension ThreadDatabase {
     /// A row of `threads`.
@@ -15,7 +15,7 @@ extension ThreadDatabase {
         let key: Int
         let summary: [UInt8]
 
-        /// The ids of its records.
+        /// The bounds of the ids of its records.
         var first: Int { number << 32 }
         var last: Int { first | 0xFFFF_FFFF }
     }
@@ -25,8 +25,8 @@ extension ThreadDatabase {
             number: row.integer(0), id: row.text(1), count: row.integer(2), key: row.integer(3), summary: row.bytes(4))
     }
 
-    /// The entry that the index finds under this id. Its caller checks it against the id, because the row's own id may
-    /// be damaged.
+    /// Returns the entry that the index finds under this id. The caller checks the entry against the id, because the
+    /// row's own id may be damaged.
     func entry(of thread: String) throws(StoreError) -> Entry? {
         var entry = try database.rows(
             "SELECT \(Entry.columns) FROM threads WHERE id = ?", .text(thread), read: Self.entry
@@ -45,7 +45,7 @@ extension ThreadDatabase {
         try database.rows("SELECT \(Entry.columns) FROM threads NOT INDEXED", read: Self.entry)
     }
 
-    /// `nil` if the entry differs from the entry that was written for the thread `id`.
+    /// Returns the summary, or `nil` if the entry differs from the entry that was written for the thread `id`.
     func summary(
         in entry: Entry, as id: String, _ protection: ThreadProtection
     ) throws(StoreError) -> ChappieThreadSummary? {
@@ -90,7 +90,7 @@ extension ThreadDatabase {
         }
     }
 
-    /// The summaries of the threads whose entries are whole, and the damage of the others.
+    /// Returns the summaries of the threads whose entries are intact, and the damage of the other entries.
     func readableSummaries(_ protection: ThreadProtection) throws(StoreError) -> ChappieReadableThreads {
         let lastChange = try lastChange(protection)
         return try database.snapshot { () throws(StoreError) in
@@ -113,7 +113,7 @@ extension ThreadDatabase {
                     found.problems.append(error)
                 }
             }
-            // A row that is damaged does not fit the sum, and is named already.
+            // A damaged row does not match the sum, and it is already reported.
             if let known, found.problems.isEmpty || entries.count != known.threads {
                 do throws(StoreError) {
                     try check(entries, against: known, protection)
@@ -137,10 +137,11 @@ extension ThreadDatabase {
         }
     }
 
-    /// Called if a thread is not found: damage to its id or to the index of ids must not look like its absence.
+    /// Throws if a thread was not found because of damage. Damage to its id or to the index of ids must not look like
+    /// its absence.
     func searchForLost(_ thread: String, _ protection: ThreadProtection) throws(StoreError) {
         let entries = try entries()
-        // The sum would let damage of another thread count as this one's.
+        // A check of the sum would attribute the damage of another thread to this one.
         try Self.check(entries.count, against: state(protection))
         for entry in entries where try summary(in: entry, as: entry.id, protection) == nil {
             guard try summary(in: entry, as: thread, protection) == nil else {
@@ -154,7 +155,7 @@ extension ThreadDatabase {
 }
 
 extension ChappieThreadSummary {
-    /// As JSON, without the id.
+    /// The summary as JSON, without the id.
     fileprivate var storedBytes: [UInt8] {
         let json: ChappieJSON = [
             "title": title.map { .string($0) } ?? .null, "preview": .string(preview), "model": .string(model),

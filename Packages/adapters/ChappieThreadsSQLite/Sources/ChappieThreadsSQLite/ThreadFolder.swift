@@ -14,18 +14,19 @@ import ChappieRuntime
     import Darwin
 #endif
 
-/// Whether other machines may use the files of a folder: the index of SQLite's write-ahead log is memory of one machine.
+/// A kind of file system, by whether other machines may use the files of a folder. The index of SQLite's write-ahead
+/// log is in the memory of one machine.
 @_spi(ChappieInternals) public enum ThreadFileSystem: Sendable, Hashable {
     /// A disk of this machine.
     case local
-    /// A network, another machine or a program serves the file system.
+    /// A file system that a network, another machine or a program serves.
     case shared
 
-    /// The file system with this number (https://man7.org/linux/man-pages/man2/statfs.2.html).
+    /// Creates the kind of the file system with this number (https://man7.org/linux/man-pages/man2/statfs.2.html).
     public init(number: UInt32) { self = Self.sharedNumbers.contains(number) ? .shared : .local }
 
-    /// NFS, SMB, CIFS, SMB 2, 9p, FUSE and virtiofs, AFS (two), Coda, Ceph, Lustre, GPFS, GFS 2, OCFS 2, BeeGFS, PanFS,
-    /// OrangeFS, and the folders that VirtualBox, VMware and Parallels share.
+    /// The numbers of NFS, SMB, CIFS, SMB 2, 9p, FUSE and virtiofs, AFS (two), Coda, Ceph, Lustre, GPFS, GFS 2, OCFS 2,
+    /// BeeGFS, PanFS, OrangeFS, and of the folders that VirtualBox, VMware and Parallels share.
     private static let sharedNumbers: Set<UInt32> = [
         0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997, 0x6573_5546, 0x5346_414F, 0x6B41_4653, 0x7375_7245,
         0x00C3_6400, 0x0BD0_0BD0, 0x4750_4653, 0x0116_1970, 0x7461_636F, 0x1983_0326, 0xAAD7_AAEA,
@@ -43,19 +44,22 @@ import ChappieRuntime
     }
 }
 
-/// The folder of a thread store. Everything in it is for its owner alone.
+/// The folder of a thread store. Only its owner can access its contents.
 struct ThreadFolder: Sendable {
-    /// Absolute, without a slash at its end.
+    /// The absolute path, without a slash at its end.
     let path: String
     private let knownFileSystem: ThreadFileSystem?
 
     var database: String { path + "/threads.db" }
-    /// Held while the database is made; also an example of the mode that files have here.
+    /// The lock that is held while the database is made. It is also an example of the mode that files have in the
+    /// folder.
     private var lock: String { path + "/threads.lock" }
     private var tag: String { path + "/CACHEDIR.TAG" }
     private var note: String { path + "/threads.last" }
 
-    /// - Parameter fileSystem: Default: the system is asked.
+    /// Creates the value for a folder.
+    ///
+    /// - Parameter fileSystem: The kind of the file system. Default: the system is asked.
     init(_ directory: String, on fileSystem: ThreadFileSystem? = nil) throws(StoreError) {
         guard directory.hasPrefix("/"), !directory.utf8.contains(0) else {
             throw .unavailable("their folder needs an absolute path")
@@ -65,13 +69,13 @@ struct ThreadFolder: Sendable {
         knownFileSystem = fileSystem
     }
 
-    /// The kind of the folder's file system; the folder must be there.
+    /// Returns the kind of the folder's file system. The folder must exist.
     func fileSystem() throws(StoreError) -> ThreadFileSystem {
         if let knownFileSystem { return knownFileSystem }
         return try ThreadFileSystem(of: path)
     }
 
-    /// Opens the database, after all files were checked; `nil` when there is none.
+    /// Opens the database after checking all files. Returns `nil` if there is none.
     func existing() throws(StoreError) -> Database? {
         guard try checked({ () throws(CredentialStoreError) in try PrivateFolder.isThere(path) }) else { return nil }
         return try hasDatabase() ? Database(database) : nil
@@ -82,7 +86,7 @@ struct ThreadFolder: Sendable {
         try checked { () throws(CredentialStoreError) in try PrivateFolder.make(path) }
     }
 
-    /// Makes the folder if it is missing, and runs `body` under a lock against other processes; `body` may make the
+    /// Makes the folder if it is missing, and runs `body` under a lock against other processes. `body` may make the
     /// database.
     func preparing<Output>(
         by policy: ChappieFileThreadStoreStoragePolicy, _ body: (Database) throws(StoreError) -> Output
@@ -98,7 +102,7 @@ struct ThreadFolder: Sendable {
         return try body(Database(database, modeOf: lock))
     }
 
-    /// The note of the last change; empty without one.
+    /// Returns the note of the last change, or an empty array if there is none.
     func lastChange() -> [UInt8] {
         let descriptor = open(note, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard descriptor >= 0 else { return [] }
@@ -108,14 +112,14 @@ struct ThreadFolder: Sendable {
         return Array(bytes.prefix(max(count, 0)))
     }
 
-    /// Notes a change that was kept. A note that can't be written, or is late, notices less.
+    /// Notes a change that was stored. If the note is late or cannot be written, fewer missing changes are noticed.
     func noteChange(_ bytes: [UInt8]) {
         guard let descriptor = try? lockFile(note) else { return }
         defer { close(descriptor) }
         _ = pwrite(descriptor, bytes, bytes.count, 0)
     }
 
-    /// Runs `body` unless another process, or another store, is in here at the same time.
+    /// Runs `body` unless another process, or another store, runs this method for the folder at the same time.
     func changingKeys<Output>(_ body: () async throws(StoreError) -> Output) async throws(StoreError) -> Output {
         let descriptor = try lockFile(path + "/keys.lock")
         defer { close(descriptor) }
@@ -125,7 +129,7 @@ struct ThreadFolder: Sendable {
         return try await body()
     }
 
-    /// A folder for a copy of a backup, for this user alone.
+    /// Returns a folder for a copy of a backup. Only this user can access it.
     func forRestoring() throws(StoreError) -> ThreadFolder {
         try ThreadFolder("\(path)/\(Self.restoring)\(UUID().uuidString.lowercased())")
     }
@@ -133,10 +137,10 @@ struct ThreadFolder: Sendable {
     private static let restoring = "restoring-"
     private var copies: String { path + "/copies.lock" }
 
-    /// Says to other processes that this one makes a copy, until the descriptor is closed; `nil` if the folder takes no
-    /// file. Copies that processes left because they were killed are removed first.
+    /// Signals to other processes that this one makes a copy, until the descriptor is closed. Returns `nil` if the
+    /// folder accepts no file. This method first removes copies that killed processes left behind.
     ///
-    /// - Parameter backup: the file that is to be written, whose drafts are copies as well.
+    /// - Parameter backup: the file that will be written, whose drafts are also copies.
     func holdCopies(for backup: String? = nil) -> CInt? {
         removeAbandonedCopies()
         if let backup { removeAbandonedDrafts(of: backup) }
@@ -145,7 +149,7 @@ struct ThreadFolder: Sendable {
         return descriptor
     }
 
-    /// Removes copies for restoring that processes left because they were killed.
+    /// Removes copies for restoring that killed processes left behind.
     func removeAbandonedCopies() { remove(from: path) { $0.hasPrefix(Self.restoring) } }
 
     private func removeAbandonedDrafts(of backup: String) {
@@ -158,7 +162,7 @@ struct ThreadFolder: Sendable {
         }
     }
 
-    /// Removes copies, unless a process makes one now.
+    /// Removes copies, unless a process is making one.
     private func remove(from folder: String, _ isCopy: (String) -> Bool) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         let found = names.filter(isCopy)
@@ -171,7 +175,7 @@ struct ThreadFolder: Sendable {
     private func lockFile(_ path: String) throws(StoreError) -> CInt {
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
         guard descriptor >= 0 else { throw .system("\(path) can't be opened") }
-        // The process's mask may have taken rights from us.
+        // The process's file mode mask may have removed permissions.
         fchmod(descriptor, 0o600)
         return descriptor
     }
@@ -183,8 +187,8 @@ struct ThreadFolder: Sendable {
         }
     }
 
-    /// Protects the files that are made from now on, and asks backup programs to leave the folder out if the policy wants
-    /// that. They are asked by a tag (https://bford.info/cachedir/) and by an attribute
+    /// Protects the files that are made from now on, and asks backup programs to leave the folder out if the policy
+    /// requires that. It asks them with a tag (https://bford.info/cachedir/) and an attribute
     /// (https://www.freedesktop.org/wiki/CommonExtendedAttributes/). A file system without attributes causes no error.
     func follow(_ policy: ChappieFileThreadStoreStoragePolicy) throws(StoreError) {
         FolderCare.apply(policy.folderProtection, isExcludedFromBackup: policy.isExcludedFromBackup, to: path)
@@ -230,6 +234,6 @@ struct ThreadFolder: Sendable {
 extension ChappieThreadStoreError {
     static let cancelled = Self.unavailable("the task was cancelled")
 
-    /// `/a/file can't be opened: Permission denied`.
+    /// Creates an error with the system's reason, for example `/a/file can't be opened: Permission denied`.
     static func system(_ words: String) -> Self { .unavailable("\(words): \(String(cString: strerror(errno)))") }
 }

@@ -3,23 +3,28 @@
 @_spi(ChappieInternals) import ChappieCrypto
 import ChappieRuntime
 
-/// The keys of one database, in a credential store: `{"version":1,"keys":["base64url", …]}`, the current one first.
+/// The keys of one database in a credential store, with the current key at the start:
+/// `{"version":1,"keys":["base64url", …]}`.
 ///
-/// There is more than one only while a rotation is under way.
+/// There is more than one key only while a rotation is under way.
 struct ThreadKeys: Sendable {
     let store: any CredentialStore
     let slot: CredentialSlot
 
-    /// - Parameter owner: `nil` for a folder that the program named.
+    /// Creates the keys of one database.
+    ///
+    /// - Parameter owner: the owner of the threads, or `nil` for a folder that the program named.
     init(of database: String, in store: any CredentialStore, owner: ThreadsOwner?) {
         self.store = store
         slot = owner?.keySlot(of: database) ?? CredentialSlot(account: "threads-\(database)")
     }
 
-    /// - Throws: `locked`; `wrongKey` if the key is missing.
+    /// Returns the sealers for the stored keys.
+    ///
+    /// - Throws: `locked`, or `wrongKey` if the key is missing.
     func load() async throws(StoreError) -> [RecordSealer] { try await sealers(in: secret()) }
 
-    /// The keys as they are stored.
+    /// Returns the keys in their stored form.
     func secret() async throws(StoreError) -> Secret {
         let secret = try await reached { () async throws(CredentialStoreError) in try await store.load(slot) }
         guard let secret else {
@@ -58,7 +63,7 @@ struct ThreadKeys: Sendable {
         }
     }
 
-    /// A failure to reach the key is reported in the words of its store.
+    /// Runs `body`, and reports a failure to reach the key with the store's message.
     private func reached<Output>(
         _ body: () async throws(CredentialStoreError) -> Output
     ) async throws(StoreError) -> Output {

@@ -5,31 +5,33 @@ import ChappieRuntime
 
 /// The form of a store's bytes on the disk: sealed with a key, or plain with a checksum.
 ///
-/// Both are bound to their place, so that an exchanged, moved or cut record is noticed. Only keys protect against an
-/// attacker; a checksum finds damage.
+/// Both forms are bound to their place, so that an exchanged, moved or cut record is noticed. Only keys protect against
+/// an attacker. A checksum finds damage.
 struct ThreadProtection: Sendable {
-    /// The current key first. Empty for plain text.
+    /// The sealers, with the current key's at the start. The array is empty for plain text.
     let sealers: [RecordSealer]
-    /// Whether the keys were read after the store had named a key that is missing among them: then that key does not
-    /// exist.
+    /// Whether the keys were read after the store had named a key that is missing among them. In this case that key
+    /// does not exist.
     var isLatest = false
 
     static let plain = ThreadProtection(sealers: [], isLatest: true)
-    /// Replaces the id of a key for plain text.
+    /// The value that replaces the id of a key for plain text.
     static let plainKey = 0
 
     var isSealed: Bool { !sealers.isEmpty }
     var currentKey: Int { sealers.first?.id ?? Self.plainKey }
 
-    /// All keys, the current one first.
+    /// The ids of all keys, with the current one at the start.
     var keys: [Int] { isSealed ? sealers.map(\.id) : [Self.plainKey] }
 
-    /// Whether this can open bytes that were sealed with `key`.
+    /// Returns whether this value can open bytes that were sealed with `key`.
     func knows(_ key: Int) -> Bool {
         isSealed ? sealers.contains { $0.id == key } : key == Self.plainKey
     }
 
-    /// - Throws: `wrongKey` for a key that may have come since these were read.
+    /// Checks that `key` is among the keys, or does not exist.
+    ///
+    /// - Throws: `wrongKey` for a key that may have been added after these keys were read.
     fileprivate func demand(_ key: Int) throws(StoreError) {
         guard knows(key) || isLatest else {
             throw .wrongKey("they were encrypted with another key than the stored one")
@@ -44,7 +46,7 @@ struct ThreadProtection: Sendable {
         }
     }
 
-    /// `nil` unless exactly these bytes were sealed for this context with this key.
+    /// Opens sealed bytes. Returns `nil` unless exactly these bytes were sealed for this context with this key.
     func open(_ sealed: [UInt8], with key: Int, for context: Context) throws(StoreError) -> [UInt8]? {
         try demand(key)
         guard knows(key) else { return nil }
@@ -64,7 +66,7 @@ struct ThreadProtection: Sendable {
         case words(database: String, record: Int)
         case note(database: String)
 
-        /// With lengths, so that no two contexts give the same bytes.
+        /// Returns the context as bytes. They contain lengths, so that no two contexts have the same bytes.
         fileprivate func bytes(_ key: Int) -> [UInt8] {
             switch self {
             case .store(let database): Self.bytes(["store", database], [key])
@@ -91,15 +93,15 @@ struct ThreadProtection: Sendable {
 
     // MARK: The sum
 
-    /// Makes the tags of rows, whose sum is in the store's state. Only the owner of the key can make them; without a key
-    /// they are checksums.
+    /// A maker of the tags of rows, whose sum is in the store's state. Only the owner of the key can make them. Without
+    /// a key they are checksums.
     final class RowTags {
         private let protection: ThreadProtection
         private var authenticators: [Int: MessageAuthenticator] = [:]
 
         init(_ protection: ThreadProtection) { self.protection = protection }
 
-        /// The tag of a row that was sealed with `key`; zero for a key that does not exist.
+        /// Returns the tag of a row that was sealed with `key`, or zero for a key that does not exist.
         func tag(of row: [UInt8], for context: Context, _ key: Int) throws(StoreError) -> SIMD4<UInt64> {
             try protection.demand(key)
             let bytes = context.bytes(key) + row
@@ -118,7 +120,7 @@ struct ThreadProtection: Sendable {
 }
 
 extension SIMD4<UInt64> {
-    /// Of 32 bytes.
+    /// Creates a vector from 32 bytes.
     init(littleEndian bytes: ArraySlice<UInt8>) {
         self.init()
         for (offset, byte) in bytes.prefix(32).enumerated() { self[offset / 8] |= UInt64(byte) << (offset % 8 * 8) }
@@ -127,7 +129,7 @@ extension SIMD4<UInt64> {
     var littleEndianBytes: [UInt8] { (0..<32).map { UInt8(truncatingIfNeeded: self[$0 / 8] >> ($0 % 8 * 8)) } }
 }
 
-/// The crypto library fails for lack of memory alone.
+/// Runs `body` and converts its error. The crypto library fails only for lack of memory.
 private func cryptographic<Output>(
     _ body: () throws(CredentialStoreError) -> Output
 ) throws(StoreError) -> Output {

@@ -13,7 +13,7 @@ extension ThreadDatabase {
         }
     }
 
-    /// The same within a transaction, with the thread's entry.
+    /// Returns the records within a transaction, with the thread's entry.
     func recordsInside(
         _ thread: String, from position: Int, _ protection: ThreadProtection
     ) throws(StoreError) -> (entry: Entry, records: [ChappieThreadRecord]) {
@@ -43,7 +43,7 @@ extension ThreadDatabase {
         return (entry, records)
     }
 
-    /// The record with this id; `nil` when it is missing.
+    /// Returns the record with this id, or `nil` if it is missing.
     func record(_ id: Int, of thread: String, _ protection: ThreadProtection) throws(StoreError) -> ChappieThreadRecord?
     {
         try database.rows("SELECT id, kind, date, key, body FROM records WHERE id = ?", .integer(id)) {
@@ -51,7 +51,7 @@ extension ThreadDatabase {
         }.first
     }
 
-    /// The record in a row of `id, kind, date, key, body`.
+    /// Returns the record in a row of `id, kind, date, key, body`.
     private func record(
         at position: Int, of thread: String, in row: SQLiteRow, _ protection: ThreadProtection
     ) throws(StoreError) -> ChappieThreadRecord {
@@ -66,12 +66,12 @@ extension ThreadDatabase {
             body: body)
     }
 
-    /// Writes records from `position` on, in the place of those from there to the thread's `expected` end.
+    /// Writes records from `position` on. They replace the records from there to the thread's `expected` end.
     func write(
         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int, expecting expected: Int,
         limit: Int, _ protection: ThreadProtection
     ) throws(StoreError) {
-        // A conflict needs neither the slow work nor room.
+        // A conflict must cost neither the slow work nor space.
         let place = try database.snapshot { () throws(StoreError) in
             let key = try state(protection).key
             let known = try entry(of: thread.id)
@@ -129,7 +129,7 @@ extension ThreadDatabase {
         try database.run("DELETE FROM records WHERE id BETWEEN ? AND ?", .integer(first), .integer(last))
     }
 
-    /// The thread's number, or the next free number for a new thread.
+    /// Returns the thread's number, or the next free number for a new thread.
     private func number(for thread: String) throws(StoreError) -> Int {
         if let known = try entry(of: thread) { return known.number }
         return try database.integer("SELECT coalesce(max(number), 0) + 1 FROM threads")
@@ -178,7 +178,9 @@ extension ThreadDatabase {
         if let words = row.words { try insertWords(words, of: row.id, row.key) }
     }
 
-    /// - Throws: `unavailable` for a date that would come back changed.
+    /// Returns the date as milliseconds.
+    ///
+    /// - Throws: `unavailable` for a date that would change when it is stored.
     private static func milliseconds(of date: Date) throws(StoreError) -> Int {
         let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
         guard milliseconds.magnitude <= 0x1p53 else { throw .unavailable("a date is beyond what can be stored") }
@@ -192,7 +194,7 @@ extension ThreadDatabase {
                 try searchForLost(thread, protection)
                 return false
             }
-            // A damaged index must not cost another thread, which is whole, its life.
+            // A damaged index must not cause the deletion of another thread that is intact.
             if let own = try self.entry(numbered: entry.number), own.id != thread,
                 try summary(in: own, as: own.id, protection) != nil
             {
@@ -201,18 +203,18 @@ extension ThreadDatabase {
             try deleteRecords(from: entry.first, to: entry.last)
             try database.run("DELETE FROM threads WHERE number = ?", .integer(entry.number))
             state.threads &-= 1
-            // The sum does not fit from then on if the row was damaged since it was written: another row that was put back
-            // to an earlier state would not be noticed otherwise.
+            // If the row was damaged after it was written, the sum no longer matches. Otherwise another row that was
+            // put back to an earlier state would not be noticed.
             state.sum &-= try tag(of: entry, ThreadProtection.RowTags(protection))
             try setState(state, protection)
             return true
         }
         if isGone { giveRoomBack() }
-        // A copy has the thread as well.
+        // A copy also contains the thread.
         folder.removeAbandonedCopies()
     }
 
-    /// The entry of the thread, also if its row has an id that the index of ids does not have.
+    /// Returns the entry of the thread, even if the index of ids lacks the id in its row.
     private func entryToDelete(_ thread: String) throws(StoreError) -> Entry? {
         if let entry = try entry(of: thread) { return entry }
         guard try entries().contains(where: { $0.id == thread }) else { return nil }

@@ -6,30 +6,30 @@ public import ChappieRuntime
 public struct ChappieSalvagedThread: Sendable, Hashable {
     /// The thread's id.
     public let id: String
-    /// The records that are whole, in order; positions may be missing between them.
+    /// The intact records, in order. Positions may be missing between them.
     public let records: [ChappieThreadRecord]
     /// The positions whose records are lost.
     public let lost: [Int]
-    /// Whether records may be missing at the end, because it is not known how long the thread was.
+    /// Whether records may be missing at the end, because the length of the thread is unknown.
     public let isEndUnknown: Bool
 }
 
-/// The threads whose entries can be read, and what is wrong with the others.
+/// The threads whose entries can be read, and the problems with the others.
 public struct ChappieReadableThreads: Sendable {
     /// The threads, in no particular order.
     public internal(set) var threads: [ChappieThreadSummary] = []
-    /// The damage; each problem names its thread if it is known.
+    /// The damage. Each problem names its thread if it is known.
     public internal(set) var problems: [ChappieThreadStoreError] = []
 }
 
 extension ThreadDatabase {
     // MARK: A new key
 
-    /// Seals a few rows again that have another key than the current one, words included. Each row is opened first, so
-    /// that damage is found and not sealed again.
+    /// Seals a few rows again that have another key than the current one, including their words. This method first
+    /// opens each row, so that damage is found and not sealed again.
     ///
-    /// - Parameter start: The id to begin at; 0 at first.
-    /// - Returns: The id at which to continue; `nil` when all records have the current key.
+    /// - Parameter start: The id to begin at. It is 0 for the first call.
+    /// - Returns: The id at which to continue, or `nil` when all records have the current key.
     func reseal(from start: Int, _ protection: ThreadProtection) throws(StoreError) -> Int? {
         let key = protection.currentKey
         return try change(protection) { () throws(StoreError) in
@@ -46,7 +46,7 @@ extension ThreadDatabase {
                 state.sum &-= try tag(of: entry, tags)
                 state.sum &+= try tag(of: new, tags)
             }
-            // Other processes read which key to seal with in the transaction in which they append.
+            // In the transaction in which they append, other processes read which key to seal with.
             if state.key != key || !old.isEmpty {
                 state.key = key
                 try setState(state, protection)
@@ -55,7 +55,7 @@ extension ThreadDatabase {
             let next = try database.rows(
                 "SELECT id, length(body) FROM records WHERE id >= ? AND key <> ? ORDER BY id LIMIT 256",
                 .integer(start), .integer(key), read: { (id: $0.integer(0), size: $0.integer(1)) })
-            // A damaged tree may lead back; the old key stays then.
+            // A damaged tree may lead back. The old key then stays.
             guard next.allSatisfy({ $0.id >= start }) else {
                 throw .damaged(thread: nil, "the records are out of order")
             }
@@ -80,7 +80,7 @@ extension ThreadDatabase {
 
     // MARK: The index
 
-    /// Empties the index for searches, and accepts the threads that are there if each is whole.
+    /// Empties the search index, and accepts the present threads if each is intact.
     func clearIndex(_ protection: ThreadProtection) throws(StoreError) {
         try change(protection) { () throws(StoreError) in
             var state = try state(protection)
@@ -96,10 +96,10 @@ extension ThreadDatabase {
         }
     }
 
-    /// Writes the words of a few records into the index, and leaves damaged records out.
+    /// Writes a few records' words into the index. Damaged records are left out.
     ///
-    /// - Parameter start: The id to begin at; 0 at first.
-    /// - Returns: The id at which to continue; `nil` at the end.
+    /// - Parameter start: The id to begin at. It is 0 for the first call.
+    /// - Returns: The id at which to continue, or `nil` at the end.
     func fillIndex(from start: Int, _ protection: ThreadProtection) throws(StoreError) -> Int? {
         return try database.transaction { () throws(StoreError) in
             _ = try state(protection)
@@ -121,7 +121,7 @@ extension ThreadDatabase {
         }
     }
 
-    /// Writes the words of a record anew, with the key that the record has: a rotation may be under way.
+    /// Writes a record's words again with the record's key, because a rotation may be under way.
     func renewWords(of id: Int, in entry: Entry, _ protection: ThreadProtection) throws(StoreError) {
         try unlessDamaged { () throws(StoreError) in
             guard let text = try record(id, of: entry.id, protection)?.searchableText else { return }
@@ -132,7 +132,7 @@ extension ThreadDatabase {
 
     // MARK: Damage
 
-    /// Everything that is wrong.
+    /// Returns all problems.
     func problems(_ protection: ThreadProtection) throws(StoreError) -> [StoreError] {
         var problems: [StoreError] = []
         func note(_ body: () throws(StoreError) -> Void) throws(StoreError) {
@@ -151,7 +151,8 @@ extension ThreadDatabase {
         problems += listed.problems
         for thread in listed.threads {
             try note { () throws(StoreError) in
-                // Other processes work on: each thread is looked at in one state, and may be deleted before.
+                // Other processes continue to work. Each thread is examined in one state, and it may be deleted before
+                // that.
                 try database.snapshot { () throws(StoreError) in
                     do throws(StoreError) {
                         try checkInside(thread.id, protection)
@@ -184,12 +185,12 @@ extension ThreadDatabase {
         }
     }
 
-    /// The ids of all threads that can be reached.
+    /// Returns the ids of all threads that can be reached.
     func salvageableThreads() -> [String] {
         reachable("SELECT number, id FROM threads NOT INDEXED ORDER BY number") { $0.text(1) }.map(\.value)
     }
 
-    /// The readable parts of a thread, each record read by itself.
+    /// Returns the readable parts of a thread. Each record is read separately.
     func salvage(_ thread: String, _ protection: ThreadProtection) throws(StoreError) -> ChappieSalvagedThread {
         do throws(StoreError) {
             _ = try state(protection)
@@ -203,7 +204,7 @@ extension ThreadDatabase {
         }
         let between = "BETWEEN \(entry.first) AND \(entry.last)"
         let reached = reachable("SELECT id FROM records WHERE id \(between) ORDER BY id") { _ in () }.map(\.key)
-        // A file may come from anybody, and claim more records than any file has.
+        // A file may come from anyone and claim more records than any file has.
         let mostLost = 1 << 20
         let isEndKnown =
             (try? summary(in: entry, as: thread, protection)) != nil && entry.count - reached.count < mostLost
@@ -219,8 +220,8 @@ extension ThreadDatabase {
         reachable("SELECT \(Entry.columns) FROM threads NOT INDEXED ORDER BY number", read: Self.entry).map(\.value)
     }
 
-    /// The rows of a statement, by the number in their first column. If a row in the middle can't be read, the result
-    /// has the rows on both sides of it.
+    /// Returns the rows of a statement by the number in their first column. If a row in the middle cannot be read, the
+    /// result contains the rows on both sides of it.
     private func reachable<Output>(
         _ statement: String, read: (SQLiteRow) -> Output
     ) -> [(key: Int, value: Output)] {

@@ -1,17 +1,17 @@
 @_spi(ChappieInternals) public import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
 
-/// The hits of a search, and what is wrong with the records that could not be read.
+/// The hits of a search, and the problems with the records that could not be read.
 public struct ChappieReadableHits: Sendable {
-    /// The hits, best first.
+    /// The hits, sorted from the best to the worst.
     public internal(set) var hits: [ChappieThreadHit] = []
-    /// The damage on the way to them; each problem names its thread if it is known.
+    /// The damage on the way to the hits. Each problem names its thread if it is known.
     public internal(set) var problems: [ChappieThreadStoreError] = []
 }
 
-/// The words of a text as the index has them: each once, in the order of their bytes. A word takes the number of bytes
-/// that it has in common with the word before (four bits) and the number of the others (four bits, and a byte from 15 on),
-/// then these: 0.4 to 0.6 of the text.
+/// The words of a text as the index stores them, each once and in the order of their bytes. An encoded word consists of
+/// the number of bytes that it shares with the previous word (four bits), the number of its other bytes (four bits, and
+/// another byte from 15 on), and the other bytes. A list takes 0.4 to 0.6 of the text's size.
 struct ThreadWordList {
     let bytes: [UInt8]
 
@@ -30,7 +30,7 @@ struct ThreadWordList {
         self.bytes = bytes
     }
 
-    /// Whether the list in `bytes` has this word, or a word with this beginning.
+    /// Returns whether the list in `bytes` has this word, or a word with this beginning.
     static func has(_ word: [UInt8], asBeginning: Bool, in bytes: [UInt8]) -> Bool {
         bytes.withUnsafeBufferPointer { bytes in
             word.withUnsafeBufferPointer { word in has(word, asBeginning, bytes) }
@@ -41,7 +41,7 @@ struct ThreadWordList {
         _ word: UnsafeBufferPointer<UInt8>, _ asBeginning: Bool, _ bytes: UnsafeBufferPointer<UInt8>
     ) -> Bool {
         var place = 0
-        // How many bytes of the word the last entry begins with; all entries so far come before the word.
+        // The number of the word's bytes that the last entry begins with. All entries so far come before the word.
         var same = 0
         while place < bytes.count {
             let common = Int(bytes[place] >> 4)
@@ -52,7 +52,7 @@ struct ThreadWordList {
                 place += 1
             }
             let end = min(place + rest, bytes.count)
-            // An entry that has more in common with the one before than the word has is before the word as well.
+            // An entry that shares more bytes with the previous entry than the word does also comes before the word.
             if common <= same {
                 same = common
                 while same < word.count, place + same - common < end, bytes[place + same - common] == word[same] {
@@ -69,7 +69,7 @@ struct ThreadWordList {
 }
 
 extension ThreadDatabase {
-    /// The sealed words of a text.
+    /// Returns the sealed words of a text.
     func words(of text: String, as id: Int, _ key: Int, _ protection: ThreadProtection) throws(StoreError) -> [UInt8] {
         try protection.seal(ThreadWordList(of: text).bytes, with: key, for: .words(database: facts.id, record: id))
     }
@@ -79,18 +79,18 @@ extension ThreadDatabase {
             "INSERT OR REPLACE INTO record_words VALUES (?, ?, ?)", .integer(id), .integer(key), .bytes(sealed))
     }
 
-    /// The records whose words fit come first that have the fewest of them, of these the newest. Damage on the way to
-    /// them is passed over, and named.
+    /// Searches the records. Of the records whose words match, those with the fewest words come before the others, and
+    /// of these the newest. The search skips damaged records and reports them.
     func search(_ query: ChappieThreadQuery, _ protection: ThreadProtection) throws(StoreError) -> ChappieReadableHits {
         let words = ChappieThreadWords(query: query.text)
         var found = ChappieReadableHits()
         guard query.limit > 0, !words.words.isEmpty else { return found }
         return try database.snapshot { () throws(StoreError) in
             _ = try state(protection)
-            // The threads that were looked at; `nil` for a thread that gave a hit already, is excluded by the query or has
-            // a damaged entry.
+            // The threads that were examined. The value is `nil` for a thread that already has a hit, is excluded by
+            // the query or has a damaged entry.
             var threads: [Int: ChappieThreadSummary?] = [:]
-            // Only sizes and ids are kept: bodies are read one by one until there are enough hits.
+            // Only sizes and ids are kept. Bodies are read one by one until there are enough hits.
             for id in try candidates(words, protection) {
                 let number = id >> 32
                 do throws(StoreError) {
@@ -117,8 +117,8 @@ extension ThreadDatabase {
         }
     }
 
-    /// The ids of the records that have all of the words, best first. A record whose words were changed is among them:
-    /// its text decides.
+    /// Returns the ids of the records that have all of the words, with the best at the start. They include a record whose
+    /// words were changed, because its text decides.
     private func candidates(_ words: ChappieThreadWords, _ protection: ThreadProtection) throws(StoreError) -> [Int] {
         let sought = words.words.map { Array($0.utf8) }
         var found: [(size: Int, id: Int)] = []

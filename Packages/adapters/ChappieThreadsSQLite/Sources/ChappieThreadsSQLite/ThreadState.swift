@@ -2,16 +2,16 @@
 @_spi(ChappieInternals) import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
 
-// The facts about all threads, by which an old row, a revived thread and a database without its last changes are noticed.
+// The facts about all threads. They reveal an old row, a revived thread and a database without its last changes.
 
 extension ThreadDatabase {
-    /// The facts about all threads, which an old row in one place doesn't fit.
+    /// The facts about all threads. An old row in one place does not match them.
     struct State {
         /// The key that new records are sealed with.
         var key: Int
-        /// How many threads there are.
+        /// The number of threads.
         var threads = 0
-        /// How often threads were changed.
+        /// The number of changes to threads.
         var changes = 0
         /// The sum of the tags of their rows.
         var sum = SIMD4<UInt64>.zero
@@ -25,7 +25,7 @@ extension ThreadDatabase {
             threads = number(at: 0)
             changes = number(at: 8)
             sum = SIMD4(littleEndian: bytes[16...])
-            // A backup may come from anybody.
+            // A backup may come from anyone.
             guard threads >= 0, changes >= 0 else { return nil }
         }
 
@@ -34,7 +34,7 @@ extension ThreadDatabase {
         }
     }
 
-    /// The state, checked.
+    /// Returns the checked state.
     func state(_ protection: ThreadProtection) throws(StoreError) -> State {
         // A newer program may have changed the form since this one opened the file.
         let form = try database.integer("PRAGMA user_version")
@@ -58,7 +58,7 @@ extension ThreadDatabase {
         changed = state
     }
 
-    /// A transaction that may change the state, which is noted once it is kept.
+    /// Runs a transaction that may change the state. The change is noted after it is stored.
     func change<Output>(
         _ protection: ThreadProtection, _ body: () throws(StoreError) -> Output
     ) throws(StoreError) -> Output {
@@ -66,15 +66,15 @@ extension ThreadDatabase {
         let output = try database.transaction(body)
         if let changed {
             let note = withUnsafeBytes(of: changed.changes.littleEndian, Array.init)
-            // The database has kept the change, so the caller gets no error if the note fails.
+            // The database has stored the change, so the caller gets no error if the note fails.
             let sealed = try? protection.seal(note, with: changed.key, for: .note(database: facts.id))
             if let sealed { folder.noteChange(sealed) }
         }
         return output
     }
 
-    /// The number of the last change that was noted; 0 without a note of this database. Asked for before a transaction
-    /// begins: later changes may be noted meanwhile.
+    /// Returns the number of the last change that was noted, or 0 without a note of this database. Call this method
+    /// before a transaction begins, because later changes may be noted in the meantime.
     func lastChange(_ protection: ThreadProtection) throws(StoreError) -> Int {
         let note = folder.lastChange()
         for key in protection.keys {
@@ -96,7 +96,7 @@ extension ThreadDatabase {
         }
     }
 
-    /// The tag of a row of `threads`: its part of the sum.
+    /// Returns the tag of a row of `threads`, which is its part of the sum.
     func tag(of entry: Entry, _ tags: ThreadProtection.RowTags) throws(StoreError) -> SIMD4<UInt64> {
         try tags.tag(
             of: entry.summary, for: .summary(database: facts.id, thread: entry.id, count: entry.count), entry.key)
@@ -115,7 +115,7 @@ extension ThreadDatabase {
         }
     }
 
-    /// Checks the entries, which are all of them, against the state.
+    /// Checks the complete list of entries against the state.
     func check(_ entries: [Entry], against state: State, _ protection: ThreadProtection) throws(StoreError) {
         try Self.check(entries.count, against: state)
         guard try state.sum == sum(of: entries, protection) else {

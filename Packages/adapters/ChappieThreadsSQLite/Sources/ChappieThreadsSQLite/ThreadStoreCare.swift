@@ -5,14 +5,14 @@ public import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
 import Synchronization
 
-// Keys, checks and salvage of a file thread store, and what its backups need of it.
+// Keys, checks and salvage of a file thread store, and the support for its backups.
 
 extension ChappieFileThreadStore {
-    /// Gives the threads a new key: it is stored first, then everything is sealed with it, in small steps between which
-    /// other processes can work, and the old key is removed last. After an interruption the next call finishes it.
-    /// Plain text stays as it is.
+    /// Gives the threads a new key. This method first stores the new key, then seals everything with it in small steps,
+    /// and then removes the old key. Other processes can work between the steps. After an interruption, the next call
+    /// finishes the rotation. Plain text stays unchanged.
     ///
-    /// - Throws: `damaged` if something can't be opened with the old key, which then stays; `busy` while another
+    /// - Throws: `damaged` if something cannot be opened with the old key, which then stays, or `busy` while another
     ///   process does the same.
     public func rotateKey() async throws(ChappieThreadStoreError) {
         guard let facts = try await opened(), facts.isSealed else { return }
@@ -37,9 +37,9 @@ extension ChappieFileThreadStore {
         }
     }
 
-    /// Reads everything, and checks the search index. It returns the problems, or an empty array.
+    /// Reads everything and checks the search index. Returns the problems, or an empty array if there are none.
     ///
-    /// - Throws: The error that prevents reading; `damaged` if even the list of threads can't be read.
+    /// - Throws: The error that prevents reading, or `damaged` if even the list of threads cannot be read.
     public func verify() async throws(ChappieThreadStoreError) -> [ChappieThreadStoreError] {
         guard let facts = try await opened() else { return [] }
         return try await perform(facts) { database, protection throws(StoreError) in
@@ -47,9 +47,9 @@ extension ChappieFileThreadStore {
         }
     }
 
-    /// Rebuilds the search index after ``verify()`` found it damaged, in small steps between which other processes can work,
-    /// without what can't be read. If each thread is whole by itself, but some are missing or are older than they were, it
-    /// accepts the present ones.
+    /// Rebuilds the search index after ``verify()`` found it damaged, without data that cannot be read. The work is
+    /// done in small steps between which other processes can work. If each thread is intact by itself, but some are
+    /// missing or are older than they were, this method accepts the present threads.
     public func rebuildIndex() async throws(ChappieThreadStoreError) {
         guard let facts = try await opened() else { return }
         try await perform(facts) { database, protection throws(StoreError) in try database.clearIndex(protection) }
@@ -62,13 +62,13 @@ extension ChappieFileThreadStore {
         }
     }
 
-    /// The ids of the threads that can be read at least in part, even if ``summaries()`` can't list them.
+    /// Returns the ids of the threads that can be read at least in part, even if ``summaries()`` cannot list them.
     public func salvageableThreads() async throws(ChappieThreadStoreError) -> [String] {
         try await salvaging { database, _ in database.salvageableThreads() } ?? []
     }
 
-    /// The readable parts of a damaged thread. Delete the thread afterwards, and accept the others by ``rebuildIndex()``:
-    /// while its entry is damaged, an older state of another thread is not noticed.
+    /// Returns the readable parts of a damaged thread. Delete the thread afterwards, and accept the others with
+    /// ``rebuildIndex()``. While the thread's entry is damaged, an older state of another thread is not noticed.
     public func salvage(_ thread: String) async throws(ChappieThreadStoreError) -> ChappieSalvagedThread {
         let salvaged = try await salvaging { database, protection throws(StoreError) in
             try database.salvage(thread, protection)
@@ -77,7 +77,8 @@ extension ChappieFileThreadStore {
         return salvaged
     }
 
-    /// Uses a connection of its own that also opens a file that was cut; `nil` if the folder has no store.
+    /// Runs `work` with a separate connection that also opens a file that was cut. Returns `nil` if the folder has no
+    /// store.
     private func salvaging<Output: Sendable>(
         _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
     ) async throws(StoreError) -> Output? {
@@ -98,7 +99,7 @@ extension ChappieFileThreadStore {
     struct KeyOfBackup: Sendable {
         /// The store's id.
         let id: String
-        /// The keys as they are stored; `nil` for plain text.
+        /// The keys in their stored form, or `nil` for plain text.
         let secret: Secret?
         let protection: ThreadProtection
     }
@@ -112,7 +113,7 @@ extension ChappieFileThreadStore {
         return KeyOfBackup(id: facts.id, secret: secret, protection: protection)
     }
 
-    /// Runs `work` with the open database, which needs no key.
+    /// Runs `work` with the open database. This needs no key.
     func withDatabase(_ work: @escaping @Sendable (Database) throws(StoreError) -> Void) async throws(StoreError) {
         try await onDisk { database throws(StoreError) in
             // Another call may have found that the folder is gone.
@@ -127,7 +128,7 @@ extension ChappieFileThreadStore {
         try await onDisk { _ throws(StoreError) in try work() }
     }
 
-    /// Stores the key of this store again if it is gone, or is another one, and a backup of this very store has it.
+    /// Stores the key of this store again if it is missing or is another one, and a backup of this same store has it.
     func takeBackKey(_ id: String, _ backup: some CredentialStore) async throws(StoreError) {
         guard let facts = try await opened(), facts.isSealed, facts.id == id else { return }
         do throws(StoreError) {
@@ -147,7 +148,9 @@ extension ChappieFileThreadStore {
         keptKeys.withLock { $0 = nil }
     }
 
-    /// - Throws: `wrongKey` if these are not the store's keys.
+    /// Checks that these are the store's keys.
+    ///
+    /// - Throws: `wrongKey` if they are not.
     private func check(_ sealers: [RecordSealer], of facts: ThreadDatabase.Facts) async throws(StoreError) {
         let protection = ThreadProtection(sealers: sealers, isLatest: true)
         _ = try await perform(facts, protection) { database, protection throws(StoreError) in

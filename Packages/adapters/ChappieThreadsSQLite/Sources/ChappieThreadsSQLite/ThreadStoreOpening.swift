@@ -5,14 +5,14 @@ import ChappieRuntime
 import Dispatch
 import Synchronization
 
-// How a file thread store finds or makes its database and key, and runs work with them.
+// This extension finds or makes the database and the key of a file thread store, and runs work with them.
 
 extension ChappieFileThreadStore {
-    /// `nil` if the folder has no store.
+    /// Opens the store and returns its facts, or `nil` if the folder has no store.
     func opened() async throws(StoreError) -> ThreadDatabase.Facts? {
         let folder = try folder.get()
         return try await onDisk { [self] database throws(StoreError) in
-            // A file that has no name any more would lose every write.
+            // Writes to a file that no longer has a name would be lost.
             if database?.hasMoved ?? false { database = nil }
             if let database {
                 try checkPolicy(database.facts)
@@ -45,7 +45,7 @@ extension ChappieFileThreadStore {
                 try checkPolicy(there)
                 return there
             }
-            // A key is in its place before anything is sealed with it.
+            // The key is stored before anything is sealed with it.
             protection = ThreadProtection(sealers: [try ThreadKeys.newSealer()], isLatest: true)
             try await keys.save(protection.sealers)
         }
@@ -67,13 +67,13 @@ extension ChappieFileThreadStore {
             if new.isSealed, isUsed == false { await keys.delete() }
             throw error
         }
-        // Another process was faster, and has a key of its own.
+        // Another process was faster and uses its own key.
         if new.isSealed, facts != new { await keys.delete() }
         try checkPolicy(facts)
         return facts
     }
 
-    /// Files never have less protection than the policy asks for.
+    /// Checks that the files are protected as the policy requires. They never have less protection.
     func checkPolicy(_ facts: ThreadDatabase.Facts) throws(StoreError) {
         let path = try folder.get().path
         switch (facts.isSealed, storagePolicy.fileProtection) {
@@ -93,7 +93,9 @@ extension ChappieFileThreadStore {
 
     // MARK: Performing
 
-    /// - Parameter thread: the thread that the work is about, if it is about one alone.
+    /// Runs `work` with the database and the keys.
+    ///
+    /// - Parameter thread: the thread that the work concerns, if it concerns only one.
     func perform<Output: Sendable>(
         _ facts: ThreadDatabase.Facts, in thread: String? = nil,
         _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
@@ -135,10 +137,11 @@ extension ChappieFileThreadStore {
         return ThreadProtection(sealers: sealers, isLatest: isLatest)
     }
 
-    /// The longest time for which a turn without an end holds the key.
+    /// The longest time for which an unfinished turn holds the key.
     private static let longestTurn = DispatchTimeInterval.seconds(86_400)
 
-    /// Holds the keys while a turn is under way, so that its answer is kept although the screen was locked meanwhile.
+    /// Holds the keys while a turn is under way, so that its answer is stored even if the screen is locked in the
+    /// meantime.
     func holdKeys(_ sealers: [RecordSealer], for records: [ChappieThreadRecord], of thread: String) {
         guard storagePolicy.fileProtection == .complete else { return }
         for turn in openTurns.withLock({ $0.follow(records, of: thread, sealers) }) {
@@ -148,7 +151,7 @@ extension ChappieFileThreadStore {
         }
     }
 
-    /// SQLite blocks, so its work is done outside of the threads of Swift's tasks. A call that was cancelled goes on: its
+    /// Runs `work` outside the threads of Swift's tasks, because SQLite blocks. A cancelled call continues, because its
     /// caller has to know whether something was stored.
     func onDisk<Output: Sendable>(
         _ work: @escaping @Sendable (inout ThreadDatabase?) throws(StoreError) -> Output

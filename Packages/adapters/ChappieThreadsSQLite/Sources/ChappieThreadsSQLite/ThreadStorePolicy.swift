@@ -1,36 +1,36 @@
 @_spi(ChappieInternals) import ChappieFiles
 
-/// How a file thread store protects what it stores.
+/// The way in which a file thread store protects its contents.
 ///
-/// On Apple's platforms the system protects the files as well, by the class in each case. `complete` is
-/// `completeUnlessOpen` there: otherwise a turn could not keep its answer once the screen was locked.
+/// On Apple's platforms the system also protects the files, by a class for each case. There `complete` is
+/// `completeUnlessOpen`, because otherwise a turn could not store its answer after the screen was locked.
 public struct ChappieFileThreadStoreStoragePolicy: Sendable, Hashable, Codable {
-    /// When the threads can be read.
+    /// The protection, which determines when the threads can be read.
     public enum FileProtection: String, Sendable, Hashable, Codable {
-        /// Encrypted; the key is read for each call and not kept, except while a turn is under way: then it is held for
-        /// that turn's thread, until the turn ends, waits for an approval or is a day old, so that an answer is kept
-        /// although the screen was locked meanwhile. While the key can't be had, no other thread can be read, and no turn
-        /// begins. The default.
+        /// Encrypted. The key is read for each call and not kept, except while a turn is under way. It is then held for
+        /// that turn's thread until the turn ends, waits for an approval or is a day old, so that an answer is stored
+        /// even if the screen is locked in the meantime. While the key is unavailable, no other thread can be read, and
+        /// no turn begins. This is the default.
         case complete
-        /// Encrypted; the key is kept in memory once it has been read.
+        /// Encrypted. The key is kept in memory after it has been read.
         case completeUntilFirstUserAuthentication
-        /// Plain text, in files that are for their owner alone.
+        /// Plain text, in files that only their owner can access.
         case none
     }
 
-    /// When the threads can be read. Default `.complete`.
+    /// The protection, which determines when the threads can be read. Default `.complete`.
     public var fileProtection: FileProtection
-    /// Whether backup programs are asked to leave the folder out. Default `true`. The folder follows the store that opened
-    /// it last.
+    /// Whether backup programs are asked to leave the folder out. Default `true`. The folder follows the store that
+    /// most recently opened it.
     public var isExcludedFromBackup: Bool
 
-    /// A policy with the given properties.
+    /// Creates a policy with the given properties.
     public init(fileProtection: FileProtection = .complete, isExcludedFromBackup: Bool = true) {
         self.fileProtection = fileProtection
         self.isExcludedFromBackup = isExcludedFromBackup
     }
 
-    /// The class of the files on Apple's platforms. Records are encrypted besides, unless the case is `.none`.
+    /// The class of the files on Apple's platforms. In addition, records are encrypted unless the case is `.none`.
     var folderProtection: FolderProtection {
         switch fileProtection {
         case .complete: .completeUnlessOpen
@@ -40,12 +40,12 @@ public struct ChappieFileThreadStoreStoragePolicy: Sendable, Hashable, Codable {
     }
 }
 
-/// How much a file thread store may hold.
+/// The limits of a file thread store.
 public struct ChappieFileThreadStoreLimits: Sendable, Hashable, Codable {
-    /// The most bytes that the database may take, its index included; what deleted threads leave free does not count.
-    /// Default 512 MiB. An append beyond it is `full`, and deleting makes room.
+    /// The largest size of the database in bytes, including its index. Space that deleted threads leave free does not
+    /// count. Default 512 MiB. An append beyond it throws `full`, and deleting makes room.
     public var maximumBytes: Int
 
-    /// Limits with the given properties.
+    /// Creates limits with the given properties.
     public init(maximumBytes: Int = 512 << 20) { self.maximumBytes = maximumBytes }
 }

@@ -4,11 +4,11 @@ import ChappieAuth
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieRuntime
 
-/// The user of a host app, to whom threads belong: their folder and the slot of their key follow from it.
+/// The user of a host app who owns threads. The threads' folder and the slot of their key are derived from the user.
 struct ThreadsOwner: Sendable, Hashable {
     /// The slot of the owner's credential.
     let slot: CredentialSlot
-    /// A SHA-256 digest of the slot, in hexadecimal: an account may be an e-mail address.
+    /// A SHA-256 digest of the slot in hexadecimal, because an account may be an e-mail address.
     private let digest: String
 
     init(_ slot: CredentialSlot) throws(StoreError) {
@@ -20,8 +20,8 @@ struct ThreadsOwner: Sendable, Hashable {
         }
     }
 
-    /// `$XDG_STATE_HOME/chappie/threads/SERVICE/DIGEST`, or the same in `~/.local/state`. On Apple's platforms it is in
-    /// the program's own Application Support, also if programs share the credential.
+    /// Returns `$XDG_STATE_HOME/chappie/threads/SERVICE/DIGEST`, or the same path in `~/.local/state`. On Apple's
+    /// platforms, the folder is in the program's own Application Support, even if programs share the credential.
     func directory(in environment: [String: String]) throws(StoreError) -> String {
         guard let state = (try? UserFolders.ofPlatform { environment[$0] })?.state else {
             throw .unavailable("there is no home directory for them (\(FolderProblem.homeless.remedy))")
@@ -29,14 +29,15 @@ struct ThreadsOwner: Sendable, Hashable {
         return "\(state)/threads/\(folderOfService)/\(digest)"
     }
 
-    /// The digest covers the service, so services without a name for a folder can share one.
+    /// The service's name, or `other` if the name cannot name a folder. Services can share a folder because the digest
+    /// covers the service.
     private var folderOfService: String {
         let isName = slot.service.utf8.allSatisfy { $0.isASCIIAlphanumeric || "-_.".utf8.contains($0) }
         let isUsable = isName && (1...128).contains(slot.service.utf8.count) && !slot.service.hasPrefix(".")
         return isUsable ? slot.service : "other"
     }
 
-    /// The slot of the key of one database.
+    /// Returns the slot of the key of one database.
     func keySlot(of database: String) -> CredentialSlot {
         CredentialSlot(
             service: slot.service, account: "threads-\(digest)-\(database)", accessGroup: slot.accessGroup,
@@ -44,14 +45,14 @@ struct ThreadsOwner: Sendable, Hashable {
     }
 }
 
-/// The place of a file thread store: a folder, and the owner if the folder follows from an owner.
+/// The place of a file thread store. It consists of a folder, and of the owner if the folder is derived from an owner.
 struct ThreadPlace {
     let folder: Result<ThreadFolder, StoreError>
     let owner: ThreadsOwner?
     /// Whether the program chose the folder or the owner, and not its first runtime.
     let isNamed: Bool
 
-    /// A named folder. Its keys are in a slot that all programs share.
+    /// Creates the place of a named folder. Its keys are in a slot that all programs share.
     init(directory: String, on fileSystem: ThreadFileSystem? = nil) {
         owner = nil
         isNamed = true

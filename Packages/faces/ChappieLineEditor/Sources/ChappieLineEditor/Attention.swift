@@ -3,7 +3,7 @@ import Glibc
 /// A descriptor that becomes readable when the terminal changes its size, when a shell gives the terminal back, and on
 /// request.
 enum Attention {
-    /// The signal handler writes to this pipe, because a handler may do little else.
+    /// The pipe that the signal handler writes to, because a handler may do little else.
     private static let pipe: (reader: CInt, writer: CInt) = {
         var ends: [CInt] = [-1, -1]
         guard Glibc.pipe(&ends) == 0 else { return (-1, -1) }

@@ -8,8 +8,10 @@ enum Completion: Equatable {
     /// Several candidates fit, and they have no more text in common.
     case list([String])
 
-    /// - Parameter candidates: whole texts that could replace `text`. The names of files and of a service's models are
-    ///   among them: a candidate with a control character, which the terminal might obey, is left out.
+    /// Creates the completion of `text`.
+    ///
+    /// - Parameter candidates: complete texts that could replace `text`. They include the names of files and of a
+    ///   service's models, so a candidate with a control character, which the terminal might obey, is left out.
     init(of text: String, among candidates: [String]) {
         let fitting = candidates.filter { $0.hasPrefix(text) && !$0.hasControlCharacters }
         guard var common = fitting.first else {
@@ -24,7 +26,7 @@ enum Completion: Equatable {
         }
     }
 
-    /// The last word of each candidate, in columns.
+    /// Returns the last word of each candidate, arranged in columns.
     static func table(_ candidates: [String], columns: Int) -> String {
         let words = candidates.map { $0.split(separator: " ").last.map(String.init) ?? $0 }
         let width = (words.map(\.columns).max() ?? 0) + 2
@@ -38,7 +40,7 @@ enum Completion: Equatable {
 }
 
 extension String {
-    /// The columns that a terminal needs for the text.
+    /// The number of columns that a terminal needs for the text.
     var columns: Int {
         unicodeScalars.reduce(0) { $0 + Int(ceditline_columns(wchar_t(bitPattern: $1.value))) }
     }

@@ -1,22 +1,22 @@
 import Glibc
 
-/// The user's keys, as characters. They come from a terminal, or the editor itself puts them here.
+/// The user's keys as characters. They come from a terminal, or the editor itself adds them.
 struct KeyInput {
     private let descriptor: CInt
-    /// Readable if something other than a key needs attention.
+    /// A descriptor that is readable if something other than a key needs attention.
     private let attention: CInt
-    /// Ends the input when it is readable; negative if there is none.
+    /// A descriptor that ends the input when it is readable. It is negative if there is none.
     var bell: CInt = -1
     private var bytes: [UInt8] = []
     private var next = 0
-    /// The keys that the editor has put here; the last in the array comes first.
+    /// The keys that the editor has added. The key at the end of the array is read before the others.
     private var pushed: [Unicode.Scalar] = []
-    /// The text of a paste that the editor itself has put here.
+    /// The text of a paste that the editor itself has added.
     private var ownPaste: String?
 
     enum Event: Equatable {
         case key(Unicode.Scalar)
-        /// The other descriptor was readable, and is empty now.
+        /// The other descriptor was readable and is now empty.
         case attention
         case end
     }
@@ -26,16 +26,16 @@ struct KeyInput {
         self.attention = attention
     }
 
-    /// Puts keys before all later keys.
+    /// Adds keys before all later keys.
     mutating func push(_ keys: String) { pushed += keys.unicodeScalars.reversed() }
 
-    /// Puts a paste before all later keys. As a paste, no character of it acts as a key.
+    /// Adds a paste before all later keys. No character of a paste acts as a key.
     mutating func push(paste text: String) {
         ownPaste = Self.cleaned(text.unicodeScalars)
         push("\u{1B}[200~")
     }
 
-    /// Drops every key that the user typed and the editor has not read yet.
+    /// Discards every key that the user typed and the editor has not read yet.
     mutating func discard() {
         tcflush(descriptor, TCIFLUSH)
         bytes = []
@@ -72,7 +72,7 @@ struct KeyInput {
         }
     }
 
-    /// Reads more bytes, if some are there.
+    /// Reads more bytes, if some are available.
     ///
     /// - Returns: `false` at the end of the input.
     private mutating func fill() -> Bool {
@@ -85,8 +85,8 @@ struct KeyInput {
         return true
     }
 
-    /// Whether the Escape that was read last begins the sequence of a key, or of Alt-Return. A terminal sends such a
-    /// sequence at once, and a user's next key comes later than `milliseconds`.
+    /// Returns whether the Escape that was read last begins the sequence of a key, or of Alt-Return. A terminal sends
+    /// such a sequence at once, and a user's next key comes later than `milliseconds`.
     mutating func continuesEscape(milliseconds: CInt = 50) -> Bool {
         if pushed.isEmpty, next == bytes.count {
             var waited = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
@@ -106,8 +106,8 @@ struct KeyInput {
         _ = read(attention, &piece, piece.count)
     }
 
-    /// The next character of the bytes; U+FFFD for a byte that is not UTF-8, and `nil` if the rest of the character has
-    /// not come yet.
+    /// Returns the next character of the bytes, U+FFFD for a byte that is not UTF-8, or `nil` if the rest of the
+    /// character has not arrived yet.
     private mutating func decoded() -> Unicode.Scalar? {
         guard next < bytes.count else { return nil }
         let lead = bytes[next]
@@ -129,9 +129,9 @@ struct KeyInput {
         return "\u{FFFD}"
     }
 
-    /// The text that comes until the terminal marks the end of the paste
+    /// Returns the text that arrives until the terminal marks the end of the paste
     /// (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html, "Bracketed Paste Mode"), or until the terminal is
-    /// gone. It keeps `limit` characters at most.
+    /// gone. It keeps at most `limit` characters.
     mutating func paste(limit: Int = 1 << 20) -> String {
         if let text = ownPaste.take() { return text }
         let mark = Array("\u{1B}[201~".unicodeScalars)
@@ -146,7 +146,7 @@ struct KeyInput {
                     matched += 1
                     continue
                 }
-                // The mark has one escape character, its first. So the mark can begin again only at an escape.
+                // The mark has only one escape character, at its start. So the mark can begin again only at an escape.
                 pasted += mark[..<matched]
                 matched = scalar == mark[0] ? 1 : 0
                 if matched == 0, pasted.count < limit { pasted.append(scalar) }
@@ -155,7 +155,7 @@ struct KeyInput {
         return Self.cleaned(pasted)
     }
 
-    /// The pasted text with a line feed between its lines, and without control characters.
+    /// Returns the pasted text with a line feed between its lines and without control characters.
     static func cleaned(_ pasted: some Sequence<Unicode.Scalar>) -> String {
         var text = String.UnicodeScalarView()
         var last: Unicode.Scalar?

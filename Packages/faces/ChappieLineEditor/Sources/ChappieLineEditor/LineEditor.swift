@@ -2,31 +2,31 @@ import CEditline
 import Glibc
 import Synchronization
 
-/// Reads lines from the terminal of the standard streams, with the keys of a shell.
+/// An editor that reads lines from the terminal of the standard streams, with the keys of a shell.
 ///
 /// Return ends the entry. Return after a backslash, Alt-Return, and a line feed in a paste begin another line of the
 /// same entry. Ctrl-C clears the line, Ctrl-D on an empty line ends the input, and Ctrl-Z restores the terminal and
 /// suspends the program. The editor reads the user's `.editrc`.
 ///
-/// Its methods block: call them on a thread that may block. It is `@unchecked Sendable` because a `Mutex` can't hold
-/// libedit's handle (libedit calls back into this object during a call): every call holds one lock from its beginning
-/// to its end, and all mutable state is read and written under it.
+/// Its methods block, so call them on a thread that may block. It is `@unchecked Sendable` because a `Mutex` cannot
+/// hold libedit's handle (libedit calls back into this object during a call). Every call holds one lock from its
+/// beginning to its end, and all mutable state is read and written under this lock.
 public final class LineEditor: @unchecked Sendable {
     /// The user's input.
     public enum Entry: Equatable, Sendable {
         /// A line, or several lines with line feeds between them.
         case text(String)
-        /// Ctrl-C, and there was no text to clear.
+        /// The user pressed Ctrl-C, and there was no text to clear.
         case interrupted
-        /// Ctrl-D, or the terminal is gone.
+        /// The user pressed Ctrl-D, or the terminal is gone.
         case end
     }
 
     /// A question to the user.
     public struct Prompt: Sendable {
-        /// Shown before the text.
+        /// The text that is shown before the user's text.
         public var text: String
-        /// The text at the beginning, which the user may change.
+        /// The initial text, which the user may change.
         public var initial: String
         /// Whether the prompt is bold.
         public var isBold: Bool
@@ -34,17 +34,18 @@ public final class LineEditor: @unchecked Sendable {
         public var endsWhenInterrupted: Bool
         /// Whether keys that the user typed before the prompt are dropped, so that only a later key answers it.
         public var dropsTypeAhead: Bool
-        /// Returns whole texts that could replace the text before the cursor, for Tab.
+        /// Returns complete texts that could replace the text before the cursor, for Tab.
         public var completions: (@Sendable (_ text: String) -> [String])?
-        /// Returns a row to show below the text, dim, while the editor waits for a key; it has no control characters and
-        /// takes fewer columns than `columns`. An empty one is not shown, nor one for which the text leaves no room.
+        /// Returns a row to show below the text, dim, while the editor waits for a key. The row has no control
+        /// characters and takes fewer columns than `columns`. An empty row is not shown, and neither is a row for which
+        /// the text leaves no room.
         public var status: (@Sendable (_ columns: Int) -> String)?
-        /// Returns entries that are older than this editor, the newest last. The editor calls it when the user first
-        /// presses a key that may lead to them, and again at the next prompt as long as the result is `nil`. The user
-        /// waits for it.
+        /// Returns entries that are older than this editor, from the oldest to the newest. The editor calls this
+        /// closure when the user first presses a key that may lead to them, and again at the next prompt as long as the
+        /// result is `nil`. The user waits for the result.
         public var earlierEntries: (@Sendable () -> [String]?)?
 
-        /// A prompt with the given properties.
+        /// Creates a prompt with the given properties.
         public init(
             _ text: String, initial: String = "", isBold: Bool = false, endsWhenInterrupted: Bool = false,
             dropsTypeAhead: Bool = false, completions: (@Sendable (_ text: String) -> [String])? = nil,
@@ -77,9 +78,11 @@ public final class LineEditor: @unchecked Sendable {
     /// Whether the user has chosen the keys of vi.
     private let isVi: Bool
 
+    /// Creates an editor.
+    ///
     /// - Parameters:
     ///   - name: the program's name in `.editrc`.
-    ///   - historyLimit: how many entries the arrow keys can reach.
+    ///   - historyLimit: the number of entries that the arrow keys can reach.
     /// - Returns: `nil` if the standard streams are not a terminal on which lines can be edited.
     public init?(name: String, historyLimit: Int = 500) {
         guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1, let history = history_init() else { return nil }
@@ -111,7 +114,7 @@ public final class LineEditor: @unchecked Sendable {
 
     // MARK: Reading
 
-    /// Asks the user, and waits for the answer.
+    /// Asks the user and waits for the answer.
     ///
     /// - Parameter bell: a descriptor that ends the entry when it is readable. Default: none.
     public func read(_ prompt: Prompt, until bell: CInt = -1) -> Entry {
@@ -128,8 +131,8 @@ public final class LineEditor: @unchecked Sendable {
             mayRecall = !hasEarlierEntries
             if prompt.dropsTypeAhead { input.discard() }
             if !prompt.initial.isEmpty { input.push(paste: prompt.initial) }
-            // The editor itself takes the terminal only after it has shown the prompt: a Ctrl-C in between would end the
-            // program.
+            // The editor itself takes the terminal only after it has shown the prompt. A Ctrl-C in between would end
+            // the program.
             ceditline_prepare(editor, 1)
             TerminalState.isEditing = true
             defer { TerminalState.isEditing = false }
@@ -143,7 +146,7 @@ public final class LineEditor: @unchecked Sendable {
         }
     }
 
-    /// Draws the prompt again, with a status that has changed. Any thread may call this, also during a call of
+    /// Draws the prompt again, with a status that has changed. Any thread may call this method, even during a call of
     /// ``read(_:until:)``.
     public static func redraw() { Attention.call() }
 
@@ -175,8 +178,8 @@ public final class LineEditor: @unchecked Sendable {
             case .attention: takeBack()
             case .key(let scalar):
                 if !isAsDrawn { takeBack() }
-                // All keys that lead into the history are control characters, or begin with one, with vi's bindings
-                // too. Return, Tab, Ctrl-C and Ctrl-D do not lead there.
+                // All keys that lead into the history are control characters, or begin with one, also with vi's
+                // bindings. Return, Tab, Ctrl-C and Ctrl-D do not lead there.
                 if mayRecall, scalar.value < 0x20, !["\r", "\n", "\t", "\u{3}", "\u{4}"].contains(scalar) { recall() }
                 let isSequence = isVi && scalar == "\u{1B}" && input.continuesEscape()
                 character?.pointee = wchar_t(bitPattern: (isSequence ? Self.lead : scalar).value)
@@ -191,7 +194,7 @@ public final class LineEditor: @unchecked Sendable {
     private static let submit = "\u{1B}[2989~"
     private static let leave = "\u{1B}[2990~"
 
-    /// With the keys of vi, Escape is a key of its own, and a sequence that begins with it begins with this key here.
+    /// The key that replaces Escape at the beginning of a sequence. With the keys of vi, Escape is a separate key.
     private static let lead: Unicode.Scalar = "\u{1F}"
 
     private func bindKeys() {
@@ -208,7 +211,7 @@ public final class LineEditor: @unchecked Sendable {
         bind("chappie-delete", ["^D"]) { editor, _ in LineEditor.of(editor)?.pressedEnd() ?? 0 }
         bind("chappie-suspend", ["^Z"]) { editor, _ in LineEditor.of(editor)?.suspend() ?? 0 }
         bind("chappie-complete", ["^I"]) { editor, _ in LineEditor.of(editor)?.complete() ?? 0 }
-        // The editor's own function stops before the last character with the keys of vi.
+        // With the keys of vi, the editor's own function stops before the last character.
         bind("chappie-end", ["\u{1B}[F", "\u{1B}[4~"]) { editor, _ in
             guard let line = el_wline(editor)?.pointee else { return UInt8(CC_ERROR) }
             el_cursor(editor, CInt(line.lastchar - line.cursor))
@@ -281,7 +284,8 @@ public final class LineEditor: @unchecked Sendable {
         return UInt8(CC_REFRESH)
     }
 
-    /// A part of the line, without characters of value 0: libedit's own conversion ends at the first of them.
+    /// Returns a part of the line without characters of value 0, because libedit's own conversion ends at the first of
+    /// them.
     private static func text(from start: UnsafePointer<wchar_t>, to end: UnsafePointer<wchar_t>) -> String {
         var text = String.UnicodeScalarView()
         for character in UnsafeBufferPointer(start: start, count: end - start) where character != 0 {
@@ -290,6 +294,8 @@ public final class LineEditor: @unchecked Sendable {
         return String(text)
     }
 
+    /// Deletes the text of the line.
+    ///
     /// - Returns: whether there was any text.
     private func clear() -> Bool {
         guard let line = el_wline(editor)?.pointee, line.buffer != line.lastchar else { return false }
@@ -302,9 +308,9 @@ public final class LineEditor: @unchecked Sendable {
         ceditline_prepare(editor, 0)
         TerminalState.isEditing = false
         print("\n")
-        // Like the terminal, this stops the whole job: a pipeline's other programs stop as well.
+        // Like the terminal, this call stops the complete job, including the other programs of a pipeline.
         kill(0, SIGTSTP)
-        // The signal may reach another thread first. Without job control it stops no process.
+        // The signal may first reach another thread. Without job control it stops no process.
         input.awaitAttention(milliseconds: 500)
         TerminalState.isEditing = true
         ceditline_prepare(editor, 1)
@@ -328,7 +334,7 @@ public final class LineEditor: @unchecked Sendable {
 
     // MARK: The screen
 
-    /// Shows the prompt's status below the text, which libedit has drawn by now, if there is room.
+    /// Shows the prompt's status below the text if there is room. By now, libedit has drawn the text.
     private func showStatus() {
         guard let status = prompt.status, let size = TerminalState.size() else { return }
         let (prompt, columns) = (CInt(prompt.text.count), CInt(size.columns))
@@ -339,8 +345,8 @@ public final class LineEditor: @unchecked Sendable {
         StatusRow.show(text, below: Int(rows - ceditline_rows(editor, prompt, columns, 0)), on: size)
     }
 
-    /// Goes up to the first row and draws everything again: the terminal has wrapped the rows again, or the shell has
-    /// used it meanwhile.
+    /// Goes up to the first row and draws everything again. The terminal has wrapped the rows again, or the shell has
+    /// used it in the meantime.
     private func takeBack() {
         ceditline_prepare(editor, 0)
         ceditline_prepare(editor, 1)
@@ -351,6 +357,6 @@ public final class LineEditor: @unchecked Sendable {
         ceditline_redraw(editor)
     }
 
-    /// Writes at once. libedit writes its own output whenever it waits for a key.
+    /// Writes the text at once. libedit writes its own output whenever it waits for a key.
     private func print(_ text: String) { _ = write(STDOUT_FILENO, text, text.utf8.count) }
 }

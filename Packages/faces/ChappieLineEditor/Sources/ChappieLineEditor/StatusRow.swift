@@ -3,26 +3,27 @@ import Synchronization
 
 /// A row below the line that is being edited. It is on the screen only while the editor waits for a key.
 ///
-/// Only what stands above the cursor ever scrolls away, and this row is below it; it is taken away before the key is
-/// given to libedit, and before anything else is written. So no row of it gets into the scrollback, whatever the key
-/// does: end the line, clear the screen, list completions, suspend the program. libedit knows nothing of it, and its
-/// redraws find the screen as they left it. A row above the prompt would scroll away with a long text, a row of libedit's
-/// own prompt would stay on the screen with the line, and a scroll region (DECSTBM) takes what leaves it from the
-/// scrollback on many terminals, and survives a program that is killed.
+/// Only rows above the cursor ever scroll away, and this row is below it. It is removed before the key is given to
+/// libedit, and before anything else is written. So the row never gets into the scrollback, whatever the key does: end
+/// the line, clear the screen, list completions or suspend the program. libedit does not know the row, and its redraws
+/// find the screen as they left it. A row above the prompt would scroll away with a long text, and a row of libedit's
+/// own prompt would stay on the screen with the line. On many terminals, rows that leave a scroll region (DECSTBM) are
+/// missing in the scrollback, and the region survives a program that is killed.
 enum StatusRow {
-    /// The rows from the cursor down to it, 0 if it is not shown; and the terminal's size. It is locked while the row is
-    /// written, too: another thread's output must not come between. ``TerminalState/restore()``, which must not wait for a
-    /// stopped terminal, asks first whether it takes output.
+    /// The number of rows from the cursor down to the status row, or 0 if it is not shown, and the terminal's size. The
+    /// mutex is also locked while the row is written, because another thread's output must not come between.
+    /// ``TerminalState/restore()`` must not wait for a stopped terminal, so it first checks whether the terminal
+    /// accepts output.
     private static let shown = Mutex((rows: 0, columns: 0, height: 0))
 
-    /// Draws the row, and leaves the cursor at its place.
+    /// Draws the row and leaves the cursor at its place.
     ///
-    /// - Parameter rows: how many rows of the text are below the cursor.
+    /// - Parameter rows: the number of rows of the text below the cursor.
     static func show(_ text: String, below rows: Int, on size: (columns: Int, rows: Int)) {
         let down = rows > 0 ? "\u{1B}[\(rows)B" : ""
-        // IND makes room: on the last row of the screen it scrolls. Then the cursor's place is kept (DECSC).
+        // IND makes room, because it scrolls on the last row of the screen. Then the cursor's place is kept (DECSC).
         let room = "\(down)\u{1B}D\u{1B}[\(rows + 1)A"
-        // Without DECAWM a text that the terminal finds wider than expected wraps into no second row.
+        // Without DECAWM, a text that the terminal finds wider than expected does not wrap into a second row.
         let row = "\u{1B}7\u{1B}[\(rows + 1)B\r\u{1B}[2K\u{1B}[?7l\u{1B}[2m\(text)\u{1B}[0m\u{1B}[?7h\u{1B}8"
         shown.withLock { shown in
             write(room + row)
@@ -30,10 +31,10 @@ enum StatusRow {
         }
     }
 
-    /// Takes the row away. Any thread may call this; it does nothing if the row is not shown.
+    /// Removes the row. Any thread may call this method. It does nothing if the row is not shown.
     ///
-    /// - Returns: `false` if the terminal has another size by now: it may have moved the row, and only a redraw of
-    ///   everything below the prompt takes it away.
+    /// - Returns: `false` if the terminal now has another size. It may have moved the row, and only a redraw of
+    ///   everything below the prompt removes it.
     @discardableResult
     static func hide() -> Bool {
         shown.withLock { shown in
@@ -48,7 +49,7 @@ enum StatusRow {
     private static func write(_ text: String) { _ = Glibc.write(STDOUT_FILENO, text, text.utf8.count) }
 }
 
-/// The terminal's columns and rows; `nil` if the descriptor is not a terminal.
+/// Returns the terminal's columns and rows, or `nil` if the descriptor is not a terminal.
 func terminalSize(of descriptor: CInt) -> (columns: Int, rows: Int)? {
     var size = winsize()
     guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return nil }

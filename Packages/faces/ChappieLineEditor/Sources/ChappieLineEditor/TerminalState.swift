@@ -3,21 +3,22 @@ import Synchronization
 
 /// The state of the terminal before the program changed it.
 public enum TerminalState {
-    // There are two mutexes because of a fault of Swift 6.3.1: in a static `Mutex` over a structure, -O takes a `nil`
-    // of `termios?` for settings that are all zero (see Tests/Acceptance/test_terminal.py). A caller that locks both
-    // locks `original` first.
+    // There are two mutexes because of a defect in Swift 6.3.1. In a static `Mutex` over a structure, -O mistakes a
+    // `nil` of `termios?` for settings that are all zero (see Tests/Acceptance/test_terminal.py). A caller that locks
+    // both locks `original` before `line`.
     private static let original = Mutex<termios?>(nil)
     private static let line = Mutex((isEdited: false, wasEdited: false))
 
-    /// The terminal's columns and rows; `nil` if the descriptor, by default standard output, is not a terminal.
+    /// Returns the terminal's columns and rows, or `nil` if the descriptor, by default standard output, is not a
+    /// terminal.
     public static func size(of descriptor: CInt = 1) -> (columns: Int, rows: Int)? {
         terminalSize(of: descriptor)
     }
 
-    /// Whether an editor has edited lines on this terminal, and edits none at the moment.
+    /// Whether an editor has edited lines on this terminal and is not editing one at the moment.
     public static var isBetweenLines: Bool { line.withLock { $0.wasEdited && !$0.isEdited } }
 
-    /// Sets whether the terminal shows the user's keys while the program does not read them; the line editor shows its
+    /// Sets whether the terminal shows the user's keys while the program does not read them. The line editor shows its
     /// own text. The keys are kept.
     public static func echo(_ shows: Bool) {
         original.withLock { original in
@@ -29,7 +30,7 @@ public enum TerminalState {
         }
     }
 
-    /// Runs `work`, during which another program may use the terminal, with the keys shown.
+    /// Runs `work` with the keys shown. Another program may use the terminal during `work`.
     public static func showing(_ work: () -> Void) {
         var settings = termios()
         let isHidden =
@@ -56,7 +57,7 @@ public enum TerminalState {
         }
     }
 
-    /// Takes away the row below the line that is being edited, if there is one. Other output calls this first.
+    /// Removes the row below the line that is being edited, if there is one. Call this method before other output.
     public static func clearStatus() { StatusRow.hide() }
 
     static func remember() {
@@ -67,7 +68,7 @@ public enum TerminalState {
         }
     }
 
-    /// Whether a line is being edited. The terminal then marks pastes.
+    /// Whether a line is being edited. In this case the terminal marks pastes.
     static var isEditing: Bool {
         get { line.withLock(\.isEdited) }
         set {
@@ -80,8 +81,8 @@ public enum TerminalState {
         }
     }
 
-    /// Whether a terminal takes output at once. A terminal that Ctrl-S has stopped does not, and the program's end must
-    /// not wait for it.
+    /// Returns whether a terminal accepts output at once. A terminal that Ctrl-S has stopped does not, and the
+    /// program's end must not wait for it.
     public static func takesOutput(_ descriptor: CInt) -> Bool {
         var terminal = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         return poll(&terminal, 1, 0) == 1

@@ -2,15 +2,16 @@ import CCMark
 import Synchronization
 
 extension MarkdownBlock {
-    /// The limit of a source for the parser, in bytes: the time of a few of its rules grows with the square of the
+    /// The limit of a source for the parser, in bytes. The time of a few of its rules grows with the square of the
     /// length.
     static let limit = 16 << 10
-    /// How deep lists and quotes are read. Deeper blocks are their text.
+    /// The depth to which lists and quotes are read. Deeper blocks are replaced by their text.
     private static let depthLimit = 24
-    /// The limit of a table's cells. Missing cells count too, because the parser fills up short rows below a wide head.
+    /// The limit of a table's cells. Missing cells also count, because the parser fills up short rows below a wide
+    /// head.
     private static let cellLimit = 20_000
 
-    /// The blocks of a whole text. The time is linear in its size.
+    /// Returns the blocks of a complete text. The time is linear in its size.
     public static func blocks(of text: String) -> [MarkdownBlock] {
         var reader = MarkdownReader()
         var blocks: [MarkdownBlock] = []
@@ -28,9 +29,9 @@ extension MarkdownBlock {
         return blocks
     }
 
-    /// The blocks of one block's source.
+    /// Returns the blocks of one block's source.
     ///
-    /// - Parameter number: the number of an ordered item at the outermost level; `nil` takes the source's number.
+    /// - Parameter number: the number of an ordered item at the outermost level, or `nil` for the source's number.
     static func blocks(of source: [UInt8], number: Int?) -> [MarkdownBlock] {
         guard source.count <= limit, !isHugeTable(source) else { return [verbatim(of: source)] }
         let blocks = MarkdownParser.withDocument(source, else: []) { document in
@@ -99,17 +100,18 @@ extension MarkdownBlock {
         }
     }
 
-    /// The language of a block of code, if the text after its fence names one.
+    /// Returns the language of a block of code, or an empty text if the text after its fence names none.
     static func language(of info: String) -> String {
         info.split(separator: " ").first.map { String($0).visible } ?? ""
     }
 }
 
 enum MarkdownParser {
-    /// The library keeps its extensions' special characters in global tables, which each parser changes and restores.
+    /// The lock for parsing. The library keeps its extensions' special characters in global tables, which each parser
+    /// changes and restores.
     private static let parsing = Mutex<Void>(())
 
-    /// Calls `body` with the document and returns its value; returns `failure` if there is not enough memory.
+    /// Calls `body` with the document and returns its value, or returns `failure` if there is not enough memory.
     static func withDocument<Value: Sendable>(
         _ source: [UInt8], else failure: Value, _ body: (OpaquePointer) -> Value
     ) -> Value {

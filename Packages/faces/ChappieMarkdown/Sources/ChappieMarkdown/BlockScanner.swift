@@ -11,9 +11,11 @@ struct LineStart: Equatable {
     }
 
     let kind: Kind
-    /// The indentation in columns; tabs stop at every fourth column.
+    /// The indentation in columns. Tabs stop at every fourth column.
     let indent: Int
 
+    /// Reads the start of a line.
+    ///
     /// - Parameter column: the column at which the text of the line's list item begins.
     init(_ line: ArraySlice<UInt8>, inside column: Int = 0) {
         var indent = 0
@@ -58,7 +60,7 @@ struct LineStart: Equatable {
         }
     }
 
-    /// Whether the line has only three or more of `*`, `-` or `_`, and blanks.
+    /// Returns whether the line has only three or more of `*`, `-` or `_`, and blanks.
     private static func isRule(_ rest: ArraySlice<UInt8>, _ mark: UInt8) -> Bool {
         guard mark != UInt8(ascii: "+") else { return false }
         var count = 0
@@ -95,7 +97,7 @@ struct LineStart: Equatable {
         }
     }
 
-    /// The block that an incomplete line begins, if no later text of the line can change it; otherwise `nil`.
+    /// Returns the block that an incomplete line begins if no later text of the line can change it, otherwise `nil`.
     static func certainlyInterrupts(_ beginning: ArraySlice<UInt8>) -> LineStart? {
         guard let last = beginning.last, last != 0x20, last != 0x09 else { return nil }
         let start = LineStart(beginning)
@@ -108,7 +110,7 @@ struct LineStart: Equatable {
         }
     }
 
-    /// Whether a line underlines the paragraph above it, which makes it a heading.
+    /// Returns whether a line underlines the paragraph above it, which makes it a heading.
     static func isUnderline(_ line: ArraySlice<UInt8>) -> Bool {
         let text = line.drop { $0 == 0x20 }
         guard line.count - text.count < 4, let mark = text.first, mark == UInt8(ascii: "=") || mark == UInt8(ascii: "-")
@@ -122,17 +124,19 @@ struct Fence: Equatable {
     let mark: UInt8
     let length: Int
 
-    /// - Parameter line: from its first visible character.
+    /// Reads the marks at the beginning of a line. Returns `nil` if the line begins no block of code.
+    ///
+    /// - Parameter line: the line from its first visible character.
     init?(_ line: ArraySlice<UInt8>) {
         guard let mark = line.first, mark == UInt8(ascii: "`") || mark == UInt8(ascii: "~") else { return nil }
         let length = line.prefix { $0 == mark }.count
-        // Backticks further on make it code within a line.
+        // Later backticks make it code within a line.
         guard length >= 3, mark == UInt8(ascii: "~") || !line.dropFirst(length).contains(mark) else { return nil }
         self.mark = mark
         self.length = length
     }
 
-    /// Whether the line ends the block, however far it is indented.
+    /// Returns whether the line ends the block, however far it is indented.
     func isClosed(by line: ArraySlice<UInt8>) -> Bool {
         let text = line.drop(while: Self.isBlank)
         let count = text.prefix { $0 == mark }.count
@@ -142,7 +146,7 @@ struct Fence: Equatable {
     static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 }
 
-/// A block of the outermost level whose lines are still coming in.
+/// A block of the outermost level whose lines are still arriving.
 struct OpenBlock {
     enum Kind: Equatable {
         /// A paragraph, a table or an underlined heading.
@@ -155,10 +159,10 @@ struct OpenBlock {
     let kind: Kind
     /// The complete lines, each with its line feed.
     var source: [UInt8] = []
-    /// Blank lines that belong to the block only if more of it follows.
+    /// The number of blank lines that belong to the block only if more of it follows.
     var blanks = 0
 
-    /// Takes a line that belongs to the block; an empty array is a blank line.
+    /// Adds a line that belongs to the block. An empty array is a blank line.
     mutating func add(_ line: [UInt8]) {
         guard !line.isEmpty else {
             blanks += 1
@@ -172,7 +176,8 @@ struct OpenBlock {
 
     var isFence: Bool { if case .fence = kind { true } else { false } }
 
-    /// Whether a line belongs to the block. `start` is the line's own block. The caller does not ask for fences.
+    /// Returns whether a line belongs to the block. `start` is the line's own block. The caller does not ask for
+    /// fences.
     func continues(with start: LineStart) -> Bool {
         switch kind {
         case .text: return !start.interruptsText

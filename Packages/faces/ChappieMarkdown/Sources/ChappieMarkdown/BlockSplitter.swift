@@ -1,15 +1,15 @@
-/// Cuts Markdown that streams in into the blocks of its outermost level.
+/// A splitter that cuts streamed Markdown into the blocks of its outermost level.
 ///
-/// It is sans-IO: it takes text, and returns what happened. The time is linear in the size of the text.
+/// It is sans-IO. It takes text and returns events. The time is linear in the size of the text.
 struct BlockSplitter: Sendable {
     enum Event {
-        /// The unfinished block has more text, as its source. `start` is its first line if this is its beginning.
+        /// The unfinished block has more text, as its source. If this is its beginning, `start` is its first line.
         case grew(String, start: LineStart?)
         /// A blank line outside of blocks.
         case blank
-        /// A block is whole. `blanks` is the number of blank lines after it that were taken for a part of it.
+        /// A block is complete. `blanks` is the number of blank lines after it that were taken for a part of it.
         case finished([UInt8], LineStart, blanks: Int)
-        /// Code is final line by line. `info` is the text after the fence.
+        /// A block of code begins. Code is final line by line. `info` is the text after the fence.
         case codeBegan(info: String, LineStart)
         case code(String)
         case codeEnded
@@ -18,7 +18,7 @@ struct BlockSplitter: Sendable {
     private var block: OpenBlock?
     /// The bytes of the incomplete line.
     private var line: [UInt8] = []
-    /// Whether a part of the unfinished block has been given out.
+    /// Whether a part of the unfinished block has been returned.
     private var hasGrown = false
 
     mutating func append(_ delta: String) -> [Event] {
@@ -34,7 +34,7 @@ struct BlockSplitter: Sendable {
         return events
     }
 
-    /// The text has ended, or something else follows it.
+    /// Ends the text, because it is complete or something else follows it.
     mutating func finish() -> [Event] {
         var events: [Event] = []
         if !line.isEmpty { endLine(&events) }
@@ -43,7 +43,7 @@ struct BlockSplitter: Sendable {
         return events
     }
 
-    /// `bytes` have been added to the line, which is still incomplete.
+    /// Handles `bytes` that have been added to the line, which is still incomplete.
     private mutating func growLine(by bytes: [UInt8], _ events: inout [Event]) {
         guard block?.isFence != true else { return }
         if line.count <= 64 {
@@ -65,7 +65,7 @@ struct BlockSplitter: Sendable {
 
     private mutating func endLine(_ events: inout [Event]) {
         defer { line.removeAll(keepingCapacity: true) }
-        // The block is changed in place and not bound to a name: otherwise its source would be copied for each line.
+        // The block is changed in place and not bound to a name. Otherwise its source would be copied for each line.
         if case .fence(let fence, let indent)? = block?.kind { return inFence(fence, indent, &events) }
         let start = LineStart(line[...])
         if block?.kind == .text, LineStart.isUnderline(line[...]) {
@@ -80,7 +80,7 @@ struct BlockSplitter: Sendable {
         begin(start, &events)
     }
 
-    /// The complete line `line` begins a block, or is blank.
+    /// Begins a block with the complete line `line`, or reports that the line is blank.
     private mutating func begin(_ start: LineStart, _ events: inout [Event]) {
         let kind: OpenBlock.Kind
         switch start.kind {
@@ -105,7 +105,7 @@ struct BlockSplitter: Sendable {
         grow(by: [0x0A], &events)
     }
 
-    /// A line of code is final as soon as it is complete.
+    /// Handles a complete line within a fence. A line of code is final.
     private mutating func inFence(_ fence: Fence, _ indent: Int, _ events: inout [Event]) {
         if fence.isClosed(by: line[...]), LineStart(line[...]).kind != .indented { return closeBlock(&events) }
         var code = line[...]
@@ -126,25 +126,26 @@ struct BlockSplitter: Sendable {
     }
 }
 
-/// Follows the blocks of a text: counts the items of its lists, and the blank lines between blocks.
+/// The order of the blocks in a text. It counts the items of lists, and the blank lines between blocks.
 struct BlockOrder: Sendable {
     /// Whether there is a block, so that the next one needs a gap.
     private var hasBlock = false
     /// The list of the last item, and the number of the next item.
     private var list: (mark: UInt8, next: Int)?
-    /// Blank lines since the last block ended.
+    /// The number of blank lines since the last block ended.
     var blanks = 0
 
-    /// The blank lines above a block that begins like this. Between the items of a list the gap is the source's.
+    /// Returns the number of blank lines above a block that begins like this. Between the items of a list, the gap is
+    /// the source's.
     func gap(before start: LineStart) -> Int {
         if !hasBlock { return 0 }
         if case .item(let mark, _, _, _) = start.kind, mark == list?.mark { return blanks > 0 ? 1 : 0 }
         return 1
     }
 
-    /// A block begins.
+    /// Records the beginning of a block.
     ///
-    /// - Returns: the number of an ordered item; otherwise `nil`.
+    /// - Returns: the number of an ordered item, otherwise `nil`.
     mutating func follow(_ start: LineStart) -> Int? {
         hasBlock = true
         blanks = 0
@@ -157,7 +158,7 @@ struct BlockOrder: Sendable {
         return number == nil ? nil : count
     }
 
-    /// The text has ended: a list that follows is another one.
+    /// Ends the text. A list that follows is another one.
     mutating func end() {
         list = nil
         blanks = 0

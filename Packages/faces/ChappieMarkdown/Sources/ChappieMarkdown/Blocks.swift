@@ -1,10 +1,10 @@
-/// Draws blocks as lines of a width.
+/// A drawing of blocks as lines of a width.
 struct BlockDrawing {
     private let width: Int
 
     /// Draws one block of the outermost level.
     ///
-    /// - Parameter number: the number of an ordered item; `nil` takes the source's number.
+    /// - Parameter number: the number of an ordered item, or `nil` for the source's number.
     static func lines(of source: [UInt8], width: Int, number: Int? = nil) -> [Line] {
         let drawing = BlockDrawing(width: max(8, width))
         return drawing.lines(of: MarkdownBlock.blocks(of: source, number: number), drawing.width, depth: 0)
@@ -23,7 +23,7 @@ struct BlockDrawing {
     private func lines(of block: MarkdownBlock, _ width: Int, depth: Int) -> [Line] {
         switch block {
         case .paragraph(let runs), .heading(_, let runs): TextFlow.lines(of: runs, width: width)
-        // Long lines of code stay whole, because the user may want to copy them; the terminal wraps them.
+        // Long lines of code stay intact, because the user may want to copy them. The terminal wraps them.
         case .code(let language, let text):
             Line.codeHead(language)
                 + text.split(separator: "\n", omittingEmptySubsequences: false).map { Line.code(String($0)) }
@@ -36,7 +36,7 @@ struct BlockDrawing {
         }
     }
 
-    /// The width that an indent leaves for text: at least 4 columns.
+    /// Returns the width that an indent leaves for text, at least 4 columns.
     private func narrowed(_ width: Int, _ indent: Int) -> Int { max(4, width - indent) }
 
     private func lines(of list: MarkdownList, _ width: Int, depth: Int) -> [Line] {
@@ -56,9 +56,9 @@ struct BlockDrawing {
 }
 
 extension MarkdownList {
-    /// The text before each item, numbers aligned to the right.
+    /// Returns the text before each item. Numbers are aligned to the right.
     ///
-    /// - Parameter depth: how many lists and quotes are around the list; bullets differ by it.
+    /// - Parameter depth: the number of lists and quotes around the list. Bullets differ by it.
     public func heads(depth: Int) -> [String] {
         var numbers: [String] = []
         for case .number(let number, let end) in items.map(\.mark) { numbers.append("\(number)\(end)") }
@@ -75,7 +75,7 @@ extension MarkdownList {
 }
 
 extension Line {
-    /// The same line behind an indent.
+    /// Returns the same line behind an indent.
     func following(_ head: String, _ style: MarkdownStyle) -> Line {
         var line = Line(head, style)
         line.append(self)
@@ -84,7 +84,7 @@ extension Line {
 
     static func rule(_ width: Int) -> Line { Line(String(repeating: "─", count: max(0, width)), .dim) }
 
-    /// A line with the language of a block of code, if the block names it.
+    /// Returns a line with the language of a block of code, if the block names it.
     static func codeHead(_ language: String) -> [Line] {
         language.isEmpty ? [] : [Line("  " + language, .dim)]
     }

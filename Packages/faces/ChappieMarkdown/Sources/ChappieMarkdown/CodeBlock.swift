@@ -1,24 +1,24 @@
-/// The fenced code blocks of a Markdown text, also those inside list items.
+/// The fenced code blocks of a Markdown text, including those inside list items.
 public enum CodeBlock {
-    /// The most list items that may begin on one line: each reads the line from its start.
+    /// The largest number of list items that may begin on one line. Each of them reads the line from its start.
     private static let deepest = 100
 
-    /// The content of the first block, with a line feed at the end of each line; `nil` without a block. A block without an
-    /// end goes to the end of the text.
+    /// Returns the content of the first block, with a line feed at the end of each line, or `nil` without a block. A
+    /// block without an end extends to the end of the text.
     public static func first(in text: String) -> String? {
         var lines = lines(of: text)[...]
         var items: [Int] = []
         return nextBlock(&lines, &items)
     }
 
-    /// The content of the last block; otherwise as ``first(in:)``.
+    /// Returns the content of the last block in the form of ``first(in:)``.
     public static func last(in text: String) -> String? {
         var (lines, items, last) = (lines(of: text)[...], [Int](), String?.none)
         while let block = nextBlock(&lines, &items) { last = block }
         return last
     }
 
-    /// Takes the lines up to the end of the next block.
+    /// Takes the lines up to the end of the next block, and returns its content.
     ///
     /// - Parameter items: For each list item around the line, from the outermost, the column at which its text begins.
     private static func nextBlock(_ lines: inout ArraySlice<ArraySlice<UInt8>>, _ items: inout [Int]) -> String? {
@@ -49,14 +49,14 @@ public enum CodeBlock {
         return lines
     }
 
-    /// Writes blanks over a list item's marker: what follows keeps its columns.
+    /// Writes blanks over a list item's marker, so that the text after it keeps its columns.
     private static func blankMarker(of line: inout ArraySlice<UInt8>) {
         guard let start = line.firstIndex(where: { !Fence.isBlank($0) }) else { return }
         let end = line[start...].firstIndex(where: Fence.isBlank) ?? line.endIndex
         for index in start..<end { line[index] = 0x20 }
     }
 
-    /// Without as much of its indentation as the fence had.
+    /// Returns the line without as much of its indentation as the fence had.
     private static func unindented(_ line: ArraySlice<UInt8>, by indent: Int) -> ArraySlice<UInt8> {
         line.dropFirst(line.prefix(indent).prefix { $0 == 0x20 }.count)
     }

@@ -2,14 +2,14 @@ import CCMark
 
 /// Markdown that becomes a part of a larger text, and does not affect the text after it.
 public enum EmbeddedMarkdown {
-    /// The text with its headings moved down, for a place below headings of the level before `headingLevel`, and with
-    /// links instead of images: a reader's program would load them, from whatever address the text has.
+    /// Returns the text with its headings moved down, for a place below headings of the level before `headingLevel`,
+    /// and with links instead of images. A reader's program would load images from any address that the text has.
     ///
     /// The result is `nil` if the text could affect the text after it, because it leaves a block of code open or has
     /// HTML. It is also `nil` if the text is too large to check.
     ///
     /// - Parameters:
-    ///   - source: the text; its lines end with line feeds.
+    ///   - source: the text, whose lines end with line feeds.
     ///   - headingLevel: the new level of the text's first level. The sixth level is the deepest.
     public static func text(of source: String, headingLevel: Int) -> String? {
         var lines = source.split(separator: "\n", omittingEmptySubsequences: false).map { Array($0.utf8) }
@@ -38,7 +38,7 @@ public enum EmbeddedMarkdown {
         return staysBelow == true ? text : nil
     }
 
-    /// The lines, from 0, of the block with this part of a line.
+    /// Returns the lines, from 0, of the block with this part of a line.
     private static func linesOfBlock(_ node: OpaquePointer) -> Range<Int> {
         var block = node
         while !["paragraph", "heading", "table"].contains(block.type), let parent = cmark_node_parent(block) {
@@ -48,7 +48,7 @@ public enum EmbeddedMarkdown {
         return start..<max(Int(cmark_node_get_end_line(block)), start)
     }
 
-    /// Makes `[name](address)` of `![name](address)`.
+    /// Replaces `![name](address)` by `[name](address)`.
     private static func removeImageMarks(_ line: inout [UInt8]) {
         var result: [UInt8] = []
         for (index, byte) in line.enumerated() {
@@ -58,8 +58,8 @@ public enum EmbeddedMarkdown {
         line = result
     }
 
-    /// Calls `body` with the document of the text and a paragraph behind it; `nil` if the parser does not see that
-    /// paragraph as a separate one.
+    /// Calls `body` with the document of the text and a paragraph behind it. Returns `nil` if the parser does not see
+    /// that paragraph as a separate one.
     private static func withEnd<Output: Sendable>(of source: String, _ body: (OpaquePointer) -> Output) -> Output? {
         let end = "end"
         let bytes = Array("\(source)\n\n\(end)\n".utf8)
@@ -76,7 +76,7 @@ public enum EmbeddedMarkdown {
     /// The level of a heading and its place in the source.
     private struct Heading: Sendable {
         let level: Int
-        /// Line and column of the first character, both from 0; the column counts bytes.
+        /// The line and the column of the first character, both from 0. The column counts bytes.
         let line: Int
         let column: Int
 
@@ -88,7 +88,7 @@ public enum EmbeddedMarkdown {
 
         /// Changes the heading's level in the source.
         ///
-        /// - Returns: `false` for a heading of several lines, which can't be written at another level.
+        /// - Returns: `false` for a heading of several lines, which cannot be written at another level.
         func move(by levels: Int, in lines: inout [[UInt8]]) -> Bool {
             guard lines.indices.contains(line), lines[line].indices.contains(column) else { return false }
             let mark = UInt8(ascii: "#")

@@ -2,8 +2,8 @@ import CCMark
 
 /// The text inside a block, in its styles.
 enum InlineText {
-    /// All text below `node`. It uses the parser's iterator and no recursion: an answer can nest emphasis as deep as it
-    /// is long.
+    /// Returns all text below `node`. This method uses the parser's iterator and no recursion, because an answer can
+    /// nest emphasis as deeply as its length allows.
     static func runs(of node: OpaquePointer, _ base: MarkdownStyle = []) -> [MarkdownRun] {
         guard let walk = cmark_iter_new(node) else { return [] }
         defer { cmark_iter_free(walk) }

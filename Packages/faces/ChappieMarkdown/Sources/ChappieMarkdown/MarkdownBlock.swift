@@ -1,11 +1,11 @@
-/// A block of Markdown as a value: a terminal and a window draw the same ones.
+/// A block of Markdown as a value. A terminal and a window draw the same blocks.
 ///
 /// ```swift
 /// for block in MarkdownBlock.blocks(of: "# Title\n\nText with `code`.") { draw(block) }
 /// ```
 /// Its texts have no characters that a terminal would obey or that would change the direction of text.
 public enum MarkdownBlock: Sendable, Hashable {
-    /// Text; its line feeds begin new lines.
+    /// Text whose line feeds begin new lines.
     case paragraph([MarkdownRun])
     /// A heading of the levels 1 to 6.
     case heading(level: Int, [MarkdownRun])
@@ -19,7 +19,7 @@ public enum MarkdownBlock: Sendable, Hashable {
     case table(MarkdownTable)
     /// A line across.
     case rule
-    /// Text as it is: HTML, and what is too large to be read as Markdown.
+    /// Unchanged text: HTML, and text that is too large to be read as Markdown.
     case verbatim(String)
 }
 
@@ -27,13 +27,13 @@ public enum MarkdownBlock: Sendable, Hashable {
 public struct MarkdownRun: Sendable, Hashable {
     /// The text.
     public var text: String
-    /// How it is drawn.
+    /// The style of the text.
     public var style: MarkdownStyle
-    /// The address of the link that the text belongs to, as the source has it; `nil` outside of links. A link whose text
-    /// is not its address is followed by the address, as a run of the same link: the user sees its target.
+    /// The address of the link that the text belongs to, as the source has it, or `nil` outside of links. If the text
+    /// of a link is not its address, the address follows as a run of the same link, so that the user sees the target.
     public var link: String?
 
-    /// Text with the given properties.
+    /// Creates a run with the given properties.
     public init(text: String, style: MarkdownStyle = [], link: String? = nil) {
         self.text = text
         self.style = style
@@ -41,7 +41,7 @@ public struct MarkdownRun: Sendable, Hashable {
     }
 }
 
-/// How a piece of text is drawn, by meaning.
+/// The style of a piece of text, by meaning.
 public struct MarkdownStyle: OptionSet, Sendable, Hashable {
     public let rawValue: UInt16
 
@@ -49,19 +49,19 @@ public struct MarkdownStyle: OptionSet, Sendable, Hashable {
 
     /// Strong emphasis, and headings.
     public static let bold = MarkdownStyle(rawValue: 1 << 0)
-    /// Beside the text: the address of a link.
+    /// Secondary text: the address of a link.
     public static let dim = MarkdownStyle(rawValue: 1 << 1)
     /// Emphasis.
     public static let italic = MarkdownStyle(rawValue: 1 << 2)
     /// The text of a link.
     public static let underline = MarkdownStyle(rawValue: 1 << 3)
-    /// Text that is taken back.
+    /// Text that has been struck out.
     public static let strike = MarkdownStyle(rawValue: 1 << 4)
     /// Code in a line.
     public static let code = MarkdownStyle(rawValue: 1 << 5)
 }
 
-/// A list. While it streams in, each item comes as a list of its own.
+/// A list. While it streams in, each item arrives as a separate list.
 public struct MarkdownList: Sendable, Hashable {
     /// The mark before an item.
     public enum Mark: Sendable, Hashable {
@@ -75,15 +75,15 @@ public struct MarkdownList: Sendable, Hashable {
 
     /// An item, which may hold further lists.
     public struct Item: Sendable, Hashable {
-        /// The mark before it.
+        /// The mark before the item.
         public var mark: Mark
-        /// Its content.
+        /// The item's content.
         public var blocks: [MarkdownBlock]
     }
 
     /// The items, in order.
     public var items: [Item]
-    /// Whether the source has no blank lines between them.
+    /// Whether the source has no blank lines between the items.
     public var isTight: Bool
 }
 
@@ -91,7 +91,7 @@ public struct MarkdownList: Sendable, Hashable {
 public struct MarkdownTable: Sendable, Hashable {
     /// The side of a column at which the text of its cells begins.
     public enum Alignment: Sendable, Hashable {
-        /// At the left; also of a column that names none.
+        /// At the left. This is also the alignment of a column that specifies none.
         case left
         /// At the right.
         case right
@@ -101,6 +101,6 @@ public struct MarkdownTable: Sendable, Hashable {
 
     /// The rows, of which the first is the head. A row may have fewer cells than the head.
     public var rows: [[[MarkdownRun]]]
-    /// One for each column.
+    /// The alignments, one for each column.
     public var alignments: [Alignment]
 }

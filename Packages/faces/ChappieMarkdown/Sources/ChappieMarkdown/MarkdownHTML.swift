@@ -1,12 +1,12 @@
 import CCMark
 
-/// Markdown for a web page: whatever the source says, the HTML runs no code and loads nothing.
+/// Markdown for a web page. The HTML runs no code and loads nothing, whatever the source contains.
 public enum MarkdownHTML {
-    /// The limit of a source in bytes: the time of a few of the parser's rules grows with the square of the length.
+    /// The limit of a source in bytes. The time of a few of the parser's rules grows with the square of the length.
     public static let limit = 64 << 10
 
-    /// The HTML of a text; `nil` if the text is too large, is a table of too many cells, or draws nothing. Show such a
-    /// text as it is.
+    /// Returns the HTML of a text, or `nil` if the text is too large, is a table of too many cells, or draws nothing.
+    /// Show such a text unchanged.
     ///
     /// HTML in the source is shown as text. An image becomes a link, unless its `data:` address holds it and browsers
     /// draw its type without running code. A link to `javascript:` and other dangerous addresses has no target.
@@ -44,7 +44,7 @@ public enum MarkdownHTML {
                 cmark_node_append_child(link, name)
             }
             while let child = cmark_node_first_child(node) {
-                // A link takes the same children as an image, except links.
+                // A link accepts the same children as an image, except links.
                 guard cmark_node_append_child(link, child) != 0 else { break }
             }
             exchange(node, for: link)

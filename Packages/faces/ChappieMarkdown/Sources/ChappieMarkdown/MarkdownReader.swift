@@ -1,6 +1,6 @@
-/// Markdown that streams in, as blocks for a window.
+/// A reader that turns streamed Markdown into blocks for a window.
 ///
-/// A finished block does not change again. Until then its source grows as plain text, which the block replaces; code is
+/// A finished block does not change again. Until then its source grows as plain text, which the block replaces. Code is
 /// final line by line. The blocks at the end do not depend on how the text was cut into deltas.
 ///
 /// ```swift
@@ -15,26 +15,26 @@ public struct MarkdownReader: Sendable {
     public enum Event: Sendable, Hashable {
         /// The unfinished block has more text, as its source.
         case grew(String)
-        /// A block is whole; it takes the place of the text that grew. A list has one item.
+        /// A block is complete. It replaces the text that grew. A list has one item.
         case block(MarkdownBlock)
-        /// A block of code begins, which takes the place of the text that grew. The language may be empty.
+        /// A block of code begins. It replaces the text that grew. The language may be empty.
         case codeBegan(language: String)
         /// A line of the code, without a line feed.
         case code(String)
-        /// The block of code is whole.
+        /// The block of code is complete.
         case codeEnded
     }
 
     private var splitter = BlockSplitter()
     private var order = BlockOrder()
 
-    /// A reader at the beginning of a text.
+    /// Creates a reader at the beginning of a text.
     public init() {}
 
-    /// Takes more of the text.
+    /// Takes more of the text, and returns the changes.
     public mutating func append(_ delta: String) -> [Event] { events(of: splitter.append(delta)) }
 
-    /// The text has ended, or something else follows it.
+    /// Ends the text, because it is complete or something else follows it.
     public mutating func finish() -> [Event] {
         defer { order.end() }
         return events(of: splitter.finish())

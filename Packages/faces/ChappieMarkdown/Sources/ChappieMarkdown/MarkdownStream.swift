@@ -1,8 +1,9 @@
-/// Markdown that streams in, drawn on a terminal block by block.
+/// A renderer that draws streamed Markdown on a terminal block by block.
 ///
 /// A finished block is drawn once, in its style, and does not change again. The unfinished block is shown below as
-/// growing plain text, and is replaced when it is finished; if it does not fit on the screen, its rest waits. Code is
-/// drawn line by line, a list item by item. The screen at the end does not depend on how the text was cut into deltas.
+/// growing plain text, and is replaced when it is finished. If it does not fit on the screen, its rest waits. Code is
+/// drawn line by line, and a list item by item. The screen at the end does not depend on how the text was cut into
+/// deltas.
 ///
 /// ```swift
 /// var markdown = MarkdownStream(width: 80, height: 24)
@@ -10,22 +11,24 @@
 /// print(markdown.finish(), terminator: "")
 /// ```
 ///
-/// It is a value: it takes text, and returns bytes for the terminal. The time is linear in the size of the answer. It
-/// removes characters that a terminal would obey (control characters, also if they are written as entities) or that
+/// It is a value that takes text and returns bytes for the terminal. The time is linear in the size of the answer. It
+/// removes characters that a terminal would obey (control characters, even if they are written as entities) or that
 /// would change the direction of text (bidirectional marks).
 public struct MarkdownStream: Sendable {
     private var width: Int
     private var height: Int?
     private let isStyled: Bool
-    /// Whether the next text is drawn dim, if styles may be used: for text beside the answer. Change it after
+    /// Whether the next text is drawn dim if styles may be used, for text in addition to the answer. Change it after
     /// ``finish()``.
     public var isDim = false
 
     private var splitter = BlockSplitter()
     private var order = BlockOrder()
-    /// `nil` until a part of the unfinished block has come.
+    /// The preview, or `nil` until a part of the unfinished block has arrived.
     private var preview: Preview?
 
+    /// Creates a stream.
+    ///
     /// - Parameters:
     ///   - width: the columns of the terminal.
     ///   - height: the rows of the terminal. `nil`, for a file or a pipe, shows a block only when it is finished.
@@ -39,7 +42,7 @@ public struct MarkdownStream: Sendable {
     /// Whether the cursor is at the start of a row, because no unfinished block is shown.
     public var isAtLineStart: Bool { preview?.isShown != true }
 
-    /// Sets the terminal's new size. Drawn blocks stay as they are; later blocks use the new size.
+    /// Sets the terminal's new size. Drawn blocks stay unchanged. Later blocks use the new size.
     public mutating func resize(width: Int, height: Int?) {
         self.width = max(8, width)
         self.height = height
@@ -53,7 +56,7 @@ public struct MarkdownStream: Sendable {
         return output
     }
 
-    /// Draws the rest: at the end of the answer, or before other output.
+    /// Draws the rest, at the end of the answer or before other output.
     public mutating func finish() -> String {
         var output = ""
         for event in splitter.finish() { draw(event, &output) }
@@ -86,7 +89,7 @@ public struct MarkdownStream: Sendable {
 
     /// Writes the gap above a block.
     ///
-    /// - Returns: the number of an ordered item; otherwise `nil`.
+    /// - Returns: the number of an ordered item, otherwise `nil`.
     @discardableResult
     private mutating func stepOff(from start: LineStart, _ output: inout String) -> Int? {
         output += String(repeating: "\n", count: order.gap(before: start))

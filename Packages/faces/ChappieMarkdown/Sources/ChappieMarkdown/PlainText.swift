@@ -1,10 +1,10 @@
 /// Sentences and tables on a terminal, without Markdown.
 public enum PlainText {
-    /// The columns that a terminal gives a text without line feeds.
+    /// Returns the number of columns that a text without line feeds takes up on a terminal.
     public static func columns(of text: String) -> Int { text.columns }
 
-    /// The text with its long lines broken at blanks. Text between backticks stays together, and so does a word that is
-    /// longer than the width: the terminal wraps it, and the user can copy it whole.
+    /// Returns the text with its long lines broken at blanks. Text between backticks stays together. A word that is
+    /// longer than the width also stays together, so that the terminal wraps it and the user can copy it intact.
     ///
     /// The rest of a line begins below its first word, or below the text after a name with a colon (`chappie: `). In a
     /// table, whose columns have two or more blanks between them, it begins below the last column.
@@ -36,7 +36,7 @@ public enum PlainText {
         return output
     }
 
-    /// The words of a line, each with the number of blanks before it.
+    /// Splits a line into its words, each with the number of blanks before it.
     private static func words(of line: Substring) -> [(blanks: Int, text: String)] {
         var words: [(blanks: Int, text: String)] = []
         var blanks = 0
@@ -68,7 +68,7 @@ public enum PlainText {
         return margin
     }
 
-    /// The beginning of a text without line feeds, cut to the width; `…` at its end shows that text is missing.
+    /// Returns the beginning of a text without line feeds, cut to the width. `…` at its end shows that text is missing.
     public static func cut(_ text: String, to width: Int) -> String {
         guard text.columns > width else { return text }
         var output = ""

@@ -1,9 +1,10 @@
-/// The unfinished block on the screen: its source as plain text, which grows and is erased when the block is drawn.
+/// The preview of the unfinished block on the screen. It is the source as plain text, which grows and is erased when
+/// the block is drawn.
 struct Preview {
     var width: Int
     /// The largest number of rows.
     private var height: Int
-    /// The used columns of each row; empty while no text is shown.
+    /// The used columns of each row. The array is empty while no text is shown.
     private var rows: [Int] = []
     private var word = ""
     private var wordColumns = 0
@@ -11,6 +12,8 @@ struct Preview {
     /// The line feeds before the next word.
     private var feeds: Int
 
+    /// Creates an empty preview.
+    ///
     /// - Parameter gap: the blank rows between the last drawn block and this one.
     init(width: Int, height: Int, gap: Int) {
         self.width = width
@@ -20,7 +23,7 @@ struct Preview {
 
     var isShown: Bool { !rows.isEmpty }
 
-    /// Shows more of the block, as far as it fits on the screen: rows that have scrolled away can't be erased.
+    /// Shows more of the block, as far as it fits on the screen, because rows that have scrolled away cannot be erased.
     mutating func add(_ text: String) -> String {
         var output = ""
         for scalar in text.visible.unicodeScalars {
@@ -65,8 +68,8 @@ struct Preview {
         rows[rows.count - 1] += indent + wordColumns
     }
 
-    /// The sequence that erases the preview. The terminal may have another width now, and may have wrapped the rows
-    /// again.
+    /// Returns the sequence that erases the preview. The terminal may now have another width, and may have wrapped the
+    /// rows again.
     func erased(width now: Int) -> String {
         guard isShown else { return "" }
         let up = rows.reduce(0) { $0 + max(1, ($1 + now - 1) / now) } - 1

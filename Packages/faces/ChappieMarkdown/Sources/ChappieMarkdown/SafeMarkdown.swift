@@ -1,21 +1,21 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Text of others in Markdown that is written here. It can't break out of its place: what it opens ends with it, and a
-/// terminal has nothing to obey in it.
+/// Markdown with text of others, which cannot break out of its place. Everything that the text opens ends with it, and
+/// it contains nothing that a terminal would obey.
 public enum SafeMarkdown {
-    /// Text as a quote: what it opens ends with it.
+    /// Returns the text as a quote. Everything that the text opens ends with the quote.
     public static func quoted(_ text: String) -> String {
         lines(of: text).map { $0.isEmpty ? ">" : "> " + $0 }.joined(separator: "\n")
     }
 
-    /// Text in a block of code, whatever it says.
+    /// Returns the text in a block of code, whatever it contains.
     public static func fenced(_ text: String, _ language: String = "") -> String {
         let text = lines(of: text).joined(separator: "\n")
         let fence = String(repeating: "`", count: max(3, longestTicks(text) + 1))
         return [fence + language, text, fence].joined(separator: "\n")
     }
 
-    /// A word in a line, as it is.
+    /// Returns a word as verbatim code within a line.
     public static func code(_ text: String) -> String {
         let text = oneLine(text)
         guard !text.isEmpty else { return "-" }
@@ -24,7 +24,8 @@ public enum SafeMarkdown {
         return ticks + pad + text + pad + ticks
     }
 
-    /// Text in a line: no character of it means anything (https://spec.commonmark.org/0.31.2/#backslash-escapes).
+    /// Returns the text as a part of a line. No character of it has a meaning
+    /// (https://spec.commonmark.org/0.31.2/#backslash-escapes).
     public static func line(_ text: String) -> String {
         oneLine(text).unicodeScalars.reduce(into: "") { line, scalar in
             if "\\`*_[]<>#|~&$".unicodeScalars.contains(scalar) { line += "\\" }
@@ -32,8 +33,8 @@ public enum SafeMarkdown {
         }
     }
 
-    /// Markdown as a part of a larger text: its headings are moved down. A passage that leaves a block open, or has HTML, is
-    /// shown as code instead.
+    /// Returns Markdown as a part of a larger text, with its headings moved down. A passage that leaves a block open,
+    /// or has HTML, is shown as code instead.
     public static func passage(_ text: String, headingLevel: Int) -> String {
         let safe = lines(of: text).joined(separator: "\n")
         return EmbeddedMarkdown.text(of: safe, headingLevel: headingLevel) ?? fenced(safe, "markdown")
@@ -44,8 +45,8 @@ public enum SafeMarkdown {
             text.unicodeScalars.split { $0.properties.isWhitespace }.map { String($0) }.joined(separator: " "))
     }
 
-    /// Lines as Markdown has them, a carriage return ends one too; fit for a terminal before marks are counted in them,
-    /// since what is taken out may stand between two.
+    /// Returns the lines as Markdown has them, where a carriage return also ends a line. They are made fit for a
+    /// terminal before marks are counted in them, because the removed characters may be between two marks.
     private static func lines(of text: String) -> [String] {
         var lines = [[UInt8]()]
         var wasReturn = false

@@ -2,7 +2,7 @@ import CCMark
 @_spi(ChappieInternals) import ChappieCore
 
 extension MarkdownStyle {
-    /// The attributes' numbers (SGR: ECMA-48, 8.3.117); code is cyan.
+    /// The attributes' numbers (SGR: ECMA-48, 8.3.117). Code is cyan.
     private static let attributes: [(MarkdownStyle, String)] = [
         (.bold, "1"), (.dim, "2"), (.italic, "3"), (.underline, "4"), (.strike, "9"), (.code, "36"),
     ]
@@ -22,7 +22,7 @@ struct Line: Equatable {
         if !text.isEmpty { append(text, style, columns: text.columns) }
     }
 
-    /// The text must be fit for a terminal; see ``Swift/String/visible``.
+    /// Appends a text, which must be fit for a terminal. See ``Swift/String/visible``.
     mutating func append(_ text: String, _ style: MarkdownStyle, columns: Int) {
         self.columns += columns
         if let last = runs.indices.last, runs[last].style == style {
@@ -42,9 +42,10 @@ struct Line: Equatable {
         if columns < width { append(String(repeating: " ", count: width - columns), [], columns: width - columns) }
     }
 
-    /// The bytes of the line, without a line feed. A style never outlives its line, so that a pager may show any part.
+    /// Returns the bytes of the line, without a line feed. A style never outlives its line, so that a pager may show
+    /// any part.
     ///
-    /// - Parameter base: the style of the whole line, added to the styles of its parts.
+    /// - Parameter base: the style of the complete line, which is added to the styles of its parts.
     func encoded(styled: Bool, base: MarkdownStyle = []) -> String {
         guard styled else { return runs.map(\.text).joined() }
         var output = ""
@@ -60,24 +61,25 @@ struct Line: Equatable {
 }
 
 extension Unicode.Scalar {
-    /// The columns that a terminal gives to the character.
+    /// The number of columns that the character takes up on a terminal.
     var columns: Int {
         if (0x20..<0x7F).contains(value) { return 1 }
         let columns = Int(ccmark_columns(value))
-        // The character is newer than the C library's tables: it is an emoji, or a letter of a rare script.
+        // The character is newer than the C library's tables. It is an emoji, or a letter of a rare script.
         return columns >= 0 ? columns : properties.generalCategory == .control ? 0 : value >= 0x1F000 ? 2 : 1
     }
 }
 
 extension String {
-    /// The columns of text without line feeds.
+    /// The number of columns of text without line feeds.
     var columns: Int { unicodeScalars.reduce(0) { $0 + $1.columns } }
 
     /// The text without characters that a terminal obeys or that change its direction.
     var visible: String { UntrustedText.forTerminal(self) }
 }
 
-/// Breaks text into lines of a width: at blanks, around wide characters, and within words that are longer than a line.
+/// A layout that breaks text into lines of a width. It breaks at blanks, around wide characters, and within words that
+/// are longer than a line.
 struct TextFlow {
     private let width: Int
     private var lines: [Line] = []
@@ -95,7 +97,7 @@ struct TextFlow {
         return flow.finished()
     }
 
-    /// The width of the widest line, and of the widest word, if no line is broken.
+    /// Returns the widths of the widest line and of the widest word if no line is broken.
     static func extent(of runs: [MarkdownRun]) -> (line: Int, word: Int) {
         var line = 0
         var word = 0
@@ -122,7 +124,7 @@ struct TextFlow {
                 blanks.append(" ", style, columns: 1)
             default:
                 let columns = scalar.columns
-                // Text in wide characters has no blanks; it may be broken before and after each of them.
+                // Text in wide characters has no blanks. It may be broken before and after each of them.
                 if columns == 2 { placeWord() }
                 if word.columns + columns > width { breakWord() }
                 word.append(String(scalar), style, columns: columns)

@@ -1,6 +1,8 @@
 import CCMark
 
 extension MarkdownTable {
+    /// Reads a table.
+    ///
     /// - Parameter node: a node of the type `table`.
     init(_ node: OpaquePointer) {
         rows = node.children.enumerated().map { index, row in
@@ -18,7 +20,7 @@ extension MarkdownTable {
     }
 
     private static let separator = " │ "
-    /// The least width of a column: a narrower one is hard to read.
+    /// The smallest width of a column. A narrower column is hard to read.
     private static let narrowest = 6
 
     func lines(width: Int) -> [Line] {
@@ -33,8 +35,8 @@ extension MarkdownTable {
         return lines
     }
 
-    /// The columns' widths. If the table is too wide, the widest columns shrink; `nil` if even the least widths don't
-    /// fit.
+    /// Returns the columns' widths, or `nil` if even the smallest widths do not fit. If the table is too wide, the
+    /// widest columns shrink.
     private func columnWidths(_ width: Int) -> [Int]? {
         var natural = alignments.map { _ in 1 }
         for row in rows {
@@ -86,7 +88,7 @@ extension MarkdownTable {
         }
     }
 
-    /// Each row as "head: cell" lines, for a screen that is too narrow for columns.
+    /// Returns each row as "head: cell" lines, for a screen that is too narrow for columns.
     private func records(_ width: Int) -> [Line] {
         guard let head = rows.first else { return [] }
         return rows.dropFirst().enumerated().flatMap { index, row in

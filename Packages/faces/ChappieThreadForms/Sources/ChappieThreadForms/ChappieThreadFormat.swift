@@ -1,23 +1,23 @@
 @_spi(ChappieInternals) import ChappieCore
 public import ChappieRuntime
 
-/// The forms in which a thread leaves its store.
+/// A form in which a thread can leave its store.
 ///
 /// ```swift
 /// let page = ChappieThreadFormat.html.text(of: try await store.thread(id))
 /// ```
-/// ``ChappieThreadImport`` reads the complete forms. New cases may come: switch with a `default`.
+/// ``ChappieThreadImport`` reads the complete forms. New cases may be added, so switch with a `default`.
 public enum ChappieThreadFormat: String, Sendable, CaseIterable {
-    /// One JSON document, complete.
+    /// One complete JSON document.
     case json
-    /// A line that names the thread, then one for each record; complete.
+    /// A line that names the thread, and then a line for each record. This form is complete.
     case jsonl
-    /// For reading, and for other programs that know Markdown. Messages and answers can't break out of their place.
+    /// Markdown for reading, and for other programs that know it. Messages and answers cannot break out of their place.
     case markdown
-    /// A page for a browser and for paper, which needs no other file, runs nothing and fetches nothing.
+    /// A page for a browser and for paper. It needs no other file, runs nothing and fetches nothing.
     case html
 
-    /// The form that a file's name asks for; `nil` if it asks for none.
+    /// Creates the form that a file's name asks for. Returns `nil` if it asks for none.
     public init?(fileName: String) {
         switch fileName.split(separator: ".").last?.lowercased() {
         case "json": self = .json
@@ -28,8 +28,8 @@ public enum ChappieThreadFormat: String, Sendable, CaseIterable {
         }
     }
 
-    /// The thread in this form, with a line feed at the end. Markdown and pages hold no control sequences for a
-    /// terminal.
+    /// Returns the thread in this form, with a line feed at the end. Markdown and pages contain no control sequences
+    /// for a terminal.
     public func text(of thread: ChappieThread) -> String {
         switch self {
         case .json: return thread.json.serialized() + "\n"

@@ -9,9 +9,9 @@ public import ChappieRuntime
 ///     print(read.leftOut)                                                // kinds of things, and how often
 /// }
 /// ```
-/// Ids are the file's, so that a store notices a second import.
+/// The threads have the ids from the file, so that a store notices a second import.
 public struct ChappieThreadImport: Sendable {
-    /// The program that wrote the threads. New cases may come: switch with a `default`.
+    /// The program that wrote the threads. New cases may be added, so switch with a `default`.
     public enum Source: String, Sendable, CaseIterable {
         /// An export as ``ChappieThreadFormat/json`` or ``ChappieThreadFormat/jsonl``.
         case chappie
@@ -23,14 +23,14 @@ public struct ChappieThreadImport: Sendable {
         case chatGPT
     }
 
-    /// How large a file may be, in bytes; a session of many months has some hundred megabytes.
+    /// The largest size of a file, in bytes. A session of many months has some hundred megabytes.
     public static let byteLimit = 2 << 30
 
     /// The program that wrote the threads.
     public let source: Source
-    /// The threads, as a store takes them.
+    /// The threads, as a store accepts them.
     public var threads: [ChappieThread]
-    /// The kinds of things that were left out, and how often.
+    /// The kinds of things that were left out, and the number of each.
     public var leftOut: [String: Int] = [:]
 
     init(source: Source, threads: [ChappieThread], leftOut: [String: Int] = [:]) {

@@ -2,29 +2,29 @@
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieRuntime
 
-/// The reason for which a file can't be imported, and the place of the damage in it.
+/// An error with the reason why a file cannot be imported, and the place of the damage in the file.
 public struct ChappieThreadImportError: ChappieError, Hashable {
-    /// The kind of failure; unknown values survive.
+    /// The kind of failure. Unknown values are kept.
     public struct Code: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The file is missing, too large, or can't be read.
+        /// The file is missing, too large, or cannot be read.
         public static let unreadable = Code(rawValue: "unreadable")
         /// The file has an unknown form.
         public static let unknownForm = Code(rawValue: "unknownForm")
-        /// The file has a known form, but a mistake in it.
+        /// The file has a known form, but contains a mistake.
         public static let damaged = Code(rawValue: "damaged")
     }
 
     /// The kind of failure.
     public let code: Code
-    /// The file; `nil` for bytes that came from elsewhere.
+    /// The file, or `nil` for bytes that came from elsewhere.
     public let path: String?
-    /// The problem, with the line or the table; it ends with a full stop.
+    /// The problem, with the line or the table. It ends with a full stop.
     public let reason: String
 
-    /// An error with the given properties.
+    /// Creates an error with the given properties.
     public init(_ code: Code, path: String? = nil, reason: String) {
         self.code = code
         self.path = path
@@ -65,7 +65,7 @@ struct ThreadFault: Error, Equatable {
         self.sentence = sentence
     }
 
-    /// A failure to read the file, in words for the user.
+    /// Runs `body`, and turns a failure to read the file into a message for the user.
     static func reading<Output>(
         _ body: () throws(WholeFile.Failure) -> Output
     ) throws(ThreadFault) -> Output {

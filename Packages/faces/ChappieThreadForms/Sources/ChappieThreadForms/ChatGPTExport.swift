@@ -2,14 +2,15 @@
 import ChappieRuntime
 import FoundationEssentials
 
-/// Reads `conversations.json` of the export that ChatGPT sends its users: an array of conversations, each a tree of
-/// messages. An edited question and an answer that was asked for again are branches; the current one is read.
+/// A reader of `conversations.json` from the export that ChatGPT sends its users. The file is an array of
+/// conversations, each a tree of messages. An edited question and an answer that was requested again are branches. Only
+/// the current branch is read.
 enum ChatGPTExport {
     static func read(_ bytes: [UInt8]) throws(ThreadFault) -> ChappieThreadImport {
         var all = ChappieThreadImport(source: .chatGPT, threads: [])
         var ids: Set<String> = []
         for (index, element) in elements(of: bytes).enumerated() {
-            // One conversation at a time, since the tree of all would take many times the file.
+            // Only one conversation is parsed at a time, because the tree of all would take many times the file's size.
             guard let json = try? ChappieJSON(parsing: Array(element)), let mapping = json["mapping"]?.object else {
                 throw index == 0 ? .unknown : .conversation(index + 1, "it is not one")
             }
@@ -24,7 +25,7 @@ enum ChatGPTExport {
         return all
     }
 
-    /// The objects of an array, as bytes.
+    /// Returns the objects of an array, as bytes.
     private static func elements(of bytes: [UInt8]) -> [ArraySlice<UInt8>] {
         var elements: [ArraySlice<UInt8>] = []
         var start = 0
@@ -76,18 +77,18 @@ enum ChatGPTExport {
         reader.endTurn(in: &thread)
     }
 
-    /// Whether the user or the model said it, and not the program.
+    /// Returns whether the user or the model wrote the message, and not the program.
     private static func isSaid(_ message: ChappieJSON?) -> Bool {
         ["user", "assistant"].contains(message?["author"]?["role"]?.string)
     }
 
-    /// Seconds since 1970.
+    /// Returns the date from the seconds since 1970.
     private static func date(_ json: ChappieJSON?) -> Date? {
         guard let seconds = json?.double, (0...1e11).contains(seconds) else { return nil }
         return Date(timeIntervalSince1970: seconds)
     }
 
-    /// Makes turns of a branch.
+    /// A reader that makes turns from a branch.
     private struct Reader {
         private var turn: ImportedThread.Turn?
         private var latest: Date
@@ -125,7 +126,7 @@ enum ChatGPTExport {
                 turn?.endedAt = latest
                 if let model = message["metadata"]?["model_slug"]?.string { turn?.model = model }
             case "tool": thread.skip("tool result")
-            // They describe the program and the user's settings, not the conversation.
+            // These messages describe the program and the user's settings, not the conversation.
             default: thread.skip("instruction of the program")
             }
         }

@@ -1,17 +1,19 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieRuntime
 
-/// Reads a session file of the Codex CLI, `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-….jsonl`; tried with what version 0.163.0
-/// writes.
+/// A reader of a session file of the Codex CLI, `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-….jsonl`. It was tried with
+/// the files of version 0.163.0.
 ///
-/// It reads the items of the conversation and leaves out events that repeat them. Reasoning is left out: only the
-/// account that made it can use it.
+/// It reads the items of the conversation and leaves out events that repeat them. It also leaves out reasoning, because
+/// only the account that made it can use it.
 struct CodexSession {
     private var thread: ImportedThread
     private var turn: ImportedThread.Turn?
     private var nextID: String?
     private var model = ""
 
+    /// Begins a session.
+    ///
     /// - Parameter first: the line that names the session.
     init(_ first: (line: Int, json: ChappieJSON)) throws(ThreadFault) {
         guard let id = first.json["payload"]?["id"]?.string, let thread = ImportedThread(id: id) else {
@@ -57,7 +59,7 @@ struct CodexSession {
             }
             let items: ChappieJSON = [ImportedThread.message("user", summary)]
             thread.add(.compacted, at: date, ["context": ["items": items, "summary": .string(summary)]])
-        // They describe the program, not the conversation.
+        // These lines describe the program, not the conversation.
         case "session_meta", "world_state": break
         default: thread.skip(type)
         }
@@ -101,7 +103,8 @@ struct CodexSession {
         nextID = nil
     }
 
-    /// Whether the user wrote this message of the user's role. The program sends instructions in that role, too.
+    /// Returns whether the user wrote this message of the user's role. The program also sends instructions in that
+    /// role.
     private static func isTyped(_ item: ChappieJSON) -> Bool {
         let kinds = item["internal_chat_message_metadata_passthrough"]?["content_item_kinds"]?.array
         if let kinds { return kinds.contains { $0.string?.hasPrefix("user.") == true } }

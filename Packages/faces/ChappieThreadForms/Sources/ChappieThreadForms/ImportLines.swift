@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
 
-/// The lines of JSON of a file, or of bytes, one after the other.
+/// The JSON lines of a file, or of bytes, one after the other.
 struct ImportLines {
     private enum Source {
         case file(FileLines)
@@ -12,14 +12,14 @@ struct ImportLines {
     private var number = 0
     /// A first line that is not JSON by itself.
     private var first: [UInt8] = []
-    /// The number of a last line that is half a line: its program ended while it wrote.
+    /// The number of an incomplete last line, whose program ended while it wrote the line.
     private(set) var tornLine: Int?
 
     init(_ file: FileLines) { source = .file(file) }
 
     init(_ bytes: [UInt8]) { source = .bytes(bytes[...]) }
 
-    /// Whether the first character of a document begins an array.
+    /// Returns whether the first character of a document begins an array.
     func isArray() throws(ThreadFault) -> Bool {
         let start: [UInt8] =
             switch source {
@@ -29,8 +29,8 @@ struct ImportLines {
         return start.first { !Self.isBlank($0) } == UInt8(ascii: "[")
     }
 
-    /// The next line that is not blank. `nil` at the end, for half a line at the end, and for a first line that is only
-    /// a part of a document.
+    /// Returns the next line that is not blank. It returns `nil` at the end, for an incomplete line at the end, and for
+    /// a first line that is only a part of a document.
     mutating func next() throws(ThreadFault) -> (line: Int, json: ChappieJSON)? {
         while let (bytes, isWhole) = try nextBytes() {
             number += 1
@@ -49,7 +49,7 @@ struct ImportLines {
         return nil
     }
 
-    /// All bytes that ``next()`` has not given as lines.
+    /// Returns all bytes that ``next()`` has not returned as lines.
     mutating func rest() throws(ThreadFault) -> [UInt8] {
         var all = first
         while let (bytes, _) = try nextBytes() {

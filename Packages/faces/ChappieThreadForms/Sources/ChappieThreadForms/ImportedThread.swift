@@ -2,7 +2,7 @@
 @_spi(ChappieInternals) import ChappieRuntime
 import FoundationEssentials
 
-/// Makes a thread of another program's data, with the records that the runtime would have written.
+/// A thread that is made from another program's data, with the records that the runtime would have written.
 struct ImportedThread {
     let id: String
     private(set) var skipped: [String: Int] = [:]
@@ -16,7 +16,7 @@ struct ImportedThread {
         var startedAt: Date
         var endedAt: Date
         var messages: [ChappieJSON] = []
-        /// The model's words and calls, and the answers of its tools.
+        /// The model's messages and calls, and the results of its tools.
         var items: [ChappieJSON] = []
         var usage: ChappieJSON?
         var error: String?
@@ -33,7 +33,9 @@ struct ImportedThread {
         }
     }
 
-    /// - Returns: `nil` for an id that a thread can't have.
+    /// Creates a thread without records.
+    ///
+    /// - Returns: `nil` for an id that a thread cannot have.
     init?(id: String) {
         guard ChappieThread.canHaveID(id) else { return nil }
         self.id = id
@@ -80,7 +82,7 @@ struct ImportedThread {
             "output": isAnswered ? [.integer(turn.messages.count + turn.items.count - 1)] : [],
         ]
         if isAnswered, let answer = answer.map(ChappieOutputItem.init), answer.phase == .commentary {
-            // The runtime would not take these words for the answer.
+            // The runtime would not take this text for the answer.
             body["text"] = .string(answer.text)
         }
         body["usage"] = turn.usage
@@ -88,7 +90,7 @@ struct ImportedThread {
         add(.turnFinished, at: turn.endedAt, .object(body))
     }
 
-    /// The backend takes no call without its output, and no output without its call.
+    /// Removes each call without its output and each output without its call, because the backend accepts neither.
     private mutating func dropUnpaired(_ items: inout [ChappieJSON]) {
         let isOutput = { (item: ChappieJSON) in item["type"]?.string?.hasSuffix("_output") == true }
         let isCall = { (item: ChappieJSON) in ChappieOutputItem(item).isToolCall }
@@ -113,7 +115,7 @@ struct ImportedThread {
         return try Self.checked(thread)
     }
 
-    /// The thread, if a store can keep it.
+    /// Returns the thread, or throws if a store cannot keep it.
     static func checked(_ thread: ChappieThread) throws(ThreadFault) -> ChappieThread {
         for record in thread.records {
             guard (try? record.storedBody()) != nil else { throw .tooDeep }
@@ -123,7 +125,8 @@ struct ImportedThread {
 
     var isEmpty: Bool { records.isEmpty }
 
-    /// A date of ISO 8601 with any number of digits after the second; it is in UTC if it names no other zone.
+    /// Returns the date of a text in ISO 8601 with any number of digits after the second. It is in UTC if it names no
+    /// other zone.
     static func date(_ text: String?) -> Date? {
         guard let text, text.utf8.count >= 19 else { return nil }
         let head = text.prefix(19).replacing(" ", with: "T")

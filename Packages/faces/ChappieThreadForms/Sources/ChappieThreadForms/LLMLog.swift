@@ -1,9 +1,9 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieSQLite
 
-/// Reads the log database of the program `llm` (`llm logs path`); tried with what versions 0.19, 0.27.1 and 0.36 write.
-/// Up to some version before 0.36 a log is a list of responses in conversations; since then it is a tree of messages,
-/// and older responses stay in the list.
+/// A reader of the log database of the program `llm` (`llm logs path`). It was tried with the databases of versions
+/// 0.19, 0.27.1 and 0.36. Up to some version before 0.36, a log is a list of responses in conversations. Since then it
+/// is a tree of messages, and older responses stay in the list.
 enum LLMLog {
     static func read(_ path: String) throws(ThreadFault) -> ChappieThreadImport {
         let file = try LLMDatabase(path)
@@ -36,15 +36,15 @@ enum LLMLog {
         return all
     }
 
-    /// A conversation, in either form.
+    /// A conversation in either form.
     private struct Conversation {
         let id: String
         let table: String
         var turns: [ImportedThread.Turn] = []
         var skipped: [String: Int] = [:]
 
-        /// A conversation that began as a list goes on as a tree of the same id. The tree has the older messages too, and
-        /// the list knows more of them: their times and models.
+        /// Adds the tree of the same id, in which a conversation that began as a list continues. The tree also has the
+        /// older messages. The list knows more about them: their times and models.
         mutating func add(_ tree: Conversation) {
             var older = turns[...]
             var merged: [ImportedThread.Turn] = []
@@ -152,7 +152,7 @@ enum LLMLog {
                     chain.append(message)
                     next = message["parent_hash"]
                 }
-                // The first turn of a fork, or of a conversation of an older version, has the messages before it too.
+                // The first turn of a fork, or of a conversation of an older version, also has the messages before it.
                 var isNew = turn == nil
                 for message in chain.reversed() {
                     let role = message["role"] ?? "user"
@@ -181,7 +181,7 @@ enum LLMLog {
         return threads
     }
 
-    /// A part as an item; `nil` for a kind that has no place here.
+    /// Returns a part as an item, or `nil` for a kind that has no place here.
     private static func item(_ part: [String: String], _ role: String) -> ChappieJSON? {
         let payload = part["payload"].flatMap { try? ChappieJSON(parsing: $0) }
         switch part["type"] {
@@ -208,7 +208,7 @@ enum LLMLog {
         ["type": "function_call_output", "call_id": .string(id ?? ""), "output": .string(text ?? "")]
     }
 
-    /// In seconds; 0 if the value can't be a duration.
+    /// Returns the duration in seconds, or 0 if the value cannot be a duration.
     private static func duration(_ row: [String: String]) -> Double {
         let milliseconds = row["duration_ms"].flatMap(Double.init) ?? 0
         return (0...1e10).contains(milliseconds) ? milliseconds / 1000 : 0
@@ -238,7 +238,7 @@ private struct LLMDatabase {
         }
     }
 
-    /// Whether the database has this table, with stored rows and without computed columns.
+    /// Returns whether the database has this table, with stored rows and without computed columns.
     func has(_ table: String) throws(ThreadFault) -> Bool {
         let tables = try rows(
             """
@@ -249,7 +249,7 @@ private struct LLMDatabase {
         return tables.contains { $0["name"] == table }
     }
 
-    /// The rows of a query, each value as its text; a value that is NULL is left out.
+    /// Returns the rows of a query, with each value as text. NULL values are left out.
     func rows(_ query: String, of table: String) throws(ThreadFault) -> [[String: String]] {
         do throws(SQLiteFailure) {
             return try database.rows(query) { $0.texts }

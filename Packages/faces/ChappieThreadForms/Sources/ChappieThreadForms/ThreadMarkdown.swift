@@ -2,7 +2,7 @@
 import ChappieMarkdown
 import ChappieRuntime
 
-/// A thread as Markdown: questions are quoted, output of tools is in fences, an answer's headings are moved down.
+/// A thread as Markdown. Questions are quoted, output of tools is in fences, and an answer's headings are moved down.
 enum ThreadMarkdown {
     static func text(of thread: ChappieThread) -> String {
         let summary = thread.summary
@@ -42,7 +42,7 @@ enum ThreadMarkdown {
         for step in entry.steps {
             switch step {
             case .answer(let text):
-                // The answer's headings are lower than the transcript's, and can't be confused with them.
+                // The answer's headings are lower than the transcript's, so they cannot be confused with them.
                 blocks += ["### Answer", SafeMarkdown.passage(text, headingLevel: 4)]
             case .commentary(let text): blocks += ["### Commentary", SafeMarkdown.quoted(text)]
             case .reasoning(let text): blocks += ["### Reasoning", SafeMarkdown.quoted(text)]

@@ -3,15 +3,15 @@ import ChappieMarkdown
 import ChappieRuntime
 import FoundationEssentials
 
-/// A thread as a page that stands alone: no script, no other file, nothing fetched. Text of the conversation can only
-/// become text and its own formatting; the policy in the page's head is a second protection.
+/// A thread as a self-contained page. It has no script, needs no other file and fetches nothing. Text of the
+/// conversation can only become text and its own formatting. The policy in the page's head is a second protection.
 struct ThreadPage {
     private var html = ""
 
     static func text(of thread: ChappieThread) -> String {
         var page = ThreadPage()
         page.add(thread)
-        // Character references have become characters by now.
+        // By now, character references have become characters.
         return UntrustedText.forTerminal(page.html)
     }
 
@@ -138,7 +138,7 @@ struct ThreadPage {
         html += "<section class=\"answer\" lang=\"\" dir=\"auto\">\n\(rendered)</section>\n"
     }
 
-    /// In pieces, because browsers take long to lay out a block of many lines.
+    /// Adds text in pieces, because browsers take long to lay out a block of many lines.
     private mutating func addPlain(_ text: String) {
         for piece in Self.pieces(of: text) {
             html += "<div class=\"plain\" dir=\"auto\">\(Self.escaped(piece))</div>\n"
@@ -149,7 +149,7 @@ struct ThreadPage {
         html += "<pre lang=\"\" dir=\"auto\" tabindex=\"0\"><code>\(Self.escaped(text))</code></pre>\n"
     }
 
-    /// Text in pieces of whole lines.
+    /// Splits the text into pieces of complete lines.
     private static func pieces(of text: String) -> [String] {
         let limit = 32 << 10
         var pieces: [String] = []
@@ -173,7 +173,7 @@ struct ThreadPage {
         "<time datetime=\"\(date.timestamp)\">\(date.minute)</time>"
     }
 
-    /// Text as it is, also between the quotes of an attribute.
+    /// Returns the text in escaped form, so that it appears unchanged, even between the quotes of an attribute.
     static func escaped(_ text: String) -> String {
         var output: [UInt8] = []
         output.reserveCapacity(text.utf8.count)
@@ -190,7 +190,8 @@ struct ThreadPage {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// An image that is in its address, of the kinds that browsers draw without running anything, and nothing else in it.
+    /// Returns whether the address contains an image of a kind that browsers draw without running anything, and nothing
+    /// else.
     static func isDrawn(_ url: String) -> Bool {
         let kinds = ["png", "jpeg", "gif", "webp"].map { "data:image/\($0);base64," }
         guard let head = kinds.first(where: url.hasPrefix) else { return false }

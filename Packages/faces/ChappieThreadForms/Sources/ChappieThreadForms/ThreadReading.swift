@@ -4,7 +4,7 @@ import ChappieRuntime
 import FoundationEssentials
 
 extension ChappieThreadImport {
-    /// Reads a file; blocks as long as the disk does. Sessions and exports in lines are read line by line.
+    /// Reads a file. This call blocks as long as the disk does. Sessions and exports in lines are read line by line.
     ///
     /// - Throws: ``ChappieThreadImportError``, which names the file, and the line or the table if it is damaged.
     public init(path: String) throws(ChappieThreadImportError) {
@@ -30,10 +30,10 @@ extension ChappieThreadImport {
         }
     }
 
-    /// Reads a file, or the session files in a folder and below, the oldest first. A file in a folder that can't be read is
-    /// left out.
+    /// Reads a file, or the session files in a folder and below, from the oldest to the newest. A file in a folder that
+    /// cannot be read is left out.
     ///
-    /// - Throws: ``ChappieThreadImportError`` for a file that is named itself.
+    /// - Throws: ``ChappieThreadImportError`` for a file that `path` itself names.
     public static func all(at path: String) throws(ChappieThreadImportError) -> [ChappieThreadImport] {
         var all: [ChappieThreadImport] = []
         for file in files(at: path) {
@@ -48,7 +48,8 @@ extension ChappieThreadImport {
         return all
     }
 
-    /// The files that a path names: itself, or the session files in a folder and below, the oldest first.
+    /// Returns the files that a path names: the path itself, or the session files in a folder and below, from the
+    /// oldest to the newest.
     public static func files(at path: String) -> [String] {
         var isFolder = false
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder else { return [path] }
@@ -90,7 +91,7 @@ extension ChappieThreadImport {
         return read
     }
 
-    /// Whether this is an export in one document.
+    /// Returns whether this is an export in one document.
     private static func isWhole(_ json: ChappieJSON) -> Bool {
         json["format"]?.string == "chappie.thread" && json["records"] != nil
     }

@@ -3,11 +3,12 @@ import ChappieMarkdown
 import ChappieRuntime
 import FoundationEssentials
 
-/// A thread for readers, from top to bottom; the Markdown and the page show it.
+/// A thread for readers, from top to bottom. The Markdown and the page show it.
 struct ThreadTranscript {
     enum Entry {
         case turn(Turn)
-        /// A shorter conversation replaced the one before. `nil` if the shorter one can't be shown as words.
+        /// A shorter conversation replaced the earlier one. The value is `nil` if the shorter one cannot be shown as
+        /// text.
         case compaction(String?)
     }
 
@@ -17,25 +18,25 @@ struct ThreadTranscript {
     }
 
     enum Step {
-        /// The model's words, in Markdown.
+        /// The model's text, in Markdown.
         case answer(String)
-        /// The model's words on its way to the answer, in Markdown.
+        /// The model's text on its way to the answer, in Markdown.
         case commentary(String)
         /// The summary of the model's reasoning, in Markdown.
         case reasoning(String)
         case call(Call)
-        /// A step of the backend on the web, in a sentence.
+        /// A step of the backend on the web, as a sentence.
         case search(String)
         /// The pages that the answer cites.
         case sources([ChappieSource])
-        /// An item of the backend's that is not shown, by its kind.
+        /// An item of the backend that is not shown, by its kind.
         case other(String)
     }
 
     struct Call {
         let name: String
         let arguments: String
-        /// The result that the model received; `nil` while it is missing.
+        /// The result that the model received, or `nil` while it is missing.
         let output: String?
         /// A remark on the end of a call that did not simply succeed.
         let remark: String?
@@ -55,7 +56,7 @@ struct ThreadTranscript {
                 open = turn.id
             case .turnFinished, .turnFailed, .turnInterrupted: if record.turnID == open { open = nil }
             case .compacted:
-                // If a turn began with it, it stands before that turn.
+                // A compaction at the beginning of a turn comes before that turn.
                 let place = entries.count - (open == nil ? 0 : 1)
                 entries.insert(.compaction(record.body["context"]?["summary"]?.string), at: max(place, 0))
             default: continue
@@ -74,11 +75,11 @@ struct ThreadTranscript {
         var shown: Set<String> = []
         for item in items {
             switch item.type {
-            // A message of the program to the model: that the answer was interrupted.
+            // This message from the program informs the model that the answer was interrupted.
             case "message" where item.json["role"]?.string == "developer": continue
             case "message" where item.text.isEmpty:
                 steps += ChappieResponse(items: [item]).refusals.map { .answer($0) }
-            // An answer may be nothing but commentary.
+            // An answer may consist only of commentary.
             case "message" where item.phase == .commentary && item.text != turn.outputText:
                 steps.append(.commentary(item.text))
             case "message": steps.append(.answer(item.text))
@@ -129,7 +130,7 @@ struct ThreadTranscript {
 }
 
 extension ChappieTurn {
-    /// A remark on how the turn ended, beside the answer.
+    /// A remark on how the turn ended, in addition to the answer.
     var remark: String? {
         switch status {
         case .finished where response.isInterrupted: "The answer was interrupted."
@@ -146,7 +147,7 @@ extension ChappieTurn {
 }
 
 extension ChappieInputMessage.Part {
-    /// The words for an image or a file that can't be shown.
+    /// The text for an image or a file that cannot be shown.
     var placeholder: String {
         switch self {
         case .text(let text): text
@@ -165,7 +166,7 @@ extension ChappieInputMessage.Part {
         }
     }
 
-    /// An address; if it holds its content (`data:`), only the kind and the size.
+    /// Returns an address. If the address contains its content (`data:`), the result is only the kind and the size.
     private static func name(of url: String) -> String {
         guard url.utf8.prefix(5).elementsEqual("data:".utf8) else { return String(url.prefix(2000)) }
         let type = url.utf8.dropFirst(5).prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ",") }.prefix(100)
@@ -174,7 +175,7 @@ extension ChappieInputMessage.Part {
 }
 
 extension [ChappieSource] {
-    /// A numbered list in Markdown. Its text is the model's and the pages'.
+    /// A numbered list in Markdown. Its text comes from the model and the pages.
     var markdown: String {
         let lines = enumerated().map { index, source in
             "\(index + 1). \(source.title.map { SafeMarkdown.line($0) + ": " } ?? "")\(SafeMarkdown.code(source.url))"
@@ -184,9 +185,9 @@ extension [ChappieSource] {
 }
 
 extension Date {
-    /// To the second, in UTC: 2026-11-22T12:17:34Z.
+    /// The date to the second, in UTC: 2026-11-22T12:17:34Z.
     var timestamp: String { formatted(Date.ISO8601FormatStyle()) }
 
-    /// To the minute, in UTC: 2026-11-22 12:17.
+    /// The date to the minute, in UTC: 2026-11-22 12:17.
     var minute: String { String(timestamp.prefix(16)).replacing("T", with: " ") }
 }

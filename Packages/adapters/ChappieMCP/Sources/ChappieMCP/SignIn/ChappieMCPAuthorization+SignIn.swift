@@ -3,9 +3,9 @@
 
 /// The page on which the user approves a sign-in at a tool server.
 public struct ChappieMCPSignInPage: Sendable {
-    /// The page's address, for a browser on this machine. It holds no secret but the sign-in's state.
+    /// The page's address, for a browser on this machine. Its only secret is the sign-in's state.
     public let url: URL
-    /// The host of the service that asks, for example `login.example`.
+    /// The host of the service that requests the approval, for example `login.example`.
     public let host: String
     /// The time at which the sign-in is given up.
     public let expiresAt: Date
@@ -18,13 +18,13 @@ public struct ChappieMCPSignInPage: Sendable {
         self.callback = callback
     }
 
-    /// An address on this machine that leads a browser to the page, once: other users of the machine can see a browser's
-    /// arguments. `nil` if the system gives no random bytes.
+    /// Returns an address on this machine that leads a browser to the page once, or `nil` if the system provides no
+    /// random bytes. Other users of the machine can see a browser's arguments.
     public func startAddress() -> URL? { callback.start() }
 
-    /// Goes on with the address at which a browser on another machine has ended.
+    /// Continues with the address at which a browser on another machine has ended.
     ///
-    /// - Throws: ``ChappieAuthError/wrongCallbackAddress(_:)``; the sign-in continues.
+    /// - Throws: ``ChappieAuthError/wrongCallbackAddress(_:)``. The sign-in continues nevertheless.
     public func complete(pasting address: String) throws(ChappieAuthError) { try callback.paste(address) }
 }
 
@@ -32,27 +32,27 @@ public struct ChappieMCPSignInPage: Sendable {
 public struct ChappieMCPSignOut: Sendable, Hashable {
     /// Whether there was a sign-in that could be read.
     public let wasSignedIn: Bool
-    /// Whether the authorization server has confirmed that the tokens count no more.
+    /// Whether the authorization server has confirmed that the tokens are no longer valid.
     public let isRevoked: Bool
 }
 
 extension ChappieMCPAuthorization {
-    /// The limit for the user's part.
+    /// The time limit for the user's approval.
     private static let patience = Duration.seconds(15 * 60)
-    /// The limit for the browser's last page after it has come back.
+    /// The time limit for the last page in the browser after its callback.
     private static let courtesy = Duration.milliseconds(1500)
 
-    /// Signs in through a browser, and keeps the tokens.
+    /// Signs in through a browser and stores the tokens.
     ///
     /// - Parameters:
-    ///   - scopes: more permissions, beside an earlier sign-in's and the server's own. Default: none.
-    ///   - listener: receives the browser that comes back to 127.0.0.1.
-    ///   - cryptography: makes the digest of PKCE.
+    ///   - scopes: permissions in addition to those of an earlier sign-in and the server's own. Default: none.
+    ///   - listener: receives the browser's callback at 127.0.0.1.
+    ///   - cryptography: computes the digest of PKCE.
     ///   - entropy: makes the values that bind the answer to this sign-in. Default: the system's.
     ///   - onPage: shows the page to the user. The sign-in waits for the browser at the same time.
-    /// - Returns: the permissions that were given, if the server names them.
-    /// - Throws: ``ChappieMCPError``: `signInFailed`, or `signInNeeded` if the user has not approved;
-    ///   ``CredentialStoreError``; ``ChappieAuthError`` if the system gives no random bytes; `CancellationError`.
+    /// - Returns: the permissions that were granted, if the server names them.
+    /// - Throws: ``ChappieMCPError`` with the code `signInFailed`, or `signInNeeded` if the user has not approved,
+    ///   ``CredentialStoreError``, ``ChappieAuthError`` if the system provides no random bytes, or `CancellationError`.
     @discardableResult
     @concurrent
     public func signIn(
@@ -71,7 +71,7 @@ extension ChappieMCPAuthorization {
                 listening = opened
                 return opened.port
             }
-            // Ctrl-C must not lose what the user has just approved.
+            // Ctrl-C must not lose the sign-in that the user has just approved.
             let replaced = try await uncancelled { try await self.adopt(grant) }
             if let revocation = replaced?.revocation(replacedBy: grant) { _ = try? await send(revocation) }
             await seeOff(callback, listening)
@@ -93,7 +93,8 @@ extension ChappieMCPAuthorization {
         var wanted = scopes
         // A sign-in with more permissions keeps its earlier permissions.
         if !more.isEmpty { wanted += more + (earlier?.scopes ?? []) }
-        // A registration is for the permissions that were asked for with it (RFC 7591, 2), so new ones need a new one.
+        // A registration covers the permissions that were requested with it (RFC 7591, 2), so new permissions need a
+        // new registration.
         let asksForMore = !Set(more).isSubset(of: earlier?.scopes ?? [])
         let registration = asksForMore ? nil : earlier?.registration
         var flow = try OAuthFlow(
@@ -130,7 +131,7 @@ extension ChappieMCPAuthorization {
         }
     }
 
-    /// Gives the browser that has come back its last page.
+    /// Waits until the browser has its last page after its callback, and closes the listener.
     private func seeOff(_ callback: BrowserCallback, _ listening: (any CallbackListening)?) async {
         guard let listening, callback.isOver else { return }
         _ = try? await withDeadline(Self.courtesy, clock: clock, late: CancellationError()) {
@@ -140,7 +141,7 @@ extension ChappieMCPAuthorization {
         await listening.closed()
     }
 
-    /// The error of a sign-in in the package's own terms.
+    /// Returns the error of a sign-in as an error of this package.
     private func described(_ failure: any Error) -> any Error {
         switch failure {
         case let refusal as OAuthRefusal: error(refusal)
@@ -152,14 +153,15 @@ extension ChappieMCPAuthorization {
         }
     }
 
-    /// Whether there is a sign-in for the server. Nothing is sent, and it may have been revoked.
+    /// Returns whether there is a sign-in for the server. This method sends nothing, and the sign-in may have been
+    /// revoked.
     ///
     /// - Throws: ``CredentialStoreError``.
     public func isSignedIn() async throws(CredentialStoreError) -> Bool { try await stored() != nil }
 
-    /// Removes the sign-in, and then revokes it at the authorization server, if that takes it.
+    /// Removes the sign-in and then revokes it at the authorization server, if that server supports revocation.
     ///
-    /// - Throws: ``CredentialStoreError`` if it could not be removed.
+    /// - Throws: ``CredentialStoreError`` if the sign-in could not be removed.
     @concurrent
     public func signOut() async throws -> ChappieMCPSignOut {
         let grant = try await uncancelled { try await self.remove() }
@@ -170,7 +172,7 @@ extension ChappieMCPAuthorization {
         return ChappieMCPSignOut(wasSignedIn: true, isRevoked: answer?.isSuccess == true)
     }
 
-    /// 32 random bytes as text, for which PKCE asks as well (RFC 7636, 4.1).
+    /// Returns 32 random bytes as text, as PKCE also requires (RFC 7636, 4.1).
     private static func random(_ entropy: any Entropy) throws -> Secret {
         Secret(Base64URL.encode(try entropy.bytes(32)))
     }

@@ -3,7 +3,7 @@
 import HTTPTypes
 import Synchronization
 
-/// The user's sign-in at a tool server that is asked over HTTP: OAuth as the protocol describes it
+/// The user's sign-in at a tool server that is reached over HTTP. It uses OAuth as the protocol describes it
 /// (modelcontextprotocol.io/specification/2026-07-28/basic/authorization).
 ///
 /// ```swift
@@ -12,33 +12,35 @@ import Synchronization
 /// let server = ChappieMCPServer(url: url, transport: transport, authorization: authorization, name: "docs")
 /// ```
 ///
-/// Its tokens go to that server alone. They are renewed before they end, and once after the server has refused one; of
-/// all processes with the same store and lock, one at a time renews. ``signIn(scopes:listener:cryptography:entropy:onPage:)``
-/// is for a user who asks for it: a server that wants a sign-in is an error of ``ChappieMCPServer/tools()``, with the code
-/// ``ChappieMCPError/Code/signInNeeded``, and opens no page.
+/// Its tokens are sent only to that server. They are renewed before they end, and once after the server has refused
+/// one. Only one of all processes with the same store and lock renews at a time.
+/// ``signIn(scopes:listener:cryptography:entropy:onPage:)`` is for a user who asks for it. If a server requires a
+/// sign-in, ``ChappieMCPServer/tools()`` throws an error with the code ``ChappieMCPError/Code/signInNeeded`` and opens
+/// no page.
 public final class ChappieMCPAuthorization: Sendable {
     private struct State {
-        /// The sign-in that is in use; `nil` before it is read, and if there is none.
+        /// The sign-in that is in use, or `nil` before it is read and if there is none.
         var grant: OAuthGrant?
-        /// Whether the store was asked.
+        /// Whether the store was read.
         var isRead = false
-        /// The mark of the last change by any process, when the store was asked.
+        /// The mark of the last change by any process at the time when the store was read.
         var mark: [UInt8]?
-        /// The reason for which the store gave no answer.
+        /// The reason why the store gave no answer.
         var storeError: CredentialStoreError?
-        /// New tokens that the store did not take, and the refresh token that is used up for them.
+        /// New tokens that the store did not accept, and the refresh token that was used up for them.
         var unsaved: (grant: OAuthGrant, usedUp: Secret)?
     }
 
-    /// An authorization server that takes longer counts as unreachable.
+    /// The time after which an authorization server counts as unreachable.
     private static let deadline = Duration.seconds(30)
-    /// The most bytes of a description or an answer.
+    /// The largest size of a description or an answer, in bytes.
     private static let answerLimit = 256 << 10
-    /// The time in which another process has to finish its renewal.
+    /// The time that another process has to finish its renewal.
     private static let lockPatience = Duration.seconds(45)
 
-    /// The place of the sign-in in the store: the service `com.chappie.tools`, with the server's address as its issuer. A
-    /// query is in it as a digest, since some services put a key there, and names are not secret.
+    /// The slot of the sign-in in the store. Its service is `com.chappie.tools`, and its issuer is the server's
+    /// address. The address contains a query only as a digest, because some services put a key there, and names are not
+    /// secret.
     public let slot: CredentialSlot
     /// The server's address.
     public let url: URL
@@ -49,21 +51,22 @@ public final class ChappieMCPAuthorization: Sendable {
     private let transport: any HTTPTransport
     let clock: any ChappieClock
     private let state = Mutex(State())
-    /// One reading or renewal at a time in this process.
+    /// The lock that allows one read or renewal at a time in this process.
     private let line = AsyncLock()
-    /// Reads the mark of the last change, which may be on a disk that does not answer.
+    /// The worker that reads the mark of the last change, which may be on a disk that does not answer.
     private let worker = StoreWorker(label: "chappie.tool-sign-in")
 
-    /// The sign-in at the server at `url`. Nothing is read or sent yet.
+    /// Creates the sign-in at the server at `url`. Nothing is read or sent yet.
     ///
     /// - Parameters:
-    ///   - url: the server's, as ``ChappieMCPServer`` has it.
-    ///   - name: the server's, for errors.
-    ///   - account: keeps the sign-ins of several users apart. Default `default`.
-    ///   - clientID: of a program that its owner has registered at the authorization server, without a secret and with
-    ///     `http://127.0.0.1/callback` as its redirect address, at any port. Default `nil`: this program registers itself.
-    ///   - scopes: permissions to ask for beside the server's own. Default: none.
-    ///   - store: keeps the tokens, and its lock keeps other processes from renewing at the same time.
+    ///   - url: the server's address, as ``ChappieMCPServer`` has it.
+    ///   - name: the server's name, for errors.
+    ///   - account: separates the sign-ins of several users. Default `default`.
+    ///   - clientID: the id of a program that its owner has registered at the authorization server, without a secret
+    ///     and with `http://127.0.0.1/callback` as its redirect address, at any port. Default `nil`: this program
+    ///     registers itself.
+    ///   - scopes: permissions to request in addition to the server's own. Default: none.
+    ///   - store: stores the tokens. Its lock keeps other processes from renewing at the same time.
     ///   - transport: reaches the authorization server.
     ///   - clock: decides when a token is due. Default: the machine's.
     public init(
@@ -86,10 +89,12 @@ public final class ChappieMCPAuthorization: Sendable {
 
     // MARK: Requests
 
-    /// The token for the next request; `nil` without a sign-in. It may read the store, and renew.
+    /// Returns the token for the next request, or `nil` without a sign-in. This method may read the store and renew the
+    /// tokens.
     ///
     /// - Parameter refused: a token that the server has just refused.
-    /// - Throws: ``OAuthRefusal``; `CancellationError`, and a renewal goes on to its end (see ``settle()``).
+    /// - Throws: ``OAuthRefusal`` or `CancellationError`. After a cancellation, a renewal continues to its end (see
+    ///   ``settle()``).
     func token(refused: Secret? = nil) async throws -> Secret? {
         let mark = await changeMark()
         let known = state.withLock { state -> OAuthGrant.NextStep? in
@@ -115,8 +120,8 @@ public final class ChappieMCPAuthorization: Sendable {
         return try await result.value()
     }
 
-    /// Waits for a renewal that is under way, since breaking it off may use up the sign-in. Tokens that the store did not
-    /// take are offered to it once more.
+    /// Waits for a renewal that is under way, because interrupting it may use up the sign-in. This method also offers
+    /// the store again the tokens that it did not accept.
     public func settle() async {
         _ = try? await withDeadline(.seconds(90), clock: clock, late: CancellationError()) { [self] in
             try await line.alone {
@@ -126,7 +131,8 @@ public final class ChappieMCPAuthorization: Sendable {
         }
     }
 
-    /// Why a request had no token. The store is asked again before the next one, if it gave no answer.
+    /// Returns the reason why a request had no token. If the store gave no answer, it is read again before the next
+    /// request.
     func withoutToken() -> OAuthRefusal {
         let error = state.withLock { state in
             if state.storeError != nil { state.isRead = false }
@@ -141,7 +147,8 @@ public final class ChappieMCPAuthorization: Sendable {
             do throws(CredentialStoreError) {
                 keep(try await stored(), mark)
             } catch {
-                // The server may want no sign-in. It is asked, and the reason is said if it does want one.
+                // The server may not require a sign-in. The request is sent, and the reason is reported if the server
+                // does require one.
                 keep(nil, mark, because: error)
                 return nil
             }
@@ -176,7 +183,7 @@ public final class ChappieMCPAuthorization: Sendable {
             case .signIn, .nothing: throw Self.hasEnded
             case .renew(let token): refreshToken = token
             }
-            // A refresh token works once, so the store must be able to keep the next one.
+            // A refresh token works only once, so the store must be able to keep the next one.
             try await self.store.prepareToSave(in: self.slot)
             let answer = try await self.send(grant.renewal(with: refreshToken))
             guard answer.isSuccess, let json = answer.json else {
@@ -188,7 +195,7 @@ public final class ChappieMCPAuthorization: Sendable {
                 throw Self.hasEnded
             }
             let taken = Result { () throws(OAuthRefusal) in try grant.take(json, at: self.clock.now) }
-            // Until they are saved, this process has the only copy.
+            // Until the tokens are saved, this process has the only copy.
             self.state.withLock { $0.unsaved = (grant, refreshToken) }
             try await self.save(grant)
             try taken.get()
@@ -200,7 +207,7 @@ public final class ChappieMCPAuthorization: Sendable {
 
     // MARK: The store
 
-    /// The stored sign-in at the server; `nil` without one, and for another client's.
+    /// Returns the stored sign-in at the server, or `nil` if there is none or it belongs to another client.
     func stored() async throws(CredentialStoreError) -> OAuthGrant? {
         guard let document = try await store.load(slot), let grant = OAuthGrant(document, for: url),
             clientID == nil || clientID == grant.client.id
@@ -209,7 +216,7 @@ public final class ChappieMCPAuthorization: Sendable {
         return unsaved?.usedUp == grant.refreshToken ? unsaved?.grant : grant
     }
 
-    /// Returns the mark of the last change. If the disk does not answer, the known mark counts.
+    /// Returns the mark of the last change. If the disk does not answer, this method returns the known mark.
     private func changeMark() async -> [UInt8]? {
         let mark = try? await worker.perform(within: .seconds(1)) { [notes = store.notes, slot] _ in
             notes.changeMark(for: slot)
@@ -217,12 +224,12 @@ public final class ChappieMCPAuthorization: Sendable {
         return mark ?? state.withLock(\.mark)
     }
 
-    /// Saves, and announces it to the other processes.
+    /// Saves the sign-in and announces the change to the other processes.
     private func save(_ grant: OAuthGrant) async throws(CredentialStoreError) {
         do throws(CredentialStoreError) {
             try await store.save(grant.document, in: slot)
         } catch {
-            // The old refresh token is used up: once more, for a store that was busy.
+            // The old refresh token is used up, so the save is repeated once for a store that was busy.
             try await store.save(grant.document, in: slot)
         }
         state.withLock { $0.unsaved = nil }
@@ -245,14 +252,14 @@ public final class ChappieMCPAuthorization: Sendable {
         return try await work()
     }
 
-    /// The refusal as the package's error.
+    /// Returns the refusal as an error of this package.
     func error(_ refusal: OAuthRefusal) -> ChappieMCPError {
         ChappieMCPError(refusal.code, server: name, reason: refusal.reason)
     }
 
-    /// Keeps a new sign-in.
+    /// Stores a new sign-in.
     ///
-    /// - Returns: The sign-in that it replaces; `nil` if there was none, or it could not be read.
+    /// - Returns: The sign-in that it replaces, or `nil` if there was none or it could not be read.
     /// - Throws: ``CredentialStoreError``.
     func adopt(_ grant: OAuthGrant) async throws -> OAuthGrant? {
         try await locked {
@@ -275,7 +282,7 @@ public final class ChappieMCPAuthorization: Sendable {
 
     /// Removes the stored sign-in.
     ///
-    /// - Returns: what was stored; `nil` if that was nothing, or could not be read.
+    /// - Returns: the sign-in that was stored, or `nil` if there was none or it could not be read.
     /// - Throws: ``CredentialStoreError``.
     func remove() async throws -> OAuthGrant? {
         try await locked {
@@ -287,18 +294,19 @@ public final class ChappieMCPAuthorization: Sendable {
         }
     }
 
-    /// Whether a new sign-in could be kept.
+    /// Checks that a new sign-in could be stored.
     ///
     /// - Throws: ``CredentialStoreError``.
     func prepare() async throws(CredentialStoreError) { try await store.prepareToSave(in: slot) }
 
     // MARK: The network
 
-    /// Sends the request that exchanges the code, with a second attempt as in ChappieAuth: the user has approved, and a
-    /// code works once.
+    /// Sends the request that exchanges the code, with a second attempt as in ChappieAuth. The user has approved, and a
+    /// code works only once.
     ///
-    /// - Returns: The first answer if the server then refuses the code: the first request has arrived after all.
-    /// - Throws: ``OAuthRefusal``; `CancellationError`.
+    /// - Returns: The server's answer. If the server refuses the code at the second attempt, the first request has
+    ///   arrived after all, and this method returns the first answer.
+    /// - Throws: ``OAuthRefusal`` or `CancellationError`.
     func exchange(_ request: HTTPExchangeRequest) async throws -> OAuthFlow.Answer {
         let first: Result<OAuthFlow.Answer, any Error>
         do {
@@ -312,9 +320,9 @@ public final class ChappieMCPAuthorization: Sendable {
         return second.endsTheGrant ? try first.get() : second
     }
 
-    /// Sends a request of the sign-in, and reads the answer as a whole.
+    /// Sends a request of the sign-in and reads the complete answer.
     ///
-    /// - Throws: ``OAuthRefusal``; `CancellationError`.
+    /// - Throws: ``OAuthRefusal`` or `CancellationError`.
     func send(_ request: HTTPExchangeRequest) async throws -> OAuthFlow.Answer {
         var request = request
         request.headerFields[.userAgent] = "chappie/\(ChappieVersion.current)"
@@ -323,7 +331,7 @@ public final class ChappieMCPAuthorization: Sendable {
         do {
             return try await withDeadline(Self.deadline, clock: clock, late: late) { [transport, request] in
                 let response = try await transport.send(request)
-                // A server that listens for more may keep its answer open.
+                // A server that waits for more messages may keep its answer open.
                 let isProbe = request.url == self.url && response.status.kind == .successful
                 defer { response.body.cancel() }
                 let body = isProbe ? [] : try await response.body.collect(upTo: Self.answerLimit, host: host)
@@ -337,7 +345,7 @@ public final class ChappieMCPAuthorization: Sendable {
 }
 
 extension OAuthFlow.Answer {
-    /// Whether the authorization server itself says that the refresh token or the client counts no more.
+    /// Whether the authorization server itself reports that the refresh token or the client is no longer valid.
     fileprivate var endsTheGrant: Bool {
         ["invalid_grant", "invalid_client", "unauthorized_client"].contains(json?["error"]?.string)
     }

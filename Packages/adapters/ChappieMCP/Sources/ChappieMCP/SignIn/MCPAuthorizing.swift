@@ -2,7 +2,8 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// Puts the user's token into the requests to a tool server, and renews it once if the server refuses it.
+/// A middleware that adds the user's token to the requests to a tool server, and renews it once if the server refuses
+/// it.
 struct MCPAuthorizing: HTTPMiddleware {
     let authorization: ChappieMCPAuthorization
 
@@ -10,14 +11,14 @@ struct MCPAuthorizing: HTTPMiddleware {
         _ request: HTTPExchangeRequest,
         next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
     ) async throws -> HTTPExchangeResponse {
-        // The token is for this server alone.
+        // The token is only for this server.
         guard request.url == authorization.url else { return try await next(request) }
         let token = try await authorization.token()
         let first = try await next(request.carrying(token))
         try refuseMore(first)
         guard first.status == .unauthorized else { return first }
         first.body.cancel()
-        // The server has not taken the request, so it may be sent again.
+        // The server has not accepted the request, so it may be sent again.
         guard let token, let renewed = try await authorization.token(refused: token) else {
             throw authorization.withoutToken()
         }
@@ -28,13 +29,14 @@ struct MCPAuthorizing: HTTPMiddleware {
         throw OAuthRefusal(.signInNeeded, "it does not accept its sign-in any more")
     }
 
-    /// More permissions are the user's to give. Asking again without them would not end.
+    /// Throws if the server requires more permissions. Only the user can grant them, and asking again without them
+    /// would not end.
     private func refuseMore(_ response: HTTPExchangeResponse) throws {
         guard response.status == .forbidden else { return }
         let challenge = OAuthChallenge(response.headerFields)
         guard challenge.error == "insufficient_scope" else { return }
         response.body.cancel()
-        // The names are shown beside a command, so that they must be plain words.
+        // The names are shown next to a command, so they must be plain.
         let names = (challenge.scopes ?? []).filter { name in
             name.utf8.count <= 80 && name.utf8.allSatisfy { $0.isASCIIAlphanumeric || ".:/_-".utf8.contains($0) }
         }

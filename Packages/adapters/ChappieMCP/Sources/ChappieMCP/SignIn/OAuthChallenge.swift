@@ -12,7 +12,7 @@ struct OAuthChallenge: Sendable, Hashable {
     /// The longest field that is read, in bytes.
     private static let limit = 16 << 10
 
-    /// The first `Bearer` challenge; empty if there is none.
+    /// Reads the first `Bearer` challenge. The value is empty if there is none.
     init(_ fields: HTTPFields) {
         for value in fields[values: .wwwAuthenticate] where value.utf8.count <= Self.limit {
             var reader = ChallengeReader(rest: value.utf8[...])
@@ -29,10 +29,10 @@ struct OAuthChallenge: Sendable, Hashable {
 enum OAuthScopes {
     private static let limits = (count: 64, bytes: 200)
 
-    /// The permissions in `text`, each once. Text that can't be the name of a permission is left out.
+    /// Returns the permissions in `text`, each once. Text that cannot be the name of a permission is left out.
     static func read(_ text: String) -> [String] { usable(text.split(separator: " ").map(String.init)) }
 
-    /// The usable names among `names`, each once, in their order.
+    /// Returns the usable names among `names`, each once and in their order.
     static func usable(_ names: [String]) -> [String] {
         var found: [String] = []
         for name in names where found.count < limits.count && !found.contains(name) && isName(name) {
@@ -46,12 +46,13 @@ enum OAuthScopes {
     }
 }
 
-/// Reads the challenges of a field (RFC 9110, 11.6.1). A parameter has a name, `=` and a value; any other word is the
-/// name of a scheme, with which the next challenge begins.
+/// A reader of the challenges in a field (RFC 9110, 11.6.1). A parameter has a name, `=` and a value. Any other word is
+/// the name of a scheme, with which the next challenge begins.
 private struct ChallengeReader {
     var rest: Substring.UTF8View
 
-    /// The parameters of the first challenge of this scheme, by their names in lower case; `nil` if there is none.
+    /// Returns the parameters of the first challenge of this scheme by their lowercase names, or `nil` if there is
+    /// none.
     mutating func parameters(of scheme: String) -> [String: String]? {
         var found: [String: String]?
         while true {
@@ -100,7 +101,7 @@ private struct ChallengeReader {
 
     private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
-    /// Whether the byte belongs to a token (RFC 9110, 5.6.2), or to the text of a challenge without parameters.
+    /// Returns whether the byte belongs to a token (RFC 9110, 5.6.2), or to the text of a challenge without parameters.
     private static func isWord(_ byte: UInt8) -> Bool {
         byte.isASCIIAlphanumeric || "!#$%&'*+-.^_`|~/:".utf8.contains(byte)
     }

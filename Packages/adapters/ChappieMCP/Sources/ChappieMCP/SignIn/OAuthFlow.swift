@@ -2,22 +2,22 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// A sign-in at a tool server, from the server's refusal to the tokens; sans-IO
+/// A sign-in at a tool server, from the server's refusal to the tokens, sans-IO
 /// (modelcontextprotocol.io/specification/2026-07-28/basic/authorization, and 2025-11-25, which it includes).
 ///
-/// Each step is carried out, and its result makes the next one. After an error the sign-in is over.
+/// The caller carries out each step, and its result determines the next step. After an error the sign-in has ended.
 struct OAuthFlow: Sendable {
     enum Step: Sendable {
-        /// Send this; ``OAuthFlow/received(_:at:)`` follows.
+        /// Send this request. ``OAuthFlow/received(_:at:)`` follows.
         case fetch(HTTPExchangeRequest)
-        /// Listen for the browser; ``OAuthFlow/listening(_:state:verifier:challenge:)`` follows.
+        /// Listen for the browser. ``OAuthFlow/listening(_:state:verifier:challenge:)`` follows.
         case listen(CallbackRequests.Issuer)
-        /// Show this page, and wait for the browser; ``OAuthFlow/approved(_:)`` follows.
+        /// Show this page and wait for the browser. ``OAuthFlow/approved(_:)`` follows.
         case show(URL)
         case finish(OAuthGrant)
     }
 
-    /// An answer, whole.
+    /// A complete answer.
     struct Answer: Sendable {
         let status: Int
         let headerFields: HTTPFields
@@ -36,13 +36,13 @@ struct OAuthFlow: Sendable {
         let challenge: [UInt8]
     }
 
-    /// A list of addresses, the first of which is being asked.
+    /// A list of addresses. The first address is being requested.
     private struct Candidates: Sendable {
         var urls: ArraySlice<URL>
-        /// Why an earlier one could not be used.
+        /// The reason why an earlier address could not be used.
         var refusal: OAuthRefusal?
 
-        /// The address to try after the first could not be used; `nil` after the last.
+        /// Returns the address to try after the first could not be used, or `nil` after the last address.
         mutating func next(after refusal: OAuthRefusal) -> URL? {
             if self.refusal == nil, refusal != OAuthFlow.nothing { self.refusal = refusal }
             urls = urls.dropFirst()
@@ -51,19 +51,19 @@ struct OAuthFlow: Sendable {
     }
 
     private enum Phase: Sendable {
-        /// The server is asked without a token. Next: `describing`.
+        /// The server is asked without a token. The next phase is `describing`.
         case probing
-        /// The server's description is looked for. Next: `locating`.
+        /// The server's description is being looked up. The next phase is `locating`.
         case describing(Candidates)
-        /// The authorization server's description is looked for. Next: `listening`.
+        /// The authorization server's description is being looked up. The next phase is `listening`.
         case locating(Candidates, OAuthResource)
-        /// Next: `registering`, or `approving` with a client that its owner has registered.
+        /// The next phase is `registering`, or `approving` with a client that its owner has registered.
         case listening(OAuthServer, OAuthResource)
-        /// Next: `approving`.
+        /// The next phase is `approving`.
         case registering(OAuthServer, OAuthResource, Callback)
-        /// The user is at the authorization server's page. Next: `exchanging`.
+        /// The user is at the authorization server's page. The next phase is `exchanging`.
         case approving(OAuthServer, OAuthResource, Callback, OAuthClient)
-        /// The code becomes tokens. Next: `over`.
+        /// The code is exchanged for tokens. The next phase is `over`.
         case exchanging(OAuthServer, OAuthResource, Callback, OAuthClient, secrets: [Secret])
         case over
     }
@@ -73,17 +73,20 @@ struct OAuthFlow: Sendable {
     private let clientID: String?
     private let registration: OAuthRegistration?
     private let clientName: String
-    /// The permissions that the user wants; later also the server's own.
+    /// The permissions that the user requests, and later also the server's own.
     private var scopes: [String]
     /// Whether the server has named permissions in its refusal.
     private var isChallenged = false
     private var phase = Phase.probing
 
+    /// Creates a sign-in at a tool server.
+    ///
     /// - Parameters:
-    ///   - clientID: A client that its owner has registered; `nil` to register.
-    ///   - registration: Of an earlier sign-in, for the same issuer and redirect address. Default: none.
-    ///   - clientName: Is shown to the user at the authorization server.
-    ///   - scopes: Asked for beside the server's own.
+    ///   - clientID: The id of a client that its owner has registered, or `nil` to register.
+    ///   - registration: The registration of an earlier sign-in, for the same issuer and redirect address. Default:
+    ///     none.
+    ///   - clientName: The name that the authorization server shows to the user.
+    ///   - scopes: The permissions to request in addition to the server's own.
     init(
         server: URL, clientID: String?, registration: OAuthRegistration? = nil, clientName: String, scopes: [String]
     ) throws(OAuthRefusal) {
@@ -107,10 +110,10 @@ struct OAuthFlow: Sendable {
         }
     }
 
-    /// Whether the code becomes tokens next: a request that may be sent twice.
+    /// Whether the next request exchanges the code for tokens. This request may be sent twice.
     var isExchanging: Bool { if case .exchanging = phase { true } else { false } }
 
-    /// Asks the server as a client without a token does.
+    /// Begins with a request that a client without a token would send to the server.
     func start() -> Step {
         let hello: ChappieJSON = [
             "jsonrpc": "2.0", "id": 1, "method": "initialize",
@@ -127,7 +130,7 @@ struct OAuthFlow: Sendable {
                 method: .post, url: server, headerFields: fields, body: .init(bytes: hello.serializedBytes())))
     }
 
-    /// The answer to the last request has come.
+    /// Processes the answer to the last request.
     mutating func received(_ answer: Answer, at now: Date) throws(OAuthRefusal) -> Step {
         let current = phase
         phase = .over
@@ -170,7 +173,7 @@ struct OAuthFlow: Sendable {
         }
     }
 
-    /// The browser is awaited at this address.
+    /// Continues after the program has started to wait for the browser at this address.
     ///
     /// - Parameters:
     ///   - verifier: 32 random bytes as text (RFC 7636, 4.1).
@@ -194,7 +197,7 @@ struct OAuthFlow: Sendable {
         return .fetch(registration(at: url, proof, callback))
     }
 
-    /// The user has approved, and the browser has brought this code.
+    /// Continues after the user has approved and the browser has delivered this code.
     mutating func approved(_ code: Secret) throws(OAuthRefusal) -> Step {
         guard case .approving(let server, let resource, let callback, let client) = phase else { throw Self.misuse }
         let secrets = [code, callback.verifier, client.secret].compactMap(\.self)
@@ -269,8 +272,8 @@ struct OAuthFlow: Sendable {
         return .show(url)
     }
 
-    /// Returns the registration of this program (RFC 7591, 3.1). The redirect address has its port, since some servers
-    /// compare all of it.
+    /// Returns the request that registers this program (RFC 7591, 3.1). The redirect address contains its port, because
+    /// some servers compare the complete address.
     private func registration(
         at url: URL, _ proof: OAuthServer.ClientProof, _ callback: Callback
     ) -> HTTPExchangeRequest {
@@ -303,7 +306,8 @@ struct OAuthFlow: Sendable {
         .fetch(HTTPExchangeRequest(url: url, headerFields: [.accept: "application/json"]))
     }
 
-    /// A description; an address without one is not a mistake, and has no words.
+    /// Returns the description in an answer. An address without a description is not an error, so the refusal then has
+    /// no text.
     private static func document(_ answer: Answer) throws(OAuthRefusal) -> ChappieJSON {
         guard answer.isSuccess, let json = answer.json else { throw nothing }
         return json
@@ -312,7 +316,7 @@ struct OAuthFlow: Sendable {
     fileprivate static let nothing = OAuthRefusal("")
     private static let misuse = OAuthRefusal("its sign-in has ended")
 
-    /// The authorization server's own words, if it has any (RFC 6749, 5.2; RFC 7591, 3.2.2).
+    /// Returns a refusal with the authorization server's own message, if it has one (RFC 6749, 5.2; RFC 7591, 3.2.2).
     static func refusal(of answer: Answer, _ reason: String, without secrets: [Secret]) -> OAuthRefusal {
         let hidden = secrets.map(\.text)
         let words = UntrustedText.message(answer.json?["error_description"]?.string, without: hidden)

@@ -2,7 +2,7 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// This program as the authorization server knows it.
+/// The identity of this program at the authorization server.
 struct OAuthClient: Sendable, Hashable {
     let id: String
     var secret: Secret?
@@ -14,7 +14,7 @@ struct OAuthClient: Sendable, Hashable {
 
     func hash(into hasher: inout Hasher) { hasher.combine(id) }
 
-    /// A client that its owner has registered, without a secret.
+    /// Creates a client that its owner has registered, without a secret.
     init(id: String) { self.id = id }
 
     init(id: String, secret: Secret?, proof: OAuthServer.ClientProof) {
@@ -23,7 +23,7 @@ struct OAuthClient: Sendable, Hashable {
         self.proof = proof
     }
 
-    /// The answer of a registration (RFC 7591, 3.2.1).
+    /// Creates a client from the answer to a registration (RFC 7591, 3.2.1).
     init(_ json: ChappieJSON, asked proof: OAuthServer.ClientProof) throws(OAuthRefusal) {
         guard let id = UntrustedText.token(json["client_id"]?.string, limit: 2048) else {
             throw OAuthRefusal("its authorization server registered this program without a usable name")
@@ -38,17 +38,17 @@ struct OAuthClient: Sendable, Hashable {
         self.proof = found
     }
 
-    /// A form for the token or the revocation endpoint, with the client's proof (RFC 6749, 2.3.1).
+    /// Returns a form for the token or the revocation endpoint, with the client's proof (RFC 6749, 2.3.1).
     func form(_ fields: [(name: String, value: String)], to url: URL) -> HTTPExchangeRequest {
         var fields = fields
-        // Some servers want the name in the form although the proof is in a field of its own.
+        // Some servers require the client's id in the form although the proof is in a separate header field.
         fields.append(("client_id", id))
         if proof == .post, let secret { fields.append(("client_secret", secret.text)) }
         var request = HTTPExchangeRequest.form(fields, to: url)
         request.headerFields[.accept] = "application/json"
         if proof == .basic, let secret {
             let parts = [id, secret.text].map { part in
-                // A form with one field without a name is an escaped text with "=" before it.
+                // A form with one field without a name is an escaped text after "=".
                 String(decoding: FormFields.encoded([("", part)]).dropFirst(), as: UTF8.self)
             }
             let pair = Data(parts.joined(separator: ":").utf8).base64EncodedString()
@@ -58,7 +58,7 @@ struct OAuthClient: Sendable, Hashable {
     }
 }
 
-/// A registration of this program that may serve another sign-in.
+/// A registration of this program that another sign-in may use.
 struct OAuthRegistration: Sendable {
     let issuer: String
     /// The redirect address in the registration. Some servers also compare its port.
@@ -69,34 +69,36 @@ struct OAuthRegistration: Sendable {
     var port: Int? { URL(string: redirectURI)?.port }
 }
 
-/// The tokens of a sign-in at a tool server, and what is needed to renew and to end it.
+/// The tokens of a sign-in at a tool server, with the data that is needed to renew and end it.
 struct OAuthGrant: Sendable {
-    /// The server that the tokens are for: they are sent there alone.
+    /// The server that the tokens are for. They are sent only to this server.
     let server: URL
     let resource: String
     let issuer: String
     let tokenURL: URL
     let revocationURL: URL?
     let client: OAuthClient
-    /// The redirect address with which this program has registered itself; `nil` if the registration is not to be used
-    /// for another sign-in.
+    /// The redirect address that this program has registered, or `nil` if the registration must not be used for another
+    /// sign-in.
     var redirectURI: String?
     var scopes: [String]
     var accessToken: Secret
     var refreshToken: Secret?
-    /// The time at which the access token is to be renewed; `nil` if its end is unknown.
+    /// The time at which the access token must be renewed, or `nil` if its end is unknown.
     var renewAt: Date?
 
-    /// The next thing to do for a request.
+    /// The next step for a request.
     enum NextStep {
         case use(Secret)
         case renew(Secret)
-        /// The server does not take the token, and there is nothing to renew it with.
+        /// The server does not accept the token, and there is no token to renew it with.
         case signIn
         /// There is no sign-in.
         case nothing
     }
 
+    /// Returns the next step for a request.
+    ///
     /// - Parameter refused: A token that the server has answered with 401.
     func nextStep(refused: Secret?, at now: Date) -> NextStep {
         let isRefused = refused == accessToken
@@ -105,14 +107,15 @@ struct OAuthGrant: Sendable {
         return isRefused ? .signIn : .use(accessToken)
     }
 
-    /// The request that renews the tokens (RFC 6749, 6; RFC 8707).
+    /// Returns the request that renews the tokens (RFC 6749, 6; RFC 8707).
     func renewal(with refreshToken: Secret) -> HTTPExchangeRequest {
         client.form(
             [("grant_type", "refresh_token"), ("refresh_token", refreshToken.text), ("resource", resource)],
             to: tokenURL)
     }
 
-    /// The request that ends the sign-in at the authorization server (RFC 7009, 2.1); `nil` if it takes none.
+    /// The request that ends the sign-in at the authorization server (RFC 7009, 2.1), or `nil` if the server accepts
+    /// none.
     var revocation: HTTPExchangeRequest? {
         guard let revocationURL else { return nil }
         let token = refreshToken ?? accessToken
@@ -120,28 +123,30 @@ struct OAuthGrant: Sendable {
         return client.form([("token", token.text), ("token_type_hint", hint)], to: revocationURL)
     }
 
-    /// The request that ends this sign-in after another one has taken its place; `nil` if nothing is to be sent.
+    /// Returns the request that ends this sign-in after another one has replaced it, or `nil` if nothing is to be sent.
     ///
-    /// The same client's sign-ins may be one to the server, as Google documents it, so that a revocation would end the new
-    /// one as well.
+    /// The server may treat all sign-ins of the same client as one, as Google documents it, so that a revocation would
+    /// also end the new one.
     func revocation(replacedBy new: OAuthGrant) -> HTTPExchangeRequest? {
         let isOneSignIn = issuer == new.issuer && client.id == new.client.id
         return isOneSignIn || refreshToken == nil || refreshToken == new.refreshToken ? nil : revocation
     }
 
-    /// The registration for another sign-in. The token endpoint has confirmed it at each renewal, so one without a
-    /// refresh token may be long gone.
+    /// The registration for another sign-in. The token endpoint has confirmed it at each renewal, so a registration
+    /// without a refresh token may no longer exist.
     var registration: OAuthRegistration? {
         guard refreshToken != nil, let redirectURI else { return nil }
         return OAuthRegistration(issuer: issuer, redirectURI: redirectURI, client: client)
     }
 
-    /// All values that no error may show.
+    /// All values that must not appear in an error.
     var secrets: [Secret] { [accessToken, refreshToken, client.secret].compactMap(\.self) }
 
-    /// Takes the answer of a renewal. It has used up the refresh token, so whatever is usable in the answer counts.
+    /// Takes over the answer to a renewal. The renewal has used up the refresh token, so everything usable in the
+    /// answer counts.
     ///
-    /// - Throws: ``OAuthRefusal`` if it has no usable access token. A new refresh token is taken in any case.
+    /// - Throws: ``OAuthRefusal`` if the answer has no usable access token. A new refresh token is taken over in any
+    ///   case.
     mutating func take(_ answer: ChappieJSON, at now: Date) throws(OAuthRefusal) {
         if let member = answer["refresh_token"], member != .null {
             refreshToken = Secret(token: member.string)
@@ -158,7 +163,7 @@ struct OAuthTokens: Sendable {
     let accessToken: Secret
     let refreshToken: Secret?
     let scopes: [String]?
-    /// Seconds, if the answer has a plausible number.
+    /// The lifetime in seconds, if the answer has a plausible number.
     let lifetime: Double?
 
     init(_ json: ChappieJSON) throws(OAuthRefusal) {
@@ -171,7 +176,8 @@ struct OAuthTokens: Sendable {
         lifetime = json["expires_in"]?.double.flatMap { (0...315_360_000).contains($0) ? $0 : nil }
     }
 
-    /// A minute before the token's end, and not earlier than after nine tenths of its life.
+    /// Returns the time at which the token must be renewed. It is a minute before the token's end, but not before nine
+    /// tenths of the token's life.
     func renewAt(from now: Date) -> Date? {
         lifetime.map { now.addingTimeInterval($0 - min(60, $0 / 10)) }
     }
@@ -182,7 +188,7 @@ struct OAuthTokens: Sendable {
 extension OAuthGrant {
     private static let version = 1
 
-    /// The document in the credential store.
+    /// The document for the credential store.
     var document: Secret {
         var json: ChappieJSONObject = [
             "version": .integer(Self.version), "server": .string(server.absoluteString), "resource": .string(resource),
@@ -198,6 +204,8 @@ extension OAuthGrant {
         return Secret(ChappieJSON.object(json).serializedBytes())
     }
 
+    /// Creates a grant from a stored document.
+    ///
     /// - Returns: `nil` if the document is not of a sign-in at `server`.
     init?(_ document: Secret, for server: URL) {
         guard let origin = Origin(server), let json = try? ChappieJSON(parsing: document.withBytes(Array.init)),

@@ -1,10 +1,10 @@
 @_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 
-/// The reason why a sign-in at a tool server can't go on.
+/// The reason why a sign-in at a tool server cannot continue.
 struct OAuthRefusal: Error, Hashable {
     let code: ChappieMCPError.Code
-    /// One clause without a full stop, about the server.
+    /// The reason as one clause about the server, without a full stop.
     let reason: String
 
     init(_ code: ChappieMCPError.Code, _ reason: String) {
@@ -14,21 +14,23 @@ struct OAuthRefusal: Error, Hashable {
 
     init(_ reason: String) { self.init(.signInFailed, reason) }
 
-    /// - Parameter sentence: whole, with a capital and a full stop.
+    /// Creates a refusal from a sentence.
+    ///
+    /// - Parameter sentence: a complete sentence with a capital letter and a full stop.
     init(_ code: ChappieMCPError.Code = .signInFailed, clause sentence: String) {
         let whole = sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence
         self.init(code, whole.prefix(1).lowercased() + whole.dropFirst())
     }
 }
 
-/// The addresses of a sign-in. All but the server's own come from the network.
+/// The addresses of a sign-in. All of them except the server's own address come from the network.
 enum OAuthAddress {
     private static let limit = 2048
 
-    /// An address that the client may use for a server at `origin`.
+    /// Returns `text` as an address that the client may use for a server at `origin`, or `nil` if it may not use it.
     ///
-    /// It has TLS, or the server is on this machine and the address too: a server elsewhere must not send requests of
-    /// this client to other programs on this machine.
+    /// An address on this machine is usable only if the server is also on this machine. A server elsewhere must not send
+    /// requests of this client to other programs on this machine. Every other address must have TLS.
     static func usable(_ text: String?, for origin: Origin) -> URL? {
         guard let text = UntrustedText.token(text, limit: limit), !text.contains("#"), let url = URL(string: text),
             let target = Origin(url)
@@ -36,14 +38,14 @@ enum OAuthAddress {
         return (target.isLoopback ? origin.isLoopback : target.scheme == .https) ? url : nil
     }
 
-    /// The addresses at which a server's description may be, in order (RFC 9728, 3.1, and below it the root).
+    /// Returns the addresses at which a server's description may be, in order (RFC 9728, 3.1, followed by the root).
     static func descriptions(of server: URL) -> [URL] {
         let name = ".well-known/oauth-protected-resource"
         return unique([inserted(name, in: server, keepsQuery: true), inserted(name, in: root(of: server))])
     }
 
-    /// The addresses at which an authorization server's description may be, in order (RFC 8414, 3.1 and 5; OpenID
-    /// Connect Discovery, 4).
+    /// Returns the addresses at which an authorization server's description may be, in order (RFC 8414, 3.1 and 5;
+    /// OpenID Connect Discovery, 4).
     static func descriptions(ofIssuer issuer: URL) -> [URL] {
         let connect = ".well-known/openid-configuration"
         return unique([
@@ -52,12 +54,13 @@ enum OAuthAddress {
         ])
     }
 
-    /// Whether a description at `document` may be of `resource` for this server (RFC 9728, 3.3).
+    /// Returns whether a description at `document` may be the description of `resource` for this server (RFC 9728,
+    /// 3.3).
     ///
-    /// The resource is the server, or what covers it and is described at its own well-known address. Many servers describe
-    /// only their origin, at the root of the host (mcp.slack.com, for example), and the protocol's other clients take
-    /// that. A description at another address must not claim more than the server: a tenant of a host would get a token
-    /// for the complete host.
+    /// The resource is the server, or it covers the server and is described at its own well-known address. Many servers
+    /// describe only their origin, at the root of the host (mcp.slack.com, for example), and the protocol's other
+    /// clients accept that. A description at another address must not claim more than the server. Otherwise a tenant of
+    /// a host would get a token for the complete host.
     static func describes(_ resource: URL, _ server: URL, at document: URL?) -> Bool {
         guard covers(resource, server) else { return false }
         if path(of: resource) == path(of: server) { return true }
@@ -65,7 +68,8 @@ enum OAuthAddress {
         return Origin(document) == Origin(own) && path(of: document) == path(of: own)
     }
 
-    /// Whether a token for `resource` is one for the server: the same origin, and a path at which the server's begins.
+    /// Returns whether a token for `resource` is also one for the server. Both must have the same origin, and the
+    /// server's path must begin with the resource's path.
     static func covers(_ resource: URL, _ server: URL) -> Bool {
         guard let origin = Origin(resource), origin == Origin(server) else { return false }
         let (outer, inner) = (path(of: resource), path(of: server))
@@ -81,7 +85,7 @@ enum OAuthAddress {
 
     private static func base(of url: URL) -> String { Origin(url)?.description ?? "" }
 
-    /// The path without a slash at its end.
+    /// Returns the path without a slash at its end.
     private static func path(of url: URL) -> String {
         let path = url.path(percentEncoded: true)
         return path.hasSuffix("/") ? String(path.dropLast()) : path
@@ -94,13 +98,15 @@ enum OAuthAddress {
 
 /// A server's description of itself as a protected resource (RFC 9728, 2).
 struct OAuthResource: Sendable, Hashable {
-    /// As the server writes it: the authorization server compares it.
+    /// The identifier exactly as the server writes it, because the authorization server compares it.
     let identifier: String
-    /// The first authorization server that can be used, as it is written.
+    /// The first authorization server that can be used, exactly as the description names it.
     let issuer: String
     let issuerURL: URL
     let scopes: [String]?
 
+    /// Reads a server's description.
+    ///
     /// - Parameter document: The address of the description.
     init(_ json: ChappieJSON, of server: URL, at origin: Origin, from document: URL?) throws(OAuthRefusal) {
         guard let identifier = UntrustedText.token(json["resource"]?.string, limit: 2048),
@@ -127,7 +133,7 @@ struct OAuthResource: Sendable, Hashable {
 
 /// An authorization server's description of itself (RFC 8414, 2; RFC 9207, 3).
 struct OAuthServer: Sendable, Hashable {
-    /// How a client proves that it has registered (RFC 7591, 2).
+    /// The way in which a client proves that it has registered (RFC 7591, 2).
     enum ClientProof: String, Sendable, Hashable {
         case none
         case post = "client_secret_post"
@@ -139,7 +145,7 @@ struct OAuthServer: Sendable, Hashable {
     let tokenURL: URL
     let registrationURL: URL?
     let revocationURL: URL?
-    /// The proof to register with; `nil` if the server takes none that the client has.
+    /// The proof to register with, or `nil` if the server accepts none that the client has.
     let proof: ClientProof?
     /// Whether answers in the browser name the server.
     let namesItself: Bool
@@ -173,7 +179,7 @@ struct OAuthServer: Sendable, Hashable {
         offersOfflineAccess = list("scopes_supported")?.contains("offline_access") == true
     }
 
-    /// Whether it is the issuer that the server has named. A slash at the end makes no other one.
+    /// Returns whether it is the issuer that the server has named. A slash at the end makes no difference.
     private static func isSame(_ found: String, _ named: String) -> Bool {
         found == named || found + "/" == named || found == named + "/"
     }
