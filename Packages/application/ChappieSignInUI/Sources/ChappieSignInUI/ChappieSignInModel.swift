@@ -10,8 +10,8 @@ public import ChappieCore
 /// The model of the button "Sign in with ChatGPT" and its sheet. A user interface shows ``state`` and calls the
 /// methods.
 ///
-/// It asks for the permission to notify, gets a code, copies it, opens the page, counts down, waits for the approval
-/// and notifies the user. A complete user interface for a terminal:
+/// It asks for permission to notify, gets a code, copies it, opens the page, counts down, waits for the approval and
+/// notifies the user. This is a complete user interface for a terminal:
 /// ```swift
 /// let model = ChappieSignInModel(session: Chappie.authSession(), showsOnboardingSheet: false)
 /// model.signIn()
@@ -23,8 +23,8 @@ public import ChappieCore
 /// }
 /// await model.finishPendingWork()
 /// ```
-/// It is an `ObservableObject` if Combine exists; on every platform ``stateUpdates`` reports each change. When the
-/// model is deallocated, it cancels the sign-in that it has begun.
+/// It is an `ObservableObject` if Combine exists. On every platform, ``stateUpdates`` reports each change. When the
+/// model is deallocated, it cancels the sign-in that it has started.
 @MainActor
 public final class ChappieSignInModel {
     /// The session that signs in.
@@ -39,24 +39,25 @@ public final class ChappieSignInModel {
     private let states: StatusSubject<ChappieSignInState>
     private var follower: Task<Void, Never>?
     private var countdown: Task<Void, Never>?
-    /// The notification that the account is linked. It is sent even if the model is deallocated.
+    /// The task that sends the notification that the account is linked. It is sent even if the model is deallocated.
     private var notification: Task<Void, Never>?
-    /// The running tasks for the user.
+    /// The running tasks, by their number.
     private var work: [Int: Task<Void, Never>] = [:]
     private var lastWork = 0
     private var cancellations = 0
 
     /// - Parameters:
-    ///   - session: the session to sign in.
-    ///   - showsOnboardingSheet: Default `true`. With `false` the page opens by itself as soon as there is a code.
-    ///   - requestsNotificationPermission: whether the first ``signIn()`` asks the user. Default `true`. The
+    ///   - session: The session to sign in.
+    ///   - showsOnboardingSheet: Whether a sheet shows the steps. Default `true`. With `false`, the page opens
+    ///     automatically as soon as there is a code.
+    ///   - requestsNotificationPermission: Whether the first ``signIn()`` asks the user. Default `true`. The
     ///     notification is sent in any case, unless the user has refused here.
-    ///   - texts: the words. Default: English, for the session's kind of sign-in.
-    ///   - browser: opens the page. Default none: the user opens it.
-    ///   - clipboard: takes the code. Default none.
-    ///   - notifier: notifies the user that the account is linked. Default: the session's notifier, if it has one.
-    ///   - clock: for the countdown. Default: the machine's.
-    ///   - onDeviceCode: gets the code, for a program that shows it itself. Default none.
+    ///   - texts: The texts to show. Default: English, for the session's kind of sign-in.
+    ///   - browser: Opens the page. Default none, so that the user opens it.
+    ///   - clipboard: Receives the code. Default none.
+    ///   - notifier: Notifies the user that the account is linked. Default: the session's notifier, if it has one.
+    ///   - clock: The clock for the countdown. Default: the machine's clock.
+    ///   - onDeviceCode: Receives the code, for a program that shows it itself. Default none.
     public init(
         session: ChappieAuthSession, showsOnboardingSheet: Bool = true, requestsNotificationPermission: Bool = true,
         texts: ChappieSignInTexts? = nil, browser: (any Browser)? = nil,
@@ -89,7 +90,7 @@ public final class ChappieSignInModel {
         for task in work.values { task.cancel() }
     }
 
-    /// The present state, which a user interface shows.
+    /// The current state, which a user interface shows.
     public private(set) var state: ChappieSignInState {
         get { states.value }
         set {
@@ -101,33 +102,34 @@ public final class ChappieSignInModel {
         }
     }
 
-    /// The current ``state`` first, then every change in order, none left out. Each call returns a new stream.
+    /// A stream of the current ``state`` and then of every change in order, without gaps. Each call returns a new
+    /// stream.
     public var stateUpdates: AsyncStream<ChappieSignInState> { states.updates() }
 }
 
 // MARK: Actions of the user
 
 extension ChappieSignInModel {
-    /// Begins a sign-in: the button, and "try again". Nothing happens while a sign-in runs. A user who is already
-    /// signed in changes the account with it.
+    /// Starts a sign-in, for the button and for "try again". Does nothing while a sign-in is running. If the user is
+    /// already signed in, the sign-in changes the account.
     public func signIn() { receive(.pressed) }
 
-    /// Begins a sign-in with a browser on this machine, without a code, in place of a sign-in that runs: for users whose
-    /// workspace does not allow device codes. Offer it while ``ChappieSignInState/offersBrowser`` is true.
+    /// Starts a sign-in with a browser on this machine, without a code. It replaces a running sign-in. It is for users
+    /// whose workspace does not allow device codes. Offer it while ``ChappieSignInState/offersBrowser`` is true.
     public func signInWithBrowser() { receive(.pressedBrowser) }
 
-    /// Opens the page of the first step. Nothing happens without a code or a browser.
+    /// Opens the page of the first step. Does nothing without a code or a browser.
     public func openPage() { receive(.pressedOpen) }
 
-    /// Copies the code of the third step. Nothing happens without a code or a clipboard.
+    /// Copies the code of the third step. Does nothing without a code or a clipboard.
     public func copyCode() { receive(.pressedCopy) }
 
-    /// Ends the running sign-in and everything that belongs to it, or removes the sentence about the last sign-in: the
-    /// cancel button, and the sheet when it is closed.
+    /// Ends the running sign-in and everything that belongs to it, or removes the message about the last sign-in. It is
+    /// for the cancel button, and for closing the sheet.
     public func cancel() { receive(.closed) }
 
-    /// Waits until the desktop has finished its work, with the notification, so that the program can end. It also waits
-    /// for a sign-in that runs.
+    /// Waits until the desktop has finished its work, including the notification, so that the program can end. It also
+    /// waits for a running sign-in.
     public func finishPendingWork() async {
         while let task = work.values.first { await task.value }
         await notification?.value
@@ -142,13 +144,13 @@ extension ChappieSignInModel {
         var actions = flow.handle(event, now: clock.now)
         if actions.contains(.cancelSignIn) {
             actions.removeAll { $0 == .cancelSignIn }
-            // This comes first, so that no user interface sees a cancelled sign-in that is still in progress.
+            // This is done first, so that no user interface sees a cancelled sign-in that is still in progress.
             cancelSignIn()
         }
         let cancellations = cancellations
         state = flow.state
         countDown()
-        // If the host cancels in the middle, the other actions are left out.
+        // If the host cancels in the meantime, the remaining actions are skipped.
         for action in actions where cancellations == self.cancellations { perform(action) }
     }
 
@@ -177,12 +179,13 @@ extension ChappieSignInModel {
             let address = session.browserURL() ?? url
             begin { .opened(await Self.open(address, in: browser)) }
         case .notify(let title, let body):
-            // A failure is ignored: the user sees the sign-in when they come back.
+            // A failure is ignored, because the user sees the sign-in when they return.
             notification = Task { [notifier] in try? await notifier?.notify(title: title, body: body) }
         }
     }
 
-    /// Runs `body`. Its event counts unless it was cancelled meanwhile, or another code has replaced the present one.
+    /// Runs `body` in a task. Its event counts unless the task has been cancelled, or another code has replaced the
+    /// current one.
     private func begin(_ body: @escaping @MainActor () async -> SignInFlow.Event) {
         lastWork += 1
         let id = lastWork
@@ -214,7 +217,7 @@ extension ChappieSignInModel {
         }
     }
 
-    /// Runs a clock while there is time to count down.
+    /// Starts the countdown while there is time left to show, and stops it otherwise.
     private func countDown() {
         if state.remaining == nil {
             countdown?.cancel()

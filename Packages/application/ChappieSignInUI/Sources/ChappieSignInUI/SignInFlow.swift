@@ -1,7 +1,7 @@
 import ChappieAuth
 import ChappieCore
 
-/// The state machine of a sign-in: it takes events, and returns actions and a state to show. It has no clock, task or
+/// The state machine of a sign-in. It takes events, and returns actions and a state to show. It has no clock, task or
 /// screen.
 struct SignInFlow: Sendable {
     /// The settings of the user interface, and the desktop parts that it has.
@@ -11,7 +11,7 @@ struct SignInFlow: Sendable {
         var requestsPermission = true
         var hasClipboard = true
         var hasBrowser = true
-        /// Whether the user will have to enter a code, as far as it is known before there is one.
+        /// Whether the user is expected to enter a code, before it is known for certain.
         var expectsCode = true
         /// Whether the user may sign in with a browser on this machine, without a code.
         var offersBrowser = false
@@ -19,11 +19,11 @@ struct SignInFlow: Sendable {
 
     /// An event of the sign-in.
     enum Event: Sendable {
-        /// The button, or "try again".
+        /// The user has pressed the button, or "try again".
         case pressed
-        /// The button that takes a browser on this machine instead of a code.
+        /// The user has pressed the button that uses a browser on this machine instead of a code.
         case pressedBrowser
-        /// `nil`: notifications are allowed.
+        /// The user has answered whether notifications are allowed. `nil` means that they are.
         case answeredPermission(DesktopError?)
         case receivedCode(ChappieDeviceCode)
         case pressedCopy
@@ -33,17 +33,17 @@ struct SignInFlow: Sendable {
         case secondPassed
         case linked
         case failed(ChappieAuthError, CredentialStoreError?)
-        /// "Cancel", or the sheet was closed.
+        /// The user has pressed "Cancel", or has closed the sheet.
         case closed
         /// The session's state has changed, for any reason.
         case changedSession(ChappieAuthState)
     }
 
-    /// The next step of the model. The model carries out the actions in their order.
+    /// The next step of the model. The model carries out the actions in order.
     enum Action: Sendable, Hashable {
         case askPermission
         case beginSignIn
-        /// The same with a browser on this machine, without a code.
+        /// Begins a sign-in with a browser on this machine, without a code.
         case beginBrowserSignIn
         /// Ends the sign-in and all of its work.
         case cancelSignIn
@@ -62,7 +62,7 @@ struct SignInFlow: Sendable {
         case requestingCode
         /// Next: `ended`.
         case waiting(Prompt)
-        /// Next: as from `idle`; `idle` if the user closes the sentence or signs out.
+        /// Next: as from `idle`, or `idle` if the user closes the message or signs out.
         case ended(ChappieSignInEnding)
     }
 
@@ -78,14 +78,14 @@ struct SignInFlow: Sendable {
     private let settings: Settings
     private var phase = Phase.idle
     private var session: ChappieAuthState
-    /// Whether the user was signed in at the beginning. Then the sign-in changes the account, and does not end just
-    /// because the user is signed in.
+    /// Whether the user was signed in at the beginning. In that case the sign-in changes the account, and does not end
+    /// just because the user is signed in.
     private var wasSignedIn = false
-    /// Whether the sign-in renews a sign-in that has run out.
+    /// Whether the sign-in renews a sign-in that has expired.
     private var isRenewal = false
     /// Whether the user has chosen a browser on this machine instead of a code.
     private var usesBrowser = false
-    /// The user's decision about the plan, as the session knows it now.
+    /// The user's decision about the plan, as the session currently knows it.
     var planUse: ChappiePlanUse?
     private var hasAskedPermission = false
     private var mayNotify = true
@@ -107,7 +107,9 @@ struct SignInFlow: Sendable {
 
     // MARK: Events
 
-    /// - Parameter now: the wall clock, only for the countdown.
+    /// Handles an event, and returns the actions that follow from it.
+    ///
+    /// - Parameter now: The wall clock, only for the countdown.
     mutating func handle(_ event: Event, now: Date) -> [Action] {
         switch (event, phase) {
         case (.pressed, .idle), (.pressed, .ended): return begin(withBrowser: false)
@@ -139,7 +141,7 @@ struct SignInFlow: Sendable {
         case (.closed, _) where isRunning: return end(.cancelled, .cancelledSignIn) + [.cancelSignIn]
         case (.closed, _): return putAway()
         case (.changedSession(let state), _): return changed(state)
-        // A late answer, or a button that has gone.
+        // This is a late answer, or a button that is no longer shown.
         default: return []
         }
     }
@@ -147,7 +149,7 @@ struct SignInFlow: Sendable {
     private var firstStep: Action { usesBrowser ? .beginBrowserSignIn : .beginSignIn }
 
     private mutating func begin(withBrowser: Bool) -> [Action] {
-        // The program itself has begun a sign-in.
+        // The program itself has started a sign-in.
         guard !isSigningInElsewhere else { return [] }
         usesBrowser = withBrowser
         notices = []
@@ -164,7 +166,7 @@ struct SignInFlow: Sendable {
     private mutating func show(_ code: ChappieDeviceCode, _ now: Date) -> [Action] {
         let opensPage = !settings.showsSheet && settings.hasBrowser
         let copiesCode = settings.hasClipboard && code.needsCode
-        // The code is in the clipboard before the page asks for it.
+        // The code must be in the clipboard before the page asks for it.
         let opensNow = opensPage && !copiesCode
         phase = .waiting(
             Prompt(code: code, remaining: Self.remaining(code, now), opensNext: opensPage && !opensNow))
@@ -203,7 +205,7 @@ struct SignInFlow: Sendable {
         return reason == .linked && mayNotify ? [.notify(title: words.sentence, body: words.advice)] : []
     }
 
-    /// The plan is spoken of once, and not at every renewal.
+    /// The texts for the end of a successful sign-in. They mention the plan once, and not at every renewal.
     private var linkedWords: ChappieSignInTexts.Words {
         switch planUse {
         case .granted where !wasSignedIn && !isRenewal: texts.usesPlan
@@ -217,7 +219,7 @@ struct SignInFlow: Sendable {
         session = state
         if state.isSignedIn, !wasSignedIn, isRunning { return end(.linked) }
         guard case .ended(let ending) = phase else { return [] }
-        // The sentence about an ending stays until the session's state contradicts it.
+        // The message about an ending stays until the session's state contradicts it.
         switch (ending.reason, state) {
         case (.linked, .signedOut), (.linked, .reauthenticationRequired), (.linked, .failed): return putAway()
         case (.linked, _): return []
@@ -254,7 +256,7 @@ struct SignInFlow: Sendable {
         }
     }
 
-    /// The present state, for the user interface.
+    /// The current state, for the user interface.
     var state: ChappieSignInState {
         var state = ChappieSignInState(title: title)
         state.isInProgress = isRunning || isSigningInElsewhere
@@ -290,7 +292,8 @@ struct SignInFlow: Sendable {
         return state
     }
 
-    /// A workspace may forbid device codes, which only its page says. A refusal may say so, too.
+    /// Whether to offer a sign-in with a browser. A workspace may forbid device codes. This is shown only on its page,
+    /// or in a refusal.
     private var offersBrowser: Bool {
         guard settings.offersBrowser, !usesBrowser else { return false }
         switch phase {

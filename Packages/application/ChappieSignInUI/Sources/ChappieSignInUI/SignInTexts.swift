@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) public import ChappieAuth
 import ChappieCore
 
-/// The words of a sign-in. The defaults are English; replace them with your translations.
+/// The texts of a sign-in. The defaults are English. Replace them with your translations.
 ///
 /// ```swift
 /// var texts = ChappieSignInTexts()
@@ -9,11 +9,11 @@ import ChappieCore
 /// texts.endings[.expired] = .init("Der Code ist abgelaufen.", "Fordere einen neuen an.")
 /// ```
 public struct ChappieSignInTexts: Sendable, Hashable {
-    /// The button before a sign-in, and after a failed sign-in.
+    /// The title of the button before a sign-in, and after a failed sign-in.
     public var signIn = "Sign in with ChatGPT"
-    /// The button while the session asks for a code.
+    /// The title of the button while the session asks for a code.
     public var preparing = "Preparing sign in"
-    /// The button while the code waits for approval.
+    /// The title of the button while the code waits for approval.
     public var openSignIn = "Open ChatGPT sign in"
 
     /// The first step.
@@ -23,58 +23,58 @@ public struct ChappieSignInTexts: Sendable, Hashable {
     /// The third step.
     public var enterCode = Step("Paste your device code", "Enter this code on the page.", button: "Copy")
 
-    /// Says when to choose a browser on this machine instead of a device code.
+    /// The text that explains when to choose a browser on this machine instead of a device code.
     public var browserHint =
         "If the page does not allow device codes, your workspace's administrator can switch them on. Or sign in without a "
         + "code, with a browser on this machine."
-    /// The button that takes a browser on this machine.
+    /// The title of the button that uses a browser on this machine.
     public var useBrowser = "Sign in without a code"
 
-    /// Ends a running sign-in, or closes a sentence.
+    /// The title of the button that ends a running sign-in, or closes a message.
     public var cancel = "Cancel"
-    /// Starts again after a failed sign-in.
+    /// The title of the button that starts again after a failed sign-in.
     public var tryAgain = "Try again"
-    /// Shown while the code waits; `{time}` stands for minutes and seconds.
+    /// The text that is shown while the code waits. `{time}` stands for minutes and seconds.
     public var waiting = "Waiting for approval: {time} left"
 
-    /// The clipboard has the code.
+    /// The text that is shown when the clipboard has the code.
     public var codeCopied = "The code is in your clipboard."
-    /// The clipboard may have the code.
+    /// The text that is shown when the clipboard may have the code.
     public var copyRequested =
         "The terminal was asked to copy the code; if pasting gives something else, type it."
-    /// The browser has the page.
+    /// The text that is shown when a browser was asked to open the page.
     public var pageOpened = "A browser was asked to open the page."
-    /// Describes a finished step to a user who can't see its mark.
+    /// The text that describes a finished step to a user who can't see its mark.
     public var done = "Done"
-    /// Sentences for a part of the desktop that could not do its work. For a part that is missing here, the sentence is
-    /// the adapter's own in English, which names the reason.
+    /// The messages for parts of the desktop that could not do their work. For a part that is missing here, the message
+    /// is the adapter's own English message, which names the reason.
     public var failures: [ChappieSignInNotice.Part: String] = [:]
 
-    /// The words for the endings. For a reason that is missing here, the words are the error's own in English. The
-    /// notification has the words of `linked`.
+    /// The texts for the endings. For a reason that is missing here, the texts are the error's own English texts. The
+    /// notification has the texts of `linked`.
     public var endings: [ChappieSignInEnding.Reason: Words] = [.linked: Words("ChatGPT Linked!", "Return to the app")]
 
-    /// The words for the first sign-in after which the user's plan pays. The notification has them too.
+    /// The texts for the first sign-in after which the user's plan pays. The notification also has them.
     public var usesPlan = Words("You're using your ChatGPT plan", "Manage usage in ChatGPT's settings.")
-    /// The words for a sign-in that does not allow the use of the plan.
+    /// The texts for a sign-in that does not allow the use of the plan.
     public var planNotAllowed = Words(
         "You are signed in, but this app may not use your ChatGPT plan.", "Sign in once more and allow plan use.")
-    /// Shown near the program's input while the user's plan pays.
+    /// The text that is shown near the program's input while the user's plan pays.
     public var usingPlan = "Using ChatGPT plan"
-    /// The title of the link beside ``usingPlan``, which opens the page that manages the usage.
+    /// The title of the link next to ``usingPlan``, which opens the page for managing the usage.
     public var manageUsage = "Manage usage"
 
-    /// The English texts.
+    /// Creates the English texts.
     public init() {}
 
-    /// The English texts for the session's kind of sign-in.
+    /// Creates the English texts for the session's kind of sign-in.
     @MainActor
     public init(for session: ChappieAuthSession) {
         guard case .continueWithChatGPT = session.configuredGrant else { return }
         self = .continueInBrowser
     }
 
-    /// The English texts for "Continue with ChatGPT": the browser comes back by itself, without a code.
+    /// The English texts for "Continue with ChatGPT". The browser returns by itself, without a code.
     public static let continueInBrowser: ChappieSignInTexts = {
         var texts = ChappieSignInTexts()
         texts.signIn = "Continue with ChatGPT"
@@ -86,16 +86,16 @@ public struct ChappieSignInTexts: Sendable, Hashable {
         return texts
     }()
 
-    /// The words for a step.
+    /// The texts of a step.
     public struct Step: Sendable, Hashable {
-        /// A few words.
+        /// The title, a few words.
         public var title: String
         /// The user's task, as a sentence.
         public var detail: String
-        /// The title of the button that does it; `nil` if the user does it.
+        /// The title of the button that carries out the step, or `nil` if the user carries it out.
         public var button: String?
 
-        /// A step with these words.
+        /// Creates a step with these texts.
         public init(_ title: String, _ detail: String, button: String? = nil) {
             self.title = title
             self.detail = detail
@@ -103,14 +103,14 @@ public struct ChappieSignInTexts: Sendable, Hashable {
         }
     }
 
-    /// The words for an ending.
+    /// The texts for an ending.
     public struct Words: Sendable, Hashable {
         /// The ending, as a sentence.
         public var sentence: String
         /// The user's next step.
         public var advice: String
 
-        /// These words.
+        /// Creates texts with this message and advice.
         public init(_ sentence: String, _ advice: String) {
             self.sentence = sentence
             self.advice = advice
@@ -120,7 +120,7 @@ public struct ChappieSignInTexts: Sendable, Hashable {
     func words(for reason: ChappieSignInEnding.Reason, _ error: (any Error)?) -> Words {
         if let words = endings[reason] { return words }
         let error = error as? any LocalizedError
-        // The sentence already says how to switch it on.
+        // The sentence already explains how to switch it on.
         let advice = reason == .switchedOff ? "Try again once it is switched on." : error?.recoverySuggestion
         return Words(error?.errorDescription ?? "Signing in failed.", advice ?? "Try again.")
     }
@@ -131,7 +131,7 @@ public struct ChappieSignInTexts: Sendable, Hashable {
     }
 }
 
-/// A sentence about a part of the desktop. It never ends a sign-in.
+/// A message about a part of the desktop. It never ends a sign-in.
 public struct ChappieSignInNotice: Sendable, Hashable {
     /// A part of the desktop.
     public enum Part: Sendable, Hashable {
@@ -145,12 +145,12 @@ public struct ChappieSignInNotice: Sendable, Hashable {
 
     /// The part of the desktop.
     public let part: Part
-    /// The sentence.
+    /// The message, as a sentence.
     public let sentence: String
     /// Whether the part could not do its work.
     public let isFailure: Bool
 
-    /// A notice with the given properties.
+    /// Creates a notice with the given properties.
     public init(part: Part, sentence: String, isFailure: Bool) {
         self.part = part
         self.sentence = sentence
@@ -158,7 +158,7 @@ public struct ChappieSignInNotice: Sendable, Hashable {
     }
 }
 
-/// How a sign-in ended.
+/// The end of a sign-in.
 public struct ChappieSignInEnding: Sendable, Hashable {
     /// The reasons, each of which asks the user for a different next step.
     public enum Reason: Sendable, Hashable, CaseIterable {
@@ -170,7 +170,7 @@ public struct ChappieSignInEnding: Sendable, Hashable {
         case expired
         /// The user, or the service, refused after the code was shown.
         case denied
-        /// The service gives no device codes, because device sign-in is switched off for the account.
+        /// The service issues no device codes, because device sign-in is switched off for the account.
         case switchedOff
         /// The network failed.
         case network
@@ -182,7 +182,7 @@ public struct ChappieSignInEnding: Sendable, Hashable {
         case keyringLocked
         /// The credential store failed in another way.
         case store
-        /// Anything else.
+        /// The sign-in failed for any other reason.
         case failed
     }
 
@@ -190,12 +190,12 @@ public struct ChappieSignInEnding: Sendable, Hashable {
     public let reason: Reason
     /// The reason as a sentence, and the user's next step.
     public let words: ChappieSignInTexts.Words
-    /// The session's error; `nil` when linked.
+    /// The session's error, or `nil` when linked.
     public let error: ChappieAuthError?
     /// The credential store's error, if the store failed.
     public let storeError: CredentialStoreError?
 
-    /// An ending with the given properties.
+    /// Creates an ending with the given properties.
     public init(
         reason: Reason, words: ChappieSignInTexts.Words, error: ChappieAuthError? = nil,
         storeError: CredentialStoreError? = nil
@@ -208,7 +208,9 @@ public struct ChappieSignInEnding: Sendable, Hashable {
 }
 
 extension ChappieSignInEnding.Reason {
-    /// - Parameter codeWasShown: whether the code was shown. Before that, a refusal can't be the user's.
+    /// Creates the reason for a failed sign-in.
+    ///
+    /// - Parameter codeWasShown: Whether the code was shown. Before that, the user can't have refused.
     init(_ error: ChappieAuthError, _ storeError: CredentialStoreError?, codeWasShown: Bool) {
         switch (storeError, error) {
         case (.absent?, _), (nil, .credentialStoreUnavailable(.absent)): self = .noKeyring

@@ -3,15 +3,16 @@
 ///
 /// The paths are below the issuer, with a leading slash.
 public struct ChappieOpenIDProfile: Sendable, Hashable, Codable {
-    /// The page on which the user signs in.
+    /// The path of the page on which the user signs in.
     public var authorizePath = "/api/accounts/authorize"
-    /// Exchanges and renews tokens.
+    /// The path of the endpoint that exchanges and renews tokens.
     public var tokenPath = "/api/accounts/oauth/token"
-    /// Revokes a refresh token, if discovery names no address at the issuer's origin.
+    /// The path of the endpoint that revokes a refresh token, used if discovery names no address at the issuer's
+    /// origin.
     public var revokePath = "/api/accounts/oauth/revoke"
-    /// The server's description of itself.
+    /// The path of the server's discovery document.
     public var discoveryPath = "/.well-known/openid-configuration"
-    /// The keys of identity tokens, if discovery names no address at the issuer's origin.
+    /// The path of the keys of identity tokens, used if discovery names no address at the issuer's origin.
     public var keysPath = "/.well-known/jwks.json"
     /// The API that the tokens are for (RFC 8707).
     public var resource = "https://api.openai.com/v1"
@@ -26,6 +27,6 @@ public struct ChappieOpenIDProfile: Sendable, Hashable, Codable {
     /// The path on this machine to which the browser returns.
     public var callbackPath = "/auth/callback"
 
-    /// The profile of ChatGPT.
+    /// Creates the profile of ChatGPT.
     public init() {}
 }

@@ -14,7 +14,7 @@ public struct ChappieEndpoints: Sendable, Hashable, Codable {
     /// The way in which users sign in. Default: the device code.
     public var grant: ChappieGrant
 
-    /// Endpoints with these values.
+    /// Creates endpoints with these values.
     public init(
         registration: ChappieRegistration = ChappieRegistration(), profile: ChappieEndpointProfile,
         grant: ChappieGrant = .deviceCode
@@ -24,33 +24,34 @@ public struct ChappieEndpoints: Sendable, Hashable, Codable {
         self.grant = grant
     }
 
-    /// Endpoints at other addresses with the same protocol. Final slashes don't matter.
+    /// Creates endpoints at other addresses with the same protocol. Trailing slashes are ignored.
     public init(issuer: URL, backend: URL, registration: ChappieRegistration = ChappieRegistration()) {
         self.init(registration: registration, profile: ChappieEndpointProfile(issuer: issuer, backend: backend))
     }
 
-    /// The ChatGPT service.
+    /// The endpoints of the ChatGPT service.
     public static let chatGPT = ChappieEndpoints(
         issuer: URL(string: "https://auth.openai.com") ?? URL(filePath: "/"),
         backend: URL(string: "https://chatgpt.com/backend-api") ?? URL(filePath: "/"))
 }
 
-/// The program's identity: its OAuth client, and the honest name under which it sends requests.
+/// The program's identity: its OAuth client, and the program's own name, which it sends with requests.
 public struct ChappieRegistration: Sendable, Hashable, Codable {
-    /// The OAuth client id in the requests for device sign-in, exchange, refresh and revocation.
+    /// The OAuth client id in requests for device sign-in, code exchange, refresh and revocation.
     public var clientID: String
     /// The value of the `originator` header: a short lower-case name of this program.
     public var originator: String
     /// The value of the `user-agent` header.
     public var userAgent: String
-    /// An id of this installation for backends that require one. Default `nil`: no id is made or sent.
+    /// An id of this installation for backends that require one. Default `nil`, which creates and sends no id.
     public var hostID: String?
 
     /// - Parameters:
-    ///   - clientID: Default: the public client of the ChatGPT device flow.
-    ///   - originator: Default `chappie`. Must never be another program's name.
-    ///   - userAgent: Default ``defaultUserAgent``. Characters that a header can't contain are replaced by `_`.
-    ///   - hostID: See ``hostID``. Default `nil`.
+    ///   - clientID: The OAuth client id. Default: the public client of the ChatGPT device flow.
+    ///   - originator: The name of this program, never another program's. Default `chappie`.
+    ///   - userAgent: The `user-agent` value. Default ``defaultUserAgent``. Characters that a header can't contain are
+    ///     replaced by `_`.
+    ///   - hostID: The id of this installation. Default `nil`.
     public init(
         clientID: String = "app_EMoamEEZ73f0CkXaXp7hrann", originator: String = "chappie",
         userAgent: String = ChappieRegistration.defaultUserAgent, hostID: String? = nil
@@ -61,7 +62,7 @@ public struct ChappieRegistration: Sendable, Hashable, Codable {
         self.hostID = hostID
     }
 
-    /// `chappie/VERSION (SYSTEM; ARCHITECTURE)`.
+    /// The default user agent: `chappie/VERSION (SYSTEM; ARCHITECTURE)`.
     public static let defaultUserAgent = "chappie/\(ChappieVersion.current) (\(system); \(architecture))"
 
     private static func headerSafe(_ value: String) -> String {
@@ -87,53 +88,55 @@ public struct ChappieRegistration: Sendable, Hashable, Codable {
 
 /// The version of this source tree.
 public enum ChappieVersion {
-    /// Semantic version (semver.org 2.0).
+    /// The current version, a semantic version (semver.org 2.0).
     public static let current = "0.1.0"
 }
 
-/// One backend: its addresses, the members that a request must and must not have, and the meaning of its errors.
+/// The description of one backend: its addresses, the members that a request must and must not have, and the meaning of
+/// its errors.
 ///
-/// It is data, not code: another backend is another value.
+/// It is data, not code, so another backend is another value.
 public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
-    /// The authorization server, without a final slash. Must be https, or http to loopback.
+    /// The address of the authorization server, without a trailing slash. It must use https, or http to loopback.
     public var issuer: URL
-    /// The backend's address up to and including `/backend-api`, without a final slash.
+    /// The backend's address up to and including `/backend-api`, without a trailing slash.
     public var backend: URL
-    /// Paths below ``issuer`` and ``backend``.
+    /// The paths below ``issuer`` and ``backend``.
     public var paths: Paths
     /// The content coding of large request bodies for the Responses endpoint.
     public var requestCoding: HTTPExchangeRequest.Body.Coding
-    /// Bodies below this many bytes are not compressed, since that would save no packet. Default 4096.
+    /// The size in bytes below which bodies are not compressed, because compression would save no packet. Default 4096.
     public var requestCodingThreshold: Int
-    /// Members of every Responses body, whatever the caller sets.
+    /// The members of every Responses body, whatever the caller sets.
     public var requiredBodyFields: ChappieJSONObject
-    /// Members that the backend refuses. They are left out of every body.
+    /// The members that the backend refuses. They are left out of every body.
     public var forbiddenBodyFields: Set<String>
-    /// The roles of messages that the backend refuses. A turn with such a message is an error before it is sent.
-    /// Default none.
+    /// The roles of messages that the backend refuses. A turn with such a message fails before it is sent. Default
+    /// none.
     public var refusedRoles: Set<String> = []
     /// Whether requests name the wire format, the conversation and the model in header fields, and the wire format in
-    /// the query of the model list, as the ChatGPT/Codex backend wants it. Default `true`.
+    /// the query of the model list, as the ChatGPT/Codex backend requires. Default `true`.
     public var sendsCodexFields = true
-    /// Whether a model that is listed for the form "Responses lite" gets it. Default `true`; otherwise each model gets
-    /// the form of the Responses API.
+    /// Whether a model that is listed for the form "Responses lite" gets requests in that form. Otherwise each model
+    /// gets the form of the Responses API. Default `true`.
     public var takesResponsesLite = true
-    /// Whether the backend compacts a conversation itself. Default `true`; otherwise the model writes a summary.
+    /// Whether the backend compacts a conversation itself. Otherwise the model writes a summary. Default `true`.
     public var takesCompaction = true
-    /// Whether models are ranked by the list's `priority`. Default `true`; otherwise the list's order counts.
+    /// Whether models are ranked by the list's `priority`. Otherwise they keep the order of the list. Default `true`.
     public var ranksModels = true
-    /// The page on which the user manages usage of the plan; `nil` if errors name none. Default `nil`.
+    /// The page on which the user manages the usage of the plan, or `nil` if errors name no page. Default `nil`.
     public var usagePage: URL?
     /// The form of a tool declaration in a request.
     public var toolEnvelope: ToolEnvelope
     /// The meaning of error codes.
     public var errorTable: ChappieErrorTable
-    /// The Responses endpoint over WebSocket; `nil` if the backend has none.
+    /// The Responses endpoint over WebSocket, or `nil` if the backend has none.
     public var webSocket: ChappieWebSocketProfile?
-    /// The sign-in through a browser on this machine; `nil` if the service has ChatGPT's device flow.
+    /// The sign-in through a browser on this machine, or `nil` if the service has ChatGPT's device flow.
     public var openID: ChappieOpenIDProfile?
-    /// Whether requests to the backend have the header fields of the account, and `originator`. Default `true`. The fields
-    /// of an account are `chatgpt-account-id`, `X-OpenAI-Fedramp` and the region of its workspace, as far as it has them.
+    /// Whether requests to the backend have the header fields of the account, and `originator`. Default `true`. The
+    /// fields of an account are `chatgpt-account-id`, `X-OpenAI-Fedramp` and the region of its workspace, if the
+    /// account has them.
     public var sendsAccountFields: Bool
 
     /// The forms of a tool declaration.
@@ -142,43 +145,45 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
         case flatFunction
         /// `{"type":"function","function":{"name":…}}`, the form of the Chat Completions API.
         case nestedFunction
-        /// `{"type":"namespace","name":…,"tools":[…]}` around flat declarations: tools without a namespace share one.
-        /// If the backend refuses that, the client goes on with ``flatFunction``.
+        /// `{"type":"namespace","name":…,"tools":[…]}` around flat declarations. Tools without a namespace share one.
+        /// If the backend refuses this form, the client continues with ``flatFunction``.
         case namespaces
     }
 
-    /// Paths below the two base addresses, each with a leading slash.
+    /// The paths below the two base addresses, each with a leading slash.
     public struct Paths: Sendable, Hashable, Codable {
-        /// Begins a device authorization.
+        /// The path that starts a device authorization.
         public var deviceUserCode = "/api/accounts/deviceauth/usercode"
-        /// Returns the state of a device authorization.
+        /// The path that returns the state of a device authorization.
         public var deviceToken = "/api/accounts/deviceauth/token"
-        /// The page on which the user types the code.
+        /// The path of the page on which the user types the code.
         public var deviceVerification = "/codex/device"
         /// The redirect address for a browser.
         public var deviceCallback = "/deviceauth/callback"
-        /// The page of ``ChappieGrant/browser``.
+        /// The path of the page for ``ChappieGrant/browser``.
         public var authorize = "/oauth/authorize"
-        /// Exchanges and renews tokens.
+        /// The path that exchanges and renews tokens.
         public var token = "/oauth/token"
-        /// Revokes a refresh token.
+        /// The path that revokes a refresh token.
         public var revoke = "/oauth/revoke"
-        /// Names the user and the account of an access token (Codex CLI 0.163.0, `login --with-access-token`).
+        /// The path that returns the user and the account of an access token (Codex CLI 0.163.0,
+        /// `login --with-access-token`).
         public var whoAmI = "/api/accounts/v1/user-auth-credential/whoami"
-        /// Takes the requests for turns.
+        /// The path that receives the requests for turns.
         public var responses = "/codex/responses"
-        /// Lists the models.
+        /// The path of the list of models.
         public var models = "/codex/models"
-        /// Returns the usage limits; `nil` if the backend does not report them.
+        /// The path of the usage limits, or `nil` if the backend does not report them.
         public var usage: String? = "/wham/usage"
-        /// Describes the user's workspaces, and how requests for them are routed; `nil` if the backend does not.
+        /// The path that describes the user's workspaces and how requests for them are routed, or `nil` if the backend
+        /// has none.
         public var accountsCheck: String? = "/wham/accounts/check"
 
-        /// The default paths.
+        /// Creates the default paths.
         public init() {}
     }
 
-    /// The default profile.
+    /// Creates a profile. The defaults are those of ChatGPT.
     public init(
         issuer: URL, backend: URL, paths: Paths = Paths(),
         requestCoding: HTTPExchangeRequest.Body.Coding = .zstd, requestCodingThreshold: Int = 4096,
@@ -202,25 +207,26 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
         self.sendsAccountFields = sendsAccountFields
     }
 
-    /// `stream`, `store` and `include`, which the Codex CLI 0.163.0 always sends.
+    /// The members `stream`, `store` and `include`, which the Codex CLI 0.163.0 always sends.
     public static let chatGPTRequiredFields = ChappieJSONObject([
         ("stream", true), ("store", false), ("include", ["reasoning.encrypted_content"]),
     ])
 
-    /// Sampling and length controls. The ChatGPT backend answers requests that have them with 400.
+    /// The members for sampling and length. The ChatGPT backend answers requests that have them with 400.
     public static let chatGPTForbiddenFields: Set<String> = [
         "temperature", "top_p", "max_output_tokens", "metadata", "truncation", "user", "background",
     ]
 
     /// The members that requests on the user's plan must not have: the documented fifteen, `previous_response_id` over
-    /// HTTP, and three that were refused when tried. A WebSocket's chain sets `previous_response_id` after this.
+    /// HTTP, and three that the service refused in a trial. A chain over a WebSocket sets `previous_response_id` after
+    /// these members are removed.
     public static let chatGPTPlanForbiddenFields: Set<String> = [
         "background", "conversation", "max_output_tokens", "max_tool_calls", "metadata", "moderation", "multi_agent",
         "prompt", "prompt_cache_retention", "safety_identifier", "temperature", "top_logprobs", "top_p", "truncation",
         "user", "previous_response_id", "prompt_cache_options", "prompt_cache_breakpoint", "service_tier",
     ]
 
-    /// The address that begins a device authorization.
+    /// The address that starts a device authorization.
     public var deviceUserCodeURL: URL { Self.url(issuer, paths.deviceUserCode) }
     /// The address that returns the state of a device authorization.
     public var deviceTokenURL: URL { Self.url(issuer, paths.deviceToken) }
@@ -230,24 +236,24 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
     public var deviceCallbackURL: URL { Self.url(issuer, paths.deviceCallback) }
     /// The address of the page for ``ChappieGrant/browser``.
     public var authorizeURL: URL { Self.url(issuer, paths.authorize) }
-    /// The address that exchanges and renews tokens.
+    /// The address of the endpoint that exchanges and renews tokens.
     public var tokenURL: URL { Self.url(issuer, openID?.tokenPath ?? paths.token) }
-    /// The address that revokes a refresh token, unless discovery names another one.
+    /// The address of the endpoint that revokes a refresh token, unless discovery names another one.
     public var revokeURL: URL { Self.url(issuer, openID?.revokePath ?? paths.revoke) }
-    /// The address that names the owner of an access token.
+    /// The address that returns the owner of an access token.
     public var whoAmIURL: URL { Self.url(issuer, paths.whoAmI) }
-    /// The address that takes the requests for turns.
+    /// The address that receives the requests for turns.
     public var responsesURL: URL { Self.url(backend, paths.responses) }
     /// The address of the list of models.
     public var modelsURL: URL { Self.url(backend, paths.models) }
-    /// The address of the usage limits; `nil` if the backend does not report them.
+    /// The address of the usage limits, or `nil` if the backend does not report them.
     public var usageURL: URL? { paths.usage.map { Self.url(backend, $0) } }
 
-    /// The address that describes the user's workspaces; `nil` if the backend has none.
+    /// The address that describes the user's workspaces, or `nil` if the backend has none.
     public var accountsCheckURL: URL? { paths.accountsCheck.map { Self.url(backend, $0) } }
 
     static func url(_ base: URL, _ path: String) -> URL {
-        // Both parts are valid alone, and a path never invalidates a base: the fallback is for the compiler.
+        // Each part is valid by itself, and a path never invalidates a base. Only the compiler needs the fallback.
         URL(string: base.absoluteString + path) ?? base
     }
 
@@ -260,23 +266,23 @@ public struct ChappieEndpointProfile: Sendable, Hashable, Codable {
 
 /// A backend's Responses endpoint over WebSocket.
 public struct ChappieWebSocketProfile: Sendable, Hashable, Codable {
-    /// Sent with the opening handshake, in addition to the fields for authorization.
+    /// The header fields of the opening handshake, in addition to the fields for authorization.
     public var headerFields: HTTPFields
     /// The largest message that the backend accepts, in bytes. Default 16 MiB, the limit of a frame in the Codex CLI
     /// 0.163.0.
     public var messageLimit: Int
-    /// A connection of this age is replaced before it is used again. Default 55 minutes: the ChatGPT backend ends a
-    /// connection after 60, even during an answer.
+    /// The age after which a connection is replaced before it is used again. Default 55 minutes, because the ChatGPT
+    /// backend ends a connection after 60 minutes, even during an answer.
     public var lifetime: Duration
 
-    /// A profile with these header fields.
+    /// Creates a profile with these header fields.
     public init(headerFields: HTTPFields = [:], messageLimit: Int = 16 << 20, lifetime: Duration = .seconds(55 * 60)) {
         self.headerFields = headerFields
         self.messageLimit = messageLimit
         self.lifetime = lifetime
     }
 
-    /// The ChatGPT/Codex backend. `openai-beta` names the version of its frames.
+    /// The profile of the ChatGPT/Codex backend. `openai-beta` names the version of its frames.
     public static let chatGPT: ChappieWebSocketProfile = {
         guard let beta = HTTPField.Name("openai-beta") else { return ChappieWebSocketProfile() }
         return ChappieWebSocketProfile(headerFields: [beta: "responses_websockets=2026-02-06"])
@@ -287,7 +293,7 @@ public struct ChappieWebSocketProfile: Sendable, Hashable, Codable {
 public struct ChappieErrorTable: Sendable, Hashable, Codable {
     /// The kinds of errors that the client treats differently.
     public enum Meaning: String, Sendable, Hashable, Codable {
-        /// The usage limit of the plan is reached, until it resets.
+        /// The usage limit of the plan is reached. It resets later.
         case usageLimitReached
         /// The plan does not include the request, or its credit is used up. Waiting does not help.
         case quotaExceeded
@@ -299,14 +305,15 @@ public struct ChappieErrorTable: Sendable, Hashable, Codable {
         case overloaded
         /// The request or its content was refused. Another attempt does not help.
         case refused
-        /// The backend has lost the state of a WebSocket conversation. The sign-in is valid, and sending the whole
+        /// The backend has lost the state of a WebSocket conversation. The sign-in is valid. Sending the complete
         /// request over a new connection helps.
         case conversationLost
         /// The model is retired, or the account may not use it. Another model may answer.
         case modelUnavailable
         /// The backend can't decrypt reasoning that was sent back. The request may succeed without it.
         case unreadableReasoning
-        /// A limit of the plan, or of the app's share of it, is reached. The backend does not say which, or until when.
+        /// A limit of the plan, or of the app's share of it, is reached. The backend does not report which limit it is,
+        /// or when it resets.
         case planLimitReached
         /// The user's plan, workspace or settings exclude the app's use of the plan.
         case planNotEligible
@@ -314,7 +321,7 @@ public struct ChappieErrorTable: Sendable, Hashable, Codable {
         case planNotAuthorized
         /// The service has not enabled the app.
         case appNotEnabled
-        /// Plan use can't be checked or routed just now. The sign-in is valid, and a later attempt may succeed.
+        /// Plan use can't be checked or routed at the moment. The sign-in is valid, and a later attempt may succeed.
         case planUnavailable
         /// The service can't attribute the request to a user. A new sign-in is not known to help.
         case planUserUnknown
@@ -326,22 +333,22 @@ public struct ChappieErrorTable: Sendable, Hashable, Codable {
         case workspaceUnavailable
         /// A policy forbids the request, for example in the user's region.
         case policyForbids
-        /// The access token has run out or is not valid any more. A renewed one helps.
+        /// The access token has expired or is not valid any more. A renewed token helps.
         case accessTokenRefused
     }
 
-    /// Meanings by `error.code` or `error.type`, lower case.
+    /// The meanings by `error.code` or `error.type`, in lower case.
     public var meanings: [String: Meaning]
-    /// Meanings by the status of an answer whose body is `{"detail":…}` and names no known code. Default none.
+    /// The meanings by the status of an answer whose body is `{"detail":…}` and names no known code. Default none.
     public var detailMeanings: [Int: Meaning]
 
-    /// A table of these meanings.
+    /// Creates a table of these meanings.
     public init(meanings: [String: Meaning], detailMeanings: [Int: Meaning] = [:]) {
         self.meanings = meanings
         self.detailMeanings = detailMeanings
     }
 
-    /// The meaning of the first code that has one.
+    /// Returns the meaning of the first code that has one, or `nil` if none has.
     public func meaning(of codes: String?...) -> Meaning? {
         for case let code? in codes {
             if let meaning = meanings[code.lowercased()] { return meaning }
@@ -349,7 +356,7 @@ public struct ChappieErrorTable: Sendable, Hashable, Codable {
         return nil
     }
 
-    /// The codes of the ChatGPT/Codex backend.
+    /// The table of the ChatGPT/Codex backend.
     public static let chatGPT = ChappieErrorTable(meanings: [
         "usage_limit_reached": .usageLimitReached, "usage_not_included": .quotaExceeded,
         "insufficient_quota": .quotaExceeded, "credit_balance_exhausted": .quotaExceeded,
@@ -369,8 +376,8 @@ public struct ChappieErrorTable: Sendable, Hashable, Codable {
         "websocket_connection_limit_reached": .conversationLost, "previous_response_not_found": .conversationLost,
     ])
 
-    /// The codes of the Responses API on the user's plan. The names that begin with `subscription_sharing_v2_` are
-    /// older ones of the same codes.
+    /// The table of the Responses API on the user's plan. The names that begin with `subscription_sharing_v2_` are
+    /// older names of the same codes.
     public static let chatGPTPlan: ChappieErrorTable = {
         let sharing: [String: Meaning] = [
             "usage_limit_exceeded": .planLimitReached, "usage_unavailable": .planUnavailable,

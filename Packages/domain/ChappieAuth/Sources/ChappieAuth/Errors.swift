@@ -16,53 +16,52 @@ public enum ChappieAuthError: Error, Sendable, Hashable {
     case networkFailure(String)
     /// Polling stopped after 15 minutes, before the user approved the device code.
     case pollingTimeout
-    /// The sign-in callback did not arrive in time. For grants with a callback.
+    /// The sign-in callback did not arrive in time. This is for grants with a callback.
     case callbackTimeout
-    /// No port of this machine is free for the browser to come back to; the string is a sentence.
+    /// No port of this machine is free for the browser's return. The string is a sentence.
     case callbackUnavailable(String)
-    /// The address that was pasted is not the callback of the sign-in that waits; the string is a sentence. The sign-in
-    /// continues.
+    /// The pasted address is not the callback of the waiting sign-in, which continues. The string is a sentence.
     case wrongCallbackAddress(String)
-    /// A web page with status 403 came instead of an answer: from a protection of the sign-in service, or from a
-    /// network on the way. The string is the host of the request. The credential is unchanged.
+    /// A web page with status 403 arrived instead of an answer. It is from a protection of the sign-in service, or from
+    /// a network on the way. The string is the host of the request. The credential is unchanged.
     case blockedByGateway(String)
-    /// The user or the service refused; the string has the reason.
+    /// The user or the service refused. The string has the reason.
     case authorizationDenied(String)
-    /// The token endpoint answered with an error. `body` is the answer's body, 64 KiB at most, without any text that
-    /// looks like a secret.
+    /// The token endpoint answered with an error. `body` is the body of the answer, at most 64 KiB, without any text
+    /// that looks like a secret.
     case tokenExchangeFailed(statusCode: Int, body: String)
-    /// The sign-in service has had too many requests, and takes the next one after this time.
+    /// The sign-in service has received too many requests, and accepts the next one after this time.
     case tooManyRequests(retryAfter: Duration)
-    /// The service or the store no longer accepts the sign-in; the string is a sentence with the reason.
+    /// The service or the store no longer accepts the sign-in. The string is a sentence with the reason.
     case reauthenticationRequired(String)
-    /// The refresh token is missing; only a new sign-in helps.
+    /// The refresh token is missing. Only a new sign-in helps.
     case missingRefreshToken
-    /// The sign-in can't be renewed before this time, by this machine's clock, because the service said so
+    /// The sign-in can't be renewed before this time, by this machine's clock. The service has set it
     /// (`earliest_refresh_at`). The credential is unchanged.
     case renewableLater(Date)
-    /// The user is signed in, and has not allowed this program to use the plan. Nothing was sent.
+    /// The user is signed in, but has not allowed this program to use the plan. Nothing was sent.
     case planUseNotGranted
     /// The system returned no random bytes.
     case secureRandomFailed(statusCode: Int32)
     /// An answer could not be understood.
     case invalidResponse
-    /// The credential store can't be used: the keyring is missing or locked, or a disk is full. The store's own error
-    /// has the details.
+    /// The credential store can't be used, for example because the keyring is missing or locked, or because a disk is
+    /// full. The store's own error has the details.
     case credentialStoreUnavailable(CredentialStoreError)
-    /// Any other failure, in words.
+    /// Any other failure. The string describes it.
     case unknown(String)
 }
 
 extension ChappieAuthError {
-    /// Whether the user has to sign in: no user is signed in, the credential names no account, or the refresh token is
-    /// missing, or the service does not accept it.
+    /// Whether the user has to sign in. The reason is that no user is signed in, that the credential names no account,
+    /// that the refresh token is missing, or that the service does not accept it.
     ///
-    /// A renewal that the program asked for and that fails in this way ends in
-    /// ``ChappieAuthState/reauthenticationRequired``, and so does every renewal if the access token has ended or was
+    /// A renewal that the program asked for and that fails in this way leads to
+    /// ``ChappieAuthState/reauthenticationRequired``. So does every renewal if the access token has expired or was
     /// refused. If the token endpoint's own JSON has a code about the token, such as `invalid_grant`, the stored
     /// credential loses its refresh token. After a 4xx with an unknown code it is unchanged, and the renewal is tried
-    /// again after ``ChappieAuthSession/reload()`` and at the next start of the program. A status alone, such
-    /// as 401, changes nothing, because a proxy may have sent it.
+    /// again after ``ChappieAuthSession/reload()`` and at the next start of the program. A status without such a code,
+    /// for example 401, changes nothing, because a proxy may have sent it.
     public var requiresReauthentication: Bool {
         switch self {
         case .missingCredential, .missingAccountID, .missingRefreshToken, .reauthenticationRequired: true
@@ -76,19 +75,19 @@ extension ChappieAuthError {
         return IssuerError(status: statusCode, body: body)
     }
 
-    /// The reason for which no sign-in can succeed before a person has done something; `nil` for any other error.
+    /// The reason why no sign-in can succeed until the user or an administrator acts, or `nil` for any other error.
     @_spi(ChappieInternals) public var obstacle: SignInObstacle? { issuerError.flatMap { SignInObstacle($0) } }
 
     /// Whether the server does not know the client id.
     var isOfInvalidClient: Bool { issuerError?.code == "invalid_client" }
 
-    /// The same failure for a request. A refresh token that is dead has ended the sign-in.
+    /// This failure as a request reports it. If the refresh token is no longer valid, the sign-in has ended.
     var ofRequest: ChappieAuthError {
         guard requiresReauthentication, let issuerError else { return self }
         return .reauthenticationRequired(issuerError.reason)
     }
 
-    /// The words for a failed renewal in a log. They contain no text from a server or a store.
+    /// The log message for a failed renewal. It contains no text from a server or a store.
     var logWords: String {
         switch self {
         case .tokenExchangeFailed(let statusCode, _): "status \(statusCode)"
@@ -104,7 +103,7 @@ extension ChappieAuthError: ChappieError {
     /// A sentence for the user.
     public var errorDescription: String? { UntrustedText.sentence(words) }
 
-    /// The sentence. The full stop may be missing if a server wrote it.
+    /// The sentence for the user. The full stop may be missing if a server wrote it.
     private var words: String {
         switch self {
         case .missingCredential: "You are not signed in."

@@ -1,18 +1,19 @@
 public import ChappieCore
 
 extension ChappieEndpointProfile {
-    /// The address of the page on which the user signs in.
+    /// Returns the address of the page on which the user signs in.
     func authorizeURL(_ openID: ChappieOpenIDProfile) -> URL { Self.url(issuer, openID.authorizePath) }
 
-    /// The public Responses API, paid for by the user's ChatGPT plan, as it is documented for apps that run on the
-    /// user's machine (developers.openai.com/siwc, October 2026).
+    /// The profile of the public Responses API, paid for by the user's ChatGPT plan. It follows the documentation for
+    /// apps that run on the user's machine (developers.openai.com/siwc, October 2026).
     ///
-    /// It has no WebSocket, because none is documented. To try one: `profile.webSocket = ChappieWebSocketProfile()`.
+    /// It has no WebSocket, because none is documented. To try one, set
+    /// `profile.webSocket = ChappieWebSocketProfile()`.
     public static let chatGPTPlan = chatGPTPlan(
         issuer: URL(string: "https://auth.openai.com") ?? URL(filePath: "/"),
         backend: URL(string: "https://api.openai.com/v1") ?? URL(filePath: "/"))
 
-    /// The same at other addresses.
+    /// Returns ``chatGPTPlan`` with other addresses.
     public static func chatGPTPlan(issuer: URL, backend: URL) -> ChappieEndpointProfile {
         var profile = ChappieEndpointProfile(
             issuer: issuer, backend: backend, requestCoding: .identity,
@@ -33,18 +34,18 @@ extension ChappieEndpointProfile {
 }
 
 extension ChappieAuthSession {
-    /// The way in which its users sign in, by its endpoints.
+    /// The grant by which the endpoints let users sign in.
     @_spi(ChappieInternals) public var configuredGrant: ChappieGrant { manager.endpoints.grant }
 }
 
 extension ChappieEndpoints {
-    /// "Continue with ChatGPT": the route for open-source programs that run on the user's machine. The user's plan pays,
-    /// if the user allows it.
+    /// Returns the endpoints of "Continue with ChatGPT", the route for open-source programs that run on the user's
+    /// machine. The user's plan pays, if the user allows it.
     ///
     /// ```swift
     /// let configuration = ChappieConfiguration(endpoints: .continueWithChatGPT(appName: "My App"))
     /// ```
-    /// - Parameter appName: The program's own name, under which it registers: 1 to 80 characters.
+    /// - Parameter appName: The program's own name, under which it registers, 1 to 80 characters.
     public static func continueWithChatGPT(appName: String) -> ChappieEndpoints {
         plan(.chatGPTPlan, appName: appName)
     }
@@ -55,10 +56,10 @@ extension ChappieEndpoints {
             grant: .continueWithChatGPT(appName: appName))
     }
 
-    /// A simulator on this machine: `chappie simulator --auto-approve --port 8080`.
+    /// Returns the endpoints of a simulator on this machine, such as `chappie simulator --auto-approve --port 8080`.
     ///
     /// - Parameters:
-    ///   - port: 1 to 65535. Default 8080.
+    ///   - port: The port of the simulator, 1 to 65535. Default 8080.
     ///   - grant: The kind of sign-in. Default: the device code.
     public static func simulator(port: Int = 8080, grant: ChappieGrant = .deviceCode) -> ChappieEndpoints {
         precondition((1...65_535).contains(port), "A port is a number from 1 to 65535.")

@@ -1,8 +1,8 @@
 @_spi(ChappieInternals) public import ChappieCore
 
 extension ChappieJSONSchemaProviding where Self: Decodable {
-    /// ``ChappieJSONSchema/derived(from:)``. If that fails, a schema whose ``ChappieJSONSchema/check()`` throws the
-    /// reason.
+    /// The result of ``ChappieJSONSchema/derived(from:)``. If that fails, this is a schema whose
+    /// ``ChappieJSONSchema/check()`` throws the reason.
     public static var jsonSchema: ChappieJSONSchema {
         do {
             return try .derived(from: Self.self)
@@ -14,7 +14,7 @@ extension ChappieJSONSchemaProviding where Self: Decodable {
 }
 
 extension ChappieJSONSchema {
-    /// The schema of the JSON that `type` is decoded from. It is found by decoding a sample.
+    /// Returns the schema of the JSON that `type` is decoded from. It is derived by decoding a sample.
     ///
     /// ```swift
     /// struct Trip: Decodable {
@@ -26,11 +26,11 @@ extension ChappieJSONSchema {
     /// try ChappieJSONSchema.derived(from: Trip.self)
     /// ```
     ///
-    /// The result is strict, as the service's strict mode requires: an object has no other members, and every member is
-    /// required. An optional member may be `null` instead, which decodes to the same `nil`. Enums of raw values become
-    /// an `enum` if they are `CaseIterable`. `Date`, `URL`, `UUID` and `Data` are strings, dates in ISO 8601 and data
+    /// The result is strict, as the service's strict mode requires. An object has no other members, and every member is
+    /// required. An optional member may be `null` instead, which also decodes to `nil`. Enums of raw values become an
+    /// `enum` if they are `CaseIterable`. `Date`, `URL`, `UUID` and `Data` are strings, with dates in ISO 8601 and data
     /// in base64. A nested ``ChappieJSONSchemaProviding`` supplies its own schema. A dictionary is an object with any
-    /// names, which strict mode does not support. The members that a custom `init(from:)` reads are found while it
+    /// names, which strict mode does not support. The members that a custom `init(from:)` reads are discovered while it
     /// reads them.
     ///
     /// - Throws: ``ChappieJSONSchemaError`` for types without a derivable schema: types that contain themselves, enums
@@ -78,9 +78,9 @@ extension ChappieJSONSchema {
 }
 
 extension ChappieToolCall {
-    /// ``arguments`` as a value of `type`, read by ``ChappieJSONSchema/decoder``.
+    /// Decodes ``arguments`` as a value of `type`, with ``ChappieJSONSchema/decoder``.
     ///
-    /// - Throws: `DecodingError`, with the coding path of what does not fit.
+    /// - Throws: `DecodingError`, with the coding path of the part that does not fit.
     public func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
         try ChappieJSONSchema.decoder.decode(type, from: Data((arguments.isEmpty ? "{}" : arguments).utf8))
     }
@@ -88,10 +88,10 @@ extension ChappieToolCall {
 
 /// The facts that a probe has found about a value.
 private final class Shape {
-    /// The whole schema, if it is known.
+    /// The complete schema, if it is known.
     var known: ChappieJSON?
     var isNullable = false
-    /// In the order in which they were decoded.
+    /// The members, in the order in which they were decoded.
     var members: [(name: String, shape: Shape)]?
     /// The values of a dictionary, whatever their names.
     var others: Shape?
@@ -141,11 +141,11 @@ private final class Shape {
     }
 }
 
-/// A decoder without input. It returns samples, and records the requests.
+/// A decoder without input. It returns samples, and records what it is asked for.
 private struct Probe: Decoder {
-    /// The types that are being decoded around this one, also for other types' `jsonSchema`.
+    /// The types that are being decoded around this one. They also apply while another type's `jsonSchema` is computed.
     @TaskLocal static var around: [ObjectIdentifier] = []
-    /// The name that stands for all names of a dictionary. It is a number, so that it also fits dictionaries with
+    /// The name that represents all names of a dictionary. It is a number, so that it also fits dictionaries with
     /// numbers as keys.
     static let anyName = "0"
 
@@ -174,9 +174,9 @@ private struct Probe: Decoder {
 
     // MARK: Samples
 
-    /// A sample of `type`, whose schema becomes the shape's.
+    /// Returns a sample of `type`. The schema of `type` becomes the schema of the shape.
     ///
-    /// - Parameter asksType: Whether a type's own jsonSchema is used if it has one. It is `false` for the outermost
+    /// - Parameter asksType: Whether to use the type's own jsonSchema, if it has one. It is `false` for the outermost
     ///   type, whose jsonSchema usually calls this function.
     func value<T: Decodable>(_ type: T.Type, asksType: Bool = true) throws -> T {
         if let (schema, sample) = Self.known(type), let sample = sample as? T {
@@ -207,7 +207,7 @@ private struct Probe: Decoder {
         }
     }
 
-    /// A sample of a type that supplies its own schema.
+    /// Returns a sample of a type that supplies its own schema.
     private func provided<T: ChappieJSONSchemaProviding & Decodable>(by type: T.Type) throws -> T {
         let around = Self.around.dropLast()
         let schema = Self.$around.withValue(Array(around)) { T.jsonSchema.json }
@@ -231,7 +231,7 @@ private struct Probe: Decoder {
         }
     }
 
-    /// A value that fits simple schemas.
+    /// Returns a value that fits `schema`, if the schema is simple.
     private static func sample(of schema: ChappieJSON) -> ChappieJSON {
         if let value = schema["const"] ?? schema["enum"]?[0] { return value }
         if let alternative = schema["anyOf"]?[0] ?? schema["oneOf"]?[0] { return sample(of: alternative) }
@@ -247,7 +247,8 @@ private struct Probe: Decoder {
         }
     }
 
-    /// Schema and sample of types that every decoder knows, and of enums that list their cases.
+    /// Returns the schema and a sample of a type that every decoder knows, or of an enum that lists its cases. Returns
+    /// `nil` for other types.
     private static func known(_ type: any Decodable.Type) -> (ChappieJSON, Any)? {
         switch type {
         case is Bool.Type: return (["type": "boolean"], false)
@@ -289,7 +290,8 @@ private struct Probe: Decoder {
         let probe: Probe
         var codingPath: [any CodingKey] { [] }
 
-        /// Dictionaries read this, and so do enums with payloads, which don't find the name among their cases.
+        /// The name that represents all names. Dictionaries read this, and so do enums with payloads, which don't find
+        /// the name among their cases.
         var allKeys: [Key] {
             guard let key = Key(stringValue: Probe.anyName) else { return [] }
             probe.shape.others = probe.shape.others ?? Shape()
@@ -327,7 +329,7 @@ private struct Probe: Decoder {
         var codingPath: [any CodingKey] { [] }
         var count: Int? { nil }
         private(set) var currentIndex = 0
-        /// One element is enough to show their type.
+        /// Whether an element has been decoded. One element is enough to determine the type of all elements.
         var isAtEnd: Bool { currentIndex > 0 }
 
         init(probe: Probe) { self.probe = probe }
@@ -339,7 +341,7 @@ private struct Probe: Decoder {
             return Probe(shape: shape, place: probe.place + ["items"])
         }
 
-        /// The caller then decodes the element itself, which records whether it is optional.
+        /// Returns `false`. The caller then decodes the element itself, which records whether it is optional.
         mutating func decodeNil() -> Bool { false }
         mutating func decode<T: Decodable>(_ type: T.Type) throws -> T { try next().value(type) }
         mutating func nestedContainer<Nested>(keyedBy type: Nested.Type) -> KeyedDecodingContainer<Nested> {

@@ -9,45 +9,45 @@
 /// try schema.violations(in: ["town": 7])      // [/town: must be a string, not a number]
 /// ```
 ///
-/// Supported are: `type`, `enum`, `const`; `properties`, `required`, `additionalProperties`, `propertyNames`,
-/// `minProperties`, `maxProperties`; `items`, `prefixItems`, `contains`, `minContains`, `maxContains`, `minItems`,
-/// `maxItems`, `uniqueItems`; `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`; `minLength`,
-/// `maxLength`; `allOf`, `anyOf`, `oneOf`, `not`, `if`, `then`, `else`; `$ref` within the schema, `$anchor`, `$defs`,
-/// `definitions`; `true` and `false`.
+/// These keywords are supported: `type`, `enum`, `const`; `properties`, `required`, `additionalProperties`,
+/// `propertyNames`, `minProperties`, `maxProperties`; `items`, `prefixItems`, `contains`, `minContains`, `maxContains`,
+/// `minItems`, `maxItems`, `uniqueItems`; `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`;
+/// `minLength`, `maxLength`; `allOf`, `anyOf`, `oneOf`, `not`, `if`, `then`, `else`; `$ref` within the schema,
+/// `$anchor`, `$defs`, `definitions`; `true` and `false`.
 ///
-/// These are accepted and not checked: `pattern`, `patternProperties`, `dependentRequired`, `dependentSchemas`,
+/// These are accepted but not checked: `pattern`, `patternProperties`, `dependentRequired`, `dependentSchemas`,
 /// `dependencies`, `unevaluatedProperties`, `unevaluatedItems`, `$dynamicRef`, `$dynamicAnchor`, `$vocabulary`. A value
-/// that breaks only one of them counts as fitting. The service or the tool that reads the value checks them.
+/// that violates only these keywords counts as fitting. The service or the tool that reads the value checks them.
 ///
 /// These don't restrict values: `title`, `description`, `default`, `examples`, `deprecated`, `readOnly`, `writeOnly`,
 /// `$comment`, `format`, `contentEncoding`, `contentMediaType`, `contentSchema`, `$schema`, the root's `$id`, and every
-/// keyword that begins with `x-`. Any other keyword is refused, as are a `$ref` to another document and a `$id` below the
-/// root.
+/// keyword that begins with `x-`. Any other keyword is refused. So are a `$ref` to another document and a `$id` below
+/// the root.
 public struct ChappieJSONSchema: Sendable, Hashable, ExpressibleByDictionaryLiteral {
-    /// The schema itself.
+    /// The JSON of the schema.
     public let json: ChappieJSONValue
 
-    /// Takes any JSON; ``check()`` decides whether it is a schema.
+    /// Creates a schema from any JSON. ``check()`` decides whether it is a schema.
     public init(_ json: ChappieJSONValue) { self.json = json }
     public init(dictionaryLiteral elements: (String, ChappieJSONValue)...) {
         json = .object(ChappieJSONObject(elements))
     }
 
-    /// A schema with these members: keywords and their values.
+    /// Returns a schema with these members, which are keywords and their values.
     public static func object(_ members: ChappieJSONObject) -> ChappieJSONSchema { ChappieJSONSchema(.object(members)) }
 
     /// Throws if the JSON is not a schema, or has keywords that are not supported.
     ///
-    /// A circular schema is refused, too: a schema that refers to itself without going deeper into the value.
+    /// It also refuses a circular schema, which refers to itself without going deeper into the value.
     ///
     /// - Throws: ``ChappieJSONSchemaError``.
     public func check() throws(ChappieJSONSchemaError) { _ = try SchemaCompiler.compile(json) }
 
-    /// The violations of the schema in `instance`, in order; empty if it fits.
+    /// Returns the violations of the schema in `instance`, in order. The list is empty if the value fits.
     ///
     /// Numbers are compared exactly, by their value, and strings by their code points. At most 20 violations are
-    /// reported. The work is bounded for any schema and value: if the bound is reached, the value counts as a
-    /// violation. So does a value that has two members of the same name, since decoders differ about which of them
+    /// reported. The work is bounded for any schema and value. If the bound is reached, the value counts as a
+    /// violation. So does a value that has two members with the same name, because decoders differ about which of them
     /// counts.
     ///
     /// - Throws: The errors of ``check()``.
@@ -57,14 +57,14 @@ public struct ChappieJSONSchema: Sendable, Hashable, ExpressibleByDictionaryLite
 }
 
 extension ChappieJSONSchema: Codable {
-    /// Reads any JSON; ``check()`` decides whether it is a schema.
+    /// Decodes a schema from any JSON. ``check()`` decides whether it is a schema.
     public init(from decoder: any Decoder) throws { json = try ChappieJSON(from: decoder) }
     public func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
 }
 
 /// A type that supplies its own JSON schema.
 ///
-/// A `Decodable` type needs no code for this: its schema is the result of ``ChappieJSONSchema/derived(from:)``.
+/// A `Decodable` type needs no code for this. Its schema is the result of ``ChappieJSONSchema/derived(from:)``.
 public protocol ChappieJSONSchemaProviding {
     /// The schema of the type's JSON.
     static var jsonSchema: ChappieJSONSchema { get }

@@ -7,7 +7,7 @@ public struct ChappieJSONSchemaError: ChappieError, Hashable {
     /// The reason, as a clause.
     public var reason: String
 
-    /// An error with the given properties.
+    /// Creates an error with the given properties.
     public init(path: String, reason: String) {
         self.path = path
         self.reason = reason
@@ -20,18 +20,18 @@ public struct ChappieJSONSchemaError: ChappieError, Hashable {
 
 /// A part of a value that does not fit a schema.
 public struct ChappieSchemaViolation: ChappieError, Hashable, Codable, CustomStringConvertible {
-    /// The place in the instance, as a JSON Pointer (RFC 6901); empty for the whole.
+    /// The place in the instance, as a JSON Pointer (RFC 6901). It is empty for the entire instance.
     public var path: String
     /// The violation, as a clause.
     public var message: String
 
-    /// A violation with the given properties.
+    /// Creates a violation with the given properties.
     public init(path: String, message: String) {
         self.path = path
         self.message = message
     }
 
-    /// Place and message.
+    /// The place and the message.
     public var description: String { "\(path.isEmpty ? "the value" : path): \(message)" }
     public var errorDescription: String? { UntrustedText.sentence("This does not fit, \(description)") }
 }

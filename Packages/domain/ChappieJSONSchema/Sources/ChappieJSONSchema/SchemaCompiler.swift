@@ -1,17 +1,18 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Compiles a JSON schema to lists of rules, one list for each schema in it; the first list is the whole schema.
+/// A compiler from a JSON schema to lists of rules, one list for each schema in it. The first list is for the entire
+/// schema.
 ///
-/// Linear in the schema. All errors of a schema are found here, so that validating can't fail.
+/// The time is linear in the size of the schema. All errors of a schema are found here, so that validation can't fail.
 struct SchemaCompiler {
     private typealias Fault = ChappieJSONSchemaError
 
-    /// Keywords that don't restrict values.
+    /// The keywords that don't restrict values.
     private static let annotations: Set<String> = [
         "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment", "format",
         "contentEncoding", "contentMediaType", "contentSchema",
     ]
-    /// Keywords that restrict values and are not checked here. The peer checks them.
+    /// The keywords that restrict values but are not checked here. The peer checks them.
     private static let unchecked: Set<String> = [
         "pattern", "patternProperties", "dependentRequired", "dependentSchemas", "dependencies",
         "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$dynamicAnchor", "$vocabulary",
@@ -23,16 +24,16 @@ struct SchemaCompiler {
         "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "allOf", "anyOf", "oneOf", "not", "if",
         "then", "else", "$ref", "$anchor", "$defs", "definitions", "$id", "$schema",
     ]
-    /// Dialects in which the keywords above have the same meaning. A schema that uses an older dialect's difference is
-    /// refused.
+    /// The dialects in which the keywords above have the same meaning. A schema that relies on a difference in an older
+    /// dialect is refused.
     private static let dialects: Set<String> = [
         "https://json-schema.org/draft/2020-12/schema", "https://json-schema.org/draft/2019-09/schema",
         "http://json-schema.org/draft-07/schema", "https://json-schema.org/draft-07/schema",
     ]
-    /// A member with this name marks a schema as invalid; its value is the reason.
+    /// The name of a member that marks a schema as invalid. The value of the member is the reason.
     static let failure = "chappie-failure"
-    /// The limit for schemas that are applied to the same value through each other: more than any real schema needs,
-    /// and small enough for a thread's stack.
+    /// The limit for a chain of schemas that are applied to the same value through each other. It is more than any real
+    /// schema needs, and small enough for a thread's stack.
     private static let longestChain = 64
 
     /// A step of a JSON pointer into the schema.
@@ -51,7 +52,7 @@ struct SchemaCompiler {
     /// The schemas that have keywords of ``unchecked``.
     private var partial: [Int] = []
     private var base: String?
-    /// Before 2019-09, a `$ref` hid its neighbours.
+    /// Whether a `$ref` hides its neighbours, as it did before 2019-09.
     private var refHidesNeighbours = false
 
     static func compile(_ json: ChappieJSON) throws(ChappieJSONSchemaError) -> [[SchemaRule]] {
@@ -357,7 +358,7 @@ struct SchemaCompiler {
         return schemaAt[place]
     }
 
-    /// Refuses schemas that are applied to the same value in a circle, or in a chain that is too long.
+    /// Throws if schemas are applied to the same value in a circle, or in a chain that is too long.
     private func refuseCircles() throws(ChappieJSONSchemaError) {
         let next = schemas.map { $0.flatMap(\.inPlace) }
         var open = Array(repeating: 0, count: schemas.count)
@@ -374,7 +375,8 @@ struct SchemaCompiler {
             }
         }
         if done < schemas.count {
-            // Another of the rest refers to each of the rest. Going back that often leads into the circle.
+            // Each remaining schema is referred to by another remaining schema. Following these references back as
+            // often as there are schemas leads into the circle.
             var before: [Int: Int] = [:]
             for schema in open.indices where open[schema] > 0 { for target in next[schema] { before[target] = schema } }
             var culprit = open.firstIndex { $0 > 0 } ?? 0

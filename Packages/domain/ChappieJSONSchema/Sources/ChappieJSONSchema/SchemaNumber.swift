@@ -1,12 +1,13 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// A JSON number compared by its value: `1`, `1.0` and `10e-1` are equal, and digits that a double would lose count.
+/// A JSON number that is compared by its value. `1`, `1.0` and `10e-1` are equal, and digits that a double would lose
+/// also count.
 ///
-/// Every operation is linear in the digits, whatever the exponent. An exponent of more than 18 digits counts as the
-/// largest of 18 digits.
+/// Every operation is linear in the number of digits, whatever the exponent. An exponent of more than 18 digits counts
+/// as the largest of 18 digits.
 struct SchemaNumber: Hashable, Comparable {
     private let isNegative: Bool
-    /// The digits from the first to the last that is not 0; empty for zero.
+    /// The digits from the first to the last that is not 0. It is empty for zero.
     private let digits: [UInt8]
     /// The power of ten of the last digit.
     private let exponent: Int
@@ -50,7 +51,7 @@ struct SchemaNumber: Hashable, Comparable {
     var isInteger: Bool { exponent >= 0 }
     var isPositive: Bool { !isNegative && !digits.isEmpty }
 
-    /// The number if it is an integer of 0 or more, at most `Int.max`; `nil` for other numbers.
+    /// The number if it is an integer of 0 or more, but at most `Int.max`, or `nil` for other numbers.
     var count: Int? {
         guard isInteger, !isNegative else { return nil }
         guard digits.count + exponent < 19 else { return Int.max }
@@ -74,7 +75,7 @@ struct SchemaNumber: Hashable, Comparable {
     /// Whether the number has few enough digits for ``isMultiple(of:)``.
     var isDivisor: Bool { isPositive && digits.count <= 19 }
 
-    /// Whether the number is a multiple of `divisor`. Exact, unlike a division of doubles.
+    /// Returns whether the number is a multiple of `divisor`. The result is exact, unlike a division of doubles.
     func isMultiple(of divisor: SchemaNumber) -> Bool {
         // The last digit is not 0, so no power of ten divides the number.
         guard exponent >= divisor.exponent || digits.isEmpty else { return false }
@@ -104,8 +105,8 @@ struct SchemaNumber: Hashable, Comparable {
     }
 }
 
-/// A JSON value as bytes that only equal values share. Numbers are compared by value, members without their order, and
-/// strings by their code points, unlike Swift's `==`.
+/// A JSON value as bytes that only equal values share. Numbers are compared by value, members regardless of their
+/// order, and strings by their code points, unlike Swift's `==`.
 struct SchemaIdentity: Hashable {
     private(set) var bytes: [UInt8] = []
 
@@ -140,7 +141,8 @@ struct SchemaIdentity: Hashable {
     }
 }
 
-/// A string that is compared by its code points. Swift's own equality ignores whether é is one or two of them.
+/// A string that is compared by its code points. Swift's own equality ignores whether é consists of one or two code
+/// points.
 struct SchemaName: Hashable {
     let text: String
 

@@ -1,11 +1,11 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// One condition of a schema. It refers to other schemas by their index in the compiled list.
+/// A condition of a schema. It refers to other schemas by their index in the compiled list.
 enum SchemaRule: Sendable {
-    /// No value fits: the schema `false`.
+    /// The rule of the schema `false`, which no value fits.
     case never
     case types(SchemaTypes)
-    /// `enum` and `const`, and the list of values for messages.
+    /// The rule of `enum` and `const`, with the list of values for messages.
     case values(Set<SchemaIdentity>, list: String)
     case limit(SchemaLimit, SchemaNumber, literal: String)
     case multiple(of: SchemaNumber, literal: String)
@@ -69,7 +69,7 @@ enum SchemaLimit: String, Sendable, CaseIterable {
     }
 }
 
-/// The types of JSON values. Every integer is a number, too.
+/// The types of JSON values. Every integer is also a number.
 struct SchemaTypes: OptionSet, Sendable {
     let rawValue: Int
 
@@ -78,13 +78,13 @@ struct SchemaTypes: OptionSet, Sendable {
 
     init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// The type with this name.
+    /// Creates the type with this name.
     init?(_ name: String) {
         guard let index = Self.names.firstIndex(of: name) else { return nil }
         rawValue = 1 << index
     }
 
-    /// The types of `value`; an integer has two.
+    /// Creates the types of `value`. An integer has two.
     init(of value: ChappieJSON) {
         switch value {
         case .null: rawValue = 1
@@ -96,7 +96,7 @@ struct SchemaTypes: OptionSet, Sendable {
         }
     }
 
-    /// The types in the words of a message: "a string or null".
+    /// The types as part of a message, such as "a string or null".
     var sentence: String {
         let articles = ["null", "a boolean", "an integer", "a number", "a string", "an array", "an object"]
         return articles.indices.filter { rawValue & 1 << $0 != 0 }.map { articles[$0] }.joined(separator: " or ")

@@ -1,12 +1,12 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Finds errors in JSON that are independent of a schema.
+/// A check for errors in JSON that are independent of a schema.
 enum SchemaShape {
-    /// The same limit as for parsed JSON.
+    /// The limit for nesting, which is the same as for parsed JSON.
     private static let deepest = ChappieJSON.maximumDepth
 
-    /// Reports values that are nested too deeply, and objects with two members of the same name: decoders differ about
-    /// which of the two counts.
+    /// Returns a violation if values are nested too deeply, or if an object has two members with the same name.
+    /// Decoders differ about which of the two counts.
     static func trouble(in json: ChappieJSON) -> ChappieSchemaViolation? {
         var path: [String] = []
         guard let message = trouble(in: json, at: &path) else { return nil }
@@ -38,7 +38,7 @@ enum SchemaShape {
     }
 }
 
-/// JSON Pointers (RFC 6901).
+/// Functions for JSON Pointers (RFC 6901).
 enum JSONPointer {
     static func text(_ tokens: [String]) -> String {
         var bytes: [UInt8] = []
@@ -55,7 +55,7 @@ enum JSONPointer {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The tokens of a pointer that is not empty.
+    /// Returns the tokens of a pointer that is not empty.
     static func tokens(_ pointer: String) -> [String] {
         pointer.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst().map { token in
             var bytes = token.split(separator: UInt8(ascii: "~"), omittingEmptySubsequences: false).map(Array.init)
@@ -70,7 +70,7 @@ enum JSONPointer {
         }
     }
 
-    /// The text of a URI's fragment; `nil` if it is not UTF-8, or a digit is missing.
+    /// Returns the text of a URI's fragment, or `nil` if it is not UTF-8 or a digit is missing.
     static func withoutPercents(_ fragment: Substring) -> String? {
         var bytes: [UInt8] = []
         var rest = fragment.utf8[...]
@@ -88,18 +88,18 @@ enum JSONPointer {
     }
 }
 
-/// Parts of messages, with a bounded length.
+/// Functions that create parts of messages with a bounded length.
 enum Quoted {
     static func short(_ text: String) -> String {
         text.unicodeScalars.count <= 80 ? text : String(String.UnicodeScalarView(text.unicodeScalars.prefix(79))) + "…"
     }
 
-    /// A name in quotes, with escaped control characters.
+    /// Returns a name in quotes, with escaped control characters.
     static func name(_ name: String) -> String { ChappieJSON.string(short(name)).serialized() }
 
     static func value(_ value: ChappieJSON) -> String { short(value.serialized()) }
 
-    /// The words for a value that must be in `values`.
+    /// Returns the message for a value that must be in `values`.
     static func list(_ values: [ChappieJSON]) -> String {
         guard values.count != 1 else { return "must be \(value(values[0]))" }
         let shown = values.prefix(10).map(value).joined(separator: ", ")

@@ -1,21 +1,21 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Checks a value against a compiled schema.
+/// A validator that checks a value against a compiled schema.
 struct SchemaValidator {
-    /// The check is too expensive. The value then counts as a violation, even inside a `not`.
+    /// An error that stops a check that is too expensive. The value then counts as a violation, even inside a `not`.
     private struct Stop: Error {
         let violation: ChappieSchemaViolation
     }
 
     private static let mostViolations = 20
-    /// The limit for schemas that are applied inside each other: small enough for a small thread's stack.
+    /// The limit for schemas that are applied inside each other. It is small enough for a small thread's stack.
     private static let deepest = 256
-    /// About one unit for each step per byte: some tenths of a second in all.
+    /// The limit for the work, with about one unit for each step per byte. It amounts to some tenths of a second.
     private static let allFuel = 10_000_000
 
     private let schemas: [[SchemaRule]]
     private var violations: [ChappieSchemaViolation] = []
-    /// Whether violations are collected. Otherwise only the answer counts.
+    /// Whether violations are collected. Otherwise only the result counts.
     private var isCollecting = true
     private var path: [String] = []
     private var depth = 0
@@ -45,7 +45,7 @@ struct SchemaValidator {
         for rule in schemas[schema] where try !obeys(rule, value) {
             isFit = false
             if !isCollecting { break }
-            // If a value has the wrong type, further violations are of no interest.
+            // If a value has the wrong type, further violations don't matter.
             if case .types = rule { break }
         }
         return isFit
@@ -59,7 +59,7 @@ struct SchemaValidator {
         return try fits(value, schema)
     }
 
-    /// The same without collecting violations.
+    /// Returns whether the value fits the schema, without collecting violations.
     private mutating func fitsQuietly(_ value: ChappieJSON, _ schema: Int) throws(Stop) -> Bool {
         let wasCollecting = isCollecting
         isCollecting = false
@@ -72,7 +72,7 @@ struct SchemaValidator {
         if fuel < 0 { throw stop("takes too long to check against its schema") }
     }
 
-    /// Each rule reads numbers again, with all of their digits.
+    /// Charges for the digits of a number, because each rule reads all digits again.
     private mutating func charge(for value: ChappieJSON) throws(Stop) {
         if case .number(let number) = value { try charge(number.literal.utf8.count) }
     }
@@ -81,7 +81,7 @@ struct SchemaValidator {
         Stop(violation: ChappieSchemaViolation(path: "", message: message))
     }
 
-    /// Records a violation if `isFit` is false.
+    /// Records a violation if `isFit` is false. Returns `isFit`.
     private mutating func expect(_ isFit: Bool, _ message: @autoclosure () -> String) -> Bool {
         if !isFit, isCollecting {
             violations.append(ChappieSchemaViolation(path: JSONPointer.text(path), message: message()))
@@ -249,8 +249,8 @@ struct SchemaValidator {
         }
     }
 
-    /// Explains why `value` fits none of the alternatives. If only one alternative allows the value's type, reports the
-    /// violations of that one.
+    /// Records why `value` fits none of the alternatives. If only one alternative allows the value's type, this records
+    /// the violations of that alternative.
     private mutating func explain(_ value: ChappieJSON, _ alternatives: [Int]) throws(Stop) -> Bool {
         guard isCollecting else { return false }
         let types = SchemaTypes(of: value)
@@ -264,7 +264,7 @@ struct SchemaValidator {
         return expect(false, "fits none of \(alternatives.count) alternatives")
     }
 
-    /// The types that a schema allows at first sight; `nil` if the schema names none.
+    /// Returns the types that a schema names directly or through a leading reference, or `nil` if it names none.
     private func types(of schema: Int) -> SchemaTypes? {
         var schema = schema
         while true {

@@ -1,6 +1,7 @@
 import CGtk4
 
-/// Connects closures to GTK's signals. In C this is the macro `g_signal_connect`, which Swift does not import.
+/// Functions that connect closures to GTK's signals. In C this is the macro `g_signal_connect`, which Swift does not
+/// import.
 public enum ChappieGTKSignal {
     private final class Handler: Sendable {
         let body: @MainActor () -> Bool
@@ -13,12 +14,12 @@ public enum ChappieGTKSignal {
     /// ```swift
     /// ChappieGTKSignal.connect(button, "clicked") { print("clicked") }
     /// ```
-    /// The object keeps the closure, and releases it when it is destroyed. Capture the object itself as a pointer,
-    /// which does not retain it. The closure does not get the other arguments of the signal.
+    /// The object keeps the closure, and releases it when the object is destroyed. Capture the object itself as a
+    /// pointer, which does not retain it. The closure does not receive the other arguments of the signal.
     ///
     /// - Parameters:
-    ///   - object: any GObject that belongs to the main thread.
-    ///   - signal: the signal's name, if needed with a detail: `notify::visible`.
+    ///   - object: Any GObject that belongs to the main thread.
+    ///   - signal: The signal's name, with a detail if needed, such as `notify::visible`.
     public static func connect(
         _ object: UnsafeMutableRawPointer, _ signal: String, _ body: @escaping @MainActor () -> Void
     ) {
@@ -28,12 +29,13 @@ public enum ChappieGTKSignal {
         }
     }
 
-    /// Connects a handler that returns an answer, such as the handler of `close-request`: `true` if it has dealt with
-    /// the event.
+    /// Connects a handler that returns an answer, such as the handler of `close-request`. The answer is `true` if the
+    /// handler has dealt with the event.
     public static func answer(
         _ object: UnsafeMutableRawPointer, _ signal: String, _ body: @escaping @MainActor () -> Bool
     ) {
-        // With G_CONNECT_SWAPPED the handler gets its data first, and can ignore the other arguments of the signal.
+        // With G_CONNECT_SWAPPED, the data is the first argument of the handler, which can ignore the other arguments
+        // of the signal.
         let callback: @convention(c) (UnsafeMutableRawPointer) -> gboolean = { data in
             let handler = Unmanaged<Handler>.fromOpaque(data).takeUnretainedValue()
             return MainActor.assumeIsolated { handler.body() ? 1 : 0 }

@@ -3,22 +3,23 @@ public import ChappieAuth
 import ChappieCore
 public import ChappieSignInUI
 
-/// The button "Sign in with ChatGPT" for GTK 4, with its sheet: the steps, the code, a countdown, and the ending.
+/// The button "Sign in with ChatGPT" for GTK 4, with a sheet that shows the steps, the code, a countdown, and the
+/// ending.
 ///
 /// ```swift
 /// let signIn = ChappieSignInButton(session: session)
 /// gtk_box_append(box, signIn.widget)
 /// ```
-/// It draws the state of ``model``. The button is insensitive while a sign-in runs, and hidden while a user is signed
-/// in. The sheet is a modal window over the button's window. If the user presses Escape or "Cancel" or closes the
-/// sheet, the sign-in is cancelled and the focus goes back to the button. The button needs ``ChappieGTKMainLoop``, and
-/// takes colours, contrast and direction from GTK's settings.
+/// It shows the state of ``model``. The button is insensitive while a sign-in is running, and hidden while a user is
+/// signed in. The sheet is a modal window over the button's window. If the user presses Escape or "Cancel" or closes
+/// the sheet, the sign-in is cancelled and the focus returns to the button. The button needs ``ChappieGTKMainLoop``,
+/// and takes colours, contrast and direction from GTK's settings.
 ///
 /// The widget keeps this object alive. When the widget is destroyed, for instance with its window, a running sign-in is
 /// cancelled and all resources are released.
 @MainActor
 public final class ChappieSignInButton {
-    /// A `GtkButton` to put into a window; valid until it is destroyed.
+    /// The `GtkButton` to put into a window. It is valid until it is destroyed.
     public let widget: UnsafeMutablePointer<GtkWidget>
     /// The model of the button and its sheet. A program may also begin and cancel a sign-in with it.
     public let model: ChappieSignInModel
@@ -30,14 +31,14 @@ public final class ChappieSignInButton {
     private var follower: Task<Void, Never>?
 
     /// - Parameters:
-    ///   - session: the session to sign in.
-    ///   - showsOnboardingSheet: Default `true`. With `false` no sheet is shown: the code goes to the clipboard, the
-    ///     page opens by itself, and the program shows the ending.
-    ///   - requestsNotificationPermission: whether the notifier asks the user at the first sign-in. Default `true`.
-    ///   - texts: the words. Default: English, for the session's kind of sign-in.
-    ///   - notifier: notifies the user that the account is linked. Default: the session's. (`GNotification` can't be
-    ///     the default: a desktop drops it silently if the program has no desktop file.)
-    ///   - onDeviceCode: gets the code, for a program that shows it itself. Default none.
+    ///   - session: The session to sign in.
+    ///   - showsOnboardingSheet: Whether a sheet shows the steps. Default `true`. With `false`, the code is copied to
+    ///     the clipboard, the page opens automatically, and the program shows the ending.
+    ///   - requestsNotificationPermission: Whether the notifier asks the user at the first sign-in. Default `true`.
+    ///   - texts: The texts to show. Default: English, for the session's kind of sign-in.
+    ///   - notifier: Notifies the user that the account is linked. Default: the session's notifier. (`GNotification`
+    ///     can't be the default, because a desktop drops it silently if the program has no desktop file.)
+    ///   - onDeviceCode: Receives the code, for a program that shows it itself. Default none.
     public init(
         session: ChappieAuthSession, showsOnboardingSheet: Bool = true, requestsNotificationPermission: Bool = true,
         texts: ChappieSignInTexts? = nil, notifier: (any Notifier)? = nil,

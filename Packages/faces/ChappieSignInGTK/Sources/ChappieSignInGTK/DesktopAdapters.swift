@@ -2,7 +2,8 @@ public import CGtk4
 public import ChappieAuth
 public import ChappieCore
 
-/// Opens pages with GTK: in a sandbox through the desktop's portal, otherwise directly in the user's browser.
+/// A browser that opens pages with GTK. In a sandbox it uses the desktop's portal, otherwise directly the user's
+/// browser.
 ///
 /// ```swift
 /// let browser = ChappieGTKBrowser(asking: window)
@@ -10,22 +11,22 @@ public import ChappieCore
 /// ```
 @MainActor
 public final class ChappieGTKBrowser: Browser {
-    /// A widget of the window that asks for the page; `nil` when that window has gone.
+    /// A widget of the window that asks for the page, or `nil` when that window no longer exists.
     public var asking: UnsafeMutablePointer<GtkWidget>?
     private let opensMail: Bool
 
-    /// A browser for the window of a widget.
+    /// Creates a browser for the window of a widget.
     ///
     /// - Parameters:
-    ///   - asking: see ``asking``. Default `nil`: no window.
-    ///   - opensMail: whether an address `mailto:` opens a letter in the user's mail program. Default `false`.
+    ///   - asking: A widget of the window that asks for the page. Default `nil`, which means no window.
+    ///   - opensMail: Whether a `mailto:` address opens a message in the user's mail program. Default `false`.
     public init(asking: UnsafeMutablePointer<GtkWidget>? = nil, opensMail: Bool = false) {
         self.asking = asking
         self.opensMail = opensMail
     }
 
-    /// Whether ``open(_:)`` opens this address: a page of `http` or `https` with a host, or a letter. Other schemes
-    /// start programs.
+    /// Returns whether ``open(_:)`` opens this address. It opens `http` and `https` pages with a host, and `mailto:`
+    /// addresses if they are allowed. Other schemes start programs.
     public func opens(_ url: URL) -> Bool {
         switch url.scheme?.lowercased() {
         case "http", "https": url.host()?.isEmpty == false
@@ -40,7 +41,7 @@ public final class ChappieGTKBrowser: Browser {
 
     /// Asks the desktop to open the page.
     ///
-    /// - Throws: `DesktopError` for an address that ``opens(_:)`` refuses, and if no program could be started.
+    /// - Throws: `DesktopError` for an address that ``opens(_:)`` refuses, or if no program could be started.
     @MainActor public func open(_ url: URL) async throws(DesktopError) {
         guard opens(url) else { throw DesktopError("Only http and https pages are opened in a browser.") }
         let window = window
@@ -74,7 +75,7 @@ final class GTKClipboard: Clipboard {
 
     init(of widget: Widget) { display = gtk_widget_get_display(widget) }
 
-    /// The program keeps the text, and gives it to each program that pastes.
+    /// Copies `text`. The program keeps the text, and passes it to each program that pastes.
     @MainActor func copy(_ text: String) async throws(DesktopError) -> ClipboardOutcome {
         gdk_clipboard_set_text(gdk_display_get_clipboard(display), text)
         return .copied

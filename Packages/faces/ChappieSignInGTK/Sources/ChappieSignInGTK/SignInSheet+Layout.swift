@@ -1,4 +1,4 @@
-/// The layout of the sheet: GtkBuilder's XML, and rules for its style classes. The theme gives the colours.
+/// The layout of the sheet: GtkBuilder's XML, and rules for its style classes. The theme supplies the colours.
 extension SignInSheet {
     static var layout: String {
         """
@@ -95,14 +95,15 @@ extension SignInSheet {
         """
     }
 
-    /// Hides a widget from screen readers.
+    /// A property that hides a widget from screen readers.
     private static let silent = "<property name=\"accessible-role\">presentation</property>"
 
     private static let centred = """
         <property name="justify">center</property><property name="xalign">0.5</property>
         """
 
-    /// A step: its number, or a tick when it is done; title and detail; its controls; a notice.
+    /// Returns the layout of a step. It has a number, or a tick when the step is done, a title, a detail, controls, and
+    /// a notice.
     private static func step(_ id: String, _ number: Int, _ controls: String) -> String {
         """
         <object class="GtkBox" id="\(id)"><property name="spacing">12</property>
@@ -141,8 +142,8 @@ extension SignInSheet {
         """
     }
 
-    /// The button has a separate label, because GTK 4.8 says the name of a button twice if the button makes its
-    /// mnemonic label itself.
+    /// Returns the layout of a button with a separate label. With GTK 4.8, a screen reader reads the name of a button
+    /// twice if the button creates its mnemonic label itself.
     private static func button(_ id: String, class style: String = "text-button", extra: String = "") -> String {
         """
         <object class="GtkButton" id="\(id)">\(extra)<style><class name="\(style)"/></style>

@@ -3,8 +3,8 @@ import ChappieAuth
 import ChappieCore
 import ChappieSignInUI
 
-/// The window with the steps, or with the ending of the sign-in. It shows a state and calls the model, and lives
-/// as long as its window.
+/// The window with the steps, or with the ending of the sign-in. It shows a state and calls the model. It exists as
+/// long as its window.
 @MainActor
 final class SignInSheet {
     let window: Widget
@@ -19,7 +19,9 @@ final class SignInSheet {
 
     private static var hasStyles = false
 
-    /// - Parameter root: the window below the sheet, `GtkRoot *`.
+    /// Creates the sheet.
+    ///
+    /// - Parameter root: The window below the sheet, a `GtkRoot *`.
     init(_ model: ChappieSignInModel, _ texts: ChappieSignInTexts, over root: OpaquePointer?) {
         let layout = ChappieGTKLayout(Self.layout)
         self.model = model
@@ -60,7 +62,8 @@ final class SignInSheet {
             gtk_label_set_text_with_mnemonic(layout[id].cast(), mnemonics.mark(text ?? ""))
         }
         openPage.setVisible(texts.openPage.button != nil)
-        // With the relation, the label would be the button's whole accessible name; the code belongs to the name too.
+        // With the relation, the label would be the button's entire accessible name, but the code also belongs to the
+        // name.
         gtk_accessible_reset_relation(copy.cast(), GTK_ACCESSIBLE_RELATION_LABELLED_BY)
         openPage.tell(GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, texts.openPage.detail)
         copy.tell(GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, texts.enterCode.detail)
@@ -70,7 +73,7 @@ final class SignInSheet {
         gtk_label_set_text(layout["browser-hint"].cast(), texts.browserHint)
         layout["use-browser"].tell(GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, texts.browserHint)
         ChappieGTKSignal.connect(layout["use-browser"], "clicked") { model.signInWithBrowser() }
-        // The model handles the closing; the sheet closes when the state says so.
+        // The model handles the closing. The sheet closes when the state requires it.
         ChappieGTKSignal.answer(window, "close-request") {
             model.cancel()
             return true
@@ -96,8 +99,9 @@ final class SignInSheet {
         if isNew ?? true { moveFocus(state) }
     }
 
-    /// Steps are ticked in the order in which they are done: the code is in the clipboard before the page is open, but the
-    /// user pastes it after that. The step between them is done on the page, and nothing here learns of it.
+    /// Shows the steps, and ticks them in the order in which the user does them. The code is in the clipboard before
+    /// the page is open, but the user pastes it after that. The step between them is done on the page, so its
+    /// completion is not known here.
     private func showSteps(_ state: ChappieSignInState) {
         var isNext = true
         for step in state.steps {
@@ -113,7 +117,7 @@ final class SignInSheet {
         window.tellBusy(isPreparing)
         let sentence = isPreparing ? state.title : state.countdown ?? ""
         gtk_label_set_text(countdown.cast(), sentence)
-        // A screen reader gets the countdown once a minute, and does not read the label that counts each second.
+        // A screen reader receives the countdown once a minute, and does not read the label that counts each second.
         let seconds = state.remaining?.components.seconds ?? 0
         if seconds % 60 == 0 || state.deviceCode != shown?.deviceCode {
             window.tell(GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, sentence)
@@ -131,18 +135,18 @@ final class SignInSheet {
     }
 
     private func showEnding(_ ending: ChappieSignInEnding?) {
-        // A GtkStack does not fit: with GTK 4.8 a screen reader also reads its hidden pages.
+        // A GtkStack is not suitable, because with GTK 4.8 a screen reader also reads its hidden pages.
         stepsPage.setVisible(ending == nil)
         endingPage.setVisible(ending != nil)
         guard let words = ending?.words else { return }
         gtk_label_set_text(sentence.cast(), words.sentence)
         gtk_label_set_text(advice.cast(), words.advice)
-        // This button gets the focus, so a screen reader says the ending together with the next step.
+        // This button receives the focus, so a screen reader reads the ending together with the next step.
         tryAgain.tell(GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, "\(words.sentence) \(words.advice)")
     }
 
-    /// Makes the window as high as its content: GTK keeps a window's height when the content grows, and would scroll.
-    /// Large print may still scroll.
+    /// Makes the window as high as its content, because GTK keeps a window's height when the content grows, and would
+    /// scroll. Large print may still scroll.
     private func fitHeight() {
         var width = gtk_widget_get_width(pages)
         var unused: gint = 0
@@ -170,7 +174,7 @@ final class SignInSheet {
     }
 }
 
-/// The row of a notice, which is hidden without a notice.
+/// The row of a notice. It is hidden if there is no notice.
 @MainActor
 private struct Notice {
     private let row, icon, label: Widget

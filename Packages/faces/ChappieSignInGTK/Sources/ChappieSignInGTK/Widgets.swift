@@ -3,8 +3,8 @@ public import CGtk4
 typealias Widget = UnsafeMutablePointer<GtkWidget>
 
 extension UnsafeMutablePointer where Pointee == GtkWidget {
-    /// The widget as another type of its class, which C does with macros: `GTK_WINDOW(widget)`. The caller knows the
-    /// type.
+    /// Returns the widget as another type of its class, as macros such as `GTK_WINDOW(widget)` do in C. The caller must
+    /// know the type.
     /// ```swift
     /// gtk_window_present(window.cast())
     /// ```
@@ -12,16 +12,16 @@ extension UnsafeMutablePointer where Pointee == GtkWidget {
         UnsafeMutableRawPointer(self).assumingMemoryBound(to: Kind.self)
     }
 
-    /// The widget as a type that is opaque in C.
+    /// Returns the widget as a type that is opaque in C.
     public func cast() -> OpaquePointer { OpaquePointer(self) }
 
     /// Shows or hides the widget.
     public func setVisible(_ isVisible: Bool) { gtk_widget_set_visible(self, isVisible ? 1 : 0) }
 
-    /// Lets the user use the widget, or not.
+    /// Enables or disables the widget for the user.
     public func setSensitive(_ isSensitive: Bool) { gtk_widget_set_sensitive(self, isSensitive ? 1 : 0) }
 
-    /// Sets a name, or a description, for screen readers.
+    /// Sets a name or a description for screen readers.
     /// ```swift
     /// button.tell(GTK_ACCESSIBLE_PROPERTY_LABEL, "Remove photo.jpg")
     /// ```
@@ -44,7 +44,7 @@ extension UnsafeMutablePointer where Pointee == GtkWidget {
     }
 }
 
-/// Widgets made from GtkBuilder's XML.
+/// The widgets created from GtkBuilder's XML.
 /// ```swift
 /// let layout = ChappieGTKLayout(xml)
 /// gtk_window_present(layout["window"].cast())
@@ -53,7 +53,7 @@ extension UnsafeMutablePointer where Pointee == GtkWidget {
 public struct ChappieGTKLayout: ~Copyable {
     private let builder: OpaquePointer
 
-    /// Makes the widgets. The XML is the program's own: a mistake in it ends the process.
+    /// Creates the widgets. The XML must be the program's own, because a mistake in it ends the process.
     public init(_ xml: String) { builder = gtk_builder_new_from_string(xml, -1) }
 
     deinit { g_object_unref(UnsafeMutableRawPointer(builder)) }
@@ -77,11 +77,11 @@ public struct ChappieGTKLayout: ~Copyable {
     }
 }
 
-/// Gives each text of a window a key for Alt: its first letter that no earlier text has.
+/// A set of keys for Alt that gives each text of a window a key. The key is the first letter that no earlier text has.
 struct Mnemonics {
     private var taken: Set<String> = []
 
-    /// `text` in the form of `gtk_label_set_text_with_mnemonic`.
+    /// Returns `text` in the form for `gtk_label_set_text_with_mnemonic`, with its key marked.
     mutating func mark(_ text: String) -> String {
         let letter = text.indices.first { text[$0].isLetter && !taken.contains(text[$0].lowercased()) }
         if let letter { taken.insert(text[letter].lowercased()) }

@@ -10,13 +10,13 @@
         import AppKit
     #endif
 
-    /// Passes the view's latest closures on to the model, which outlives many updates of the view.
+    /// A relay that passes the view's latest closures on to the model, which outlives many updates of the view.
     @MainActor
     final class SignInRelay: Browser {
         private var openURL: OpenURLAction?
         private(set) var onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)?
 
-        /// Nothing observes these two: a view may set them while it is drawn.
+        /// Stores the closures. Nothing observes them, so a view may set them while it is drawn.
         func take(_ openURL: OpenURLAction, _ onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)?) {
             self.openURL = openURL
             self.onDeviceCode = onDeviceCode
@@ -66,15 +66,16 @@
             }
         }
 
-        /// The system drops the notification if the user has not allowed notifications, here or elsewhere in the app.
+        /// Shows a notification. The system drops it if the user has not allowed notifications, here or elsewhere in
+        /// the app.
         func notify(title: String, body: String) async throws(DesktopError) {
             let center = try Self.center()
             let content = UNMutableNotificationContent()
             content.title = title
             content.body = body
             content.sound = .default
-            // Without a trigger it is delivered at once. Every notification has the same identifier, so that a new one
-            // replaces the old one.
+            // Without a trigger it is delivered immediately. Every notification has the same identifier, so that a new
+            // one replaces the old one.
             let request = UNNotificationRequest(identifier: "com.chappie.sdk.linked", content: content, trigger: nil)
             do {
                 try await center.add(request)
@@ -83,8 +84,8 @@
             }
         }
 
-        /// A program outside an app's bundle has no notification centre: asking for it would end the process, even if
-        /// the executable has an embedded identifier (`swift run`, a development build).
+        /// Returns the notification centre. A program outside an app's bundle has none. Asking for it would end the
+        /// process, even if the executable has an embedded identifier (`swift run`, a development build).
         private static func center() throws(DesktopError) -> UNUserNotificationCenter {
             let isBundled = ["app", "appex"].contains(Bundle.main.bundleURL.pathExtension.lowercased())
             guard isBundled, Bundle.main.bundleIdentifier != nil else {

@@ -13,27 +13,27 @@
     ///         .buttonStyle(.borderedProminent)
     /// }
     /// ```
-    /// It disables itself while a sign-in runs, and disappears when a user is signed in. A custom label gets the title,
-    /// which changes during the sign-in:
+    /// It disables itself while a sign-in runs, and disappears when a user is signed in. A custom label receives the
+    /// title, which changes during the sign-in:
     /// ```swift
     /// ChappieSignIn(authSession: authSession) { title in
     ///     Label(title, systemImage: "person.badge.plus")
     /// }
     /// ```
-    /// The compiler takes a trailing closure that makes no view for `onDeviceCode`.
+    /// The compiler treats a trailing closure that creates no view as `onDeviceCode`.
     ///
     /// ``ChappieSignInModel`` decides everything that the button shows and does. The environment's `openURL` opens the
     /// page, so an app can replace it.
     ///
-    /// Keep the view in place while a sign-in runs. If the app removes it, because `authSession.state` is not
-    /// `signedOut` any more, the view cancels the sign-in that it has begun. The sign-in is also cancelled if another
-    /// session replaces `authSession`, or if `texts` or the switches change. A phone may suspend the app while the user
-    /// is in the browser. The wait for the approval is then suspended too, and continues when the user comes back. At
-    /// that time the app is in the foreground, and the system shows the notification only if the delegate of
-    /// `UNUserNotificationCenter` says so.
+    /// Keep the view in place while a sign-in runs. If the app removes it because `authSession.state` is no longer
+    /// `signedOut`, the view cancels the sign-in that it has started. The sign-in is also cancelled if another session
+    /// replaces `authSession`, or if `texts` or the switches change. A phone may suspend the app while the user is in
+    /// the browser. The wait for the approval is then also suspended, and continues when the user returns. At that time
+    /// the app is in the foreground, and the system shows the notification only if the delegate of
+    /// `UNUserNotificationCenter` allows it.
     ///
-    /// - Important: This view is compiled on Linux against hand-written declarations of SwiftUI. No Mac has run it yet:
-    ///   its layout and its behaviour are untested.
+    /// - Important: This view is compiled on Linux against hand-written declarations of SwiftUI. It has not yet run on
+    ///   a Mac, so its layout and its behaviour are untested.
     public struct ChappieSignIn<Label: View>: View {
         private let settings: SignInViewSettings
         private let onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)?
@@ -41,18 +41,18 @@
         @Environment(\.openURL) private var openURL
         @State private var relay = SignInRelay()
 
-        /// A button whose label is made by `label`.
+        /// Creates a button with the label that `label` creates.
         ///
         /// - Parameters:
-        ///   - authSession: the session to sign in.
-        ///   - showsOnboardingSheet: Default `true`: a sheet shows the steps. With `false` the page opens by
-        ///     itself as soon as there is a code, a failed sign-in shows only as the session's `lastError`, and
+        ///   - authSession: The session to sign in.
+        ///   - showsOnboardingSheet: Whether a sheet shows the steps. Default `true`. With `false`, the page opens
+        ///     automatically as soon as there is a code, a failed sign-in shows only as the session's `lastError`, and
         ///     `authSession.cancelSignIn()` cancels a sign-in.
-        ///   - requestsNotificationPermission: whether the first press asks the user if the app may notify. Default
-        ///     `true`. With `false` the notification is still sent if the user has allowed notifications before.
-        ///   - texts: the words. Default: English, for the session's kind of sign-in.
-        ///   - onDeviceCode: gets the code, for an app that shows it itself. Default none.
-        ///   - label: makes the button's label from its present title.
+        ///   - requestsNotificationPermission: Whether the first press asks the user if the app may notify. Default
+        ///     `true`. With `false`, the notification is still sent if the user has allowed notifications before.
+        ///   - texts: The texts to show. Default: English, for the session's kind of sign-in.
+        ///   - onDeviceCode: Receives the code, for an app that shows it itself. Default none.
+        ///   - label: Creates the button's label from its current title.
         public init(
             authSession: ChappieAuthSession, showsOnboardingSheet: Bool = true,
             requestsNotificationPermission: Bool = true, texts: ChappieSignInTexts? = nil,
@@ -71,22 +71,22 @@
         public var body: some View {
             let _ = relay.take(openURL, onDeviceCode)
             SignInButton(settings: settings, relay: relay, label: label)
-                // A model belongs to one session: another session needs another model.
+                // A model belongs to one session, so another session needs another model.
                 .id(settings.identity)
         }
     }
 
     extension ChappieSignIn where Label == ChappieSignInLabel {
-        /// A button with the default label, ``ChappieSignInLabel``.
+        /// Creates a button with the default label, ``ChappieSignInLabel``.
         ///
         /// - Parameters:
-        ///   - authSession: the session to sign in.
-        ///   - showsOnboardingSheet: Default `true`: a sheet shows the steps. With `false` the page opens by
-        ///     itself as soon as there is a code.
-        ///   - requestsNotificationPermission: whether the first press asks the user if the app may notify. Default
+        ///   - authSession: The session to sign in.
+        ///   - showsOnboardingSheet: Whether a sheet shows the steps. Default `true`. With `false`, the page opens
+        ///     automatically as soon as there is a code.
+        ///   - requestsNotificationPermission: Whether the first press asks the user if the app may notify. Default
         ///     `true`.
-        ///   - texts: the words. Default: English, for the session's kind of sign-in.
-        ///   - onDeviceCode: gets the code, for an app that shows it itself. Default none.
+        ///   - texts: The texts to show. Default: English, for the session's kind of sign-in.
+        ///   - onDeviceCode: Receives the code, for an app that shows it itself. Default none.
         public init(
             authSession: ChappieAuthSession, showsOnboardingSheet: Bool = true,
             requestsNotificationPermission: Bool = true, texts: ChappieSignInTexts? = nil,
@@ -100,18 +100,20 @@
         }
     }
 
-    /// The default label of ``ChappieSignIn``: the title as text, with the font and the colours of its surroundings.
+    /// The default label of ``ChappieSignIn``. It is the title as text, with the font and the colours of its
+    /// surroundings.
     public struct ChappieSignInLabel: View {
         private let title: String
 
-        /// A label with this title.
+        /// Creates a label with this title.
         public init(_ title: String) { self.title = title }
 
         /// The text.
         public var body: some View { Text(title) }
     }
 
-    /// ``ChappieSignIn`` in bold, as wide as there is room. New code should use ``ChappieSignIn`` and style it itself.
+    /// A ``ChappieSignIn`` in bold that fills the available width. New code should use ``ChappieSignIn`` and apply its
+    /// own style.
     public struct SignInWithChatGPTButton: View {
         private let button: ChappieSignIn<WideLabel>
 
@@ -121,14 +123,15 @@
             var body: some View { ChappieSignInLabel(title).bold().frame(maxWidth: .infinity) }
         }
 
-        /// The button; ``ChappieSignIn`` explains the parameters.
+        /// Creates the button. ``ChappieSignIn`` explains the parameters.
         ///
         /// - Parameters:
-        ///   - authSession: the session to sign in.
-        ///   - showsOnboardingSheet: Default `true`.
-        ///   - requestsNotificationPermission: Default `true`.
-        ///   - texts: the words. Default: English, for the session's kind of sign-in.
-        ///   - onDeviceCode: gets the code. Default none.
+        ///   - authSession: The session to sign in.
+        ///   - showsOnboardingSheet: Whether a sheet shows the steps. Default `true`.
+        ///   - requestsNotificationPermission: Whether the first press asks the user if the app may notify. Default
+        ///     `true`.
+        ///   - texts: The texts to show. Default: English, for the session's kind of sign-in.
+        ///   - onDeviceCode: Receives the code. Default none.
         public init(
             authSession: ChappieAuthSession, showsOnboardingSheet: Bool = true,
             requestsNotificationPermission: Bool = true, texts: ChappieSignInTexts? = nil,
@@ -147,7 +150,7 @@
 
     // MARK: Inside
 
-    /// The settings of a model: other settings need another model.
+    /// The settings of a model. Other settings need another model.
     private struct SignInViewSettings {
         let session: ChappieAuthSession
         let showsSheet: Bool
@@ -157,7 +160,7 @@
         var identity: [AnyHashable] { [ObjectIdentifier(session), showsSheet, requestsPermission, texts] }
     }
 
-    /// Owns the model as long as its identity lives.
+    /// A button that owns the model as long as its identity exists.
     private struct SignInButton<Label: View>: View {
         private let texts: ChappieSignInTexts
         private let label: @MainActor (String) -> Label
@@ -183,7 +186,7 @@
                     label(model.state.title)
                 }
                 .disabled(!model.state.isEnabled)
-                // The sheet comes after `disabled`, because it would inherit it.
+                // The sheet comes after `disabled`, because otherwise it would inherit it.
                 .sheet(isPresented: isSheetPresented) { SignInSheet(model: model, texts: texts) }
             }
         }
@@ -191,7 +194,8 @@
         private var isSheetPresented: Binding<Bool> {
             Binding(
                 get: { model.state.isSheetPresented },
-                // A user who swipes the sheet away cancels the sign-in. The model closing the sheet does not.
+                // A user who swipes the sheet away cancels the sign-in. A sheet that the model closes does not cancel
+                // it.
                 set: { if !$0, model.state.isSheetPresented { model.cancel() } })
         }
     }

@@ -4,9 +4,10 @@
     import ChappieCore
     import SwiftUI
 
-    /// The sheet of ``ChappieSignIn``: the steps while the sign-in waits, a sentence if the sign-in has failed.
+    /// The sheet of ``ChappieSignIn``. It shows the steps while the sign-in waits, and a message if the sign-in has
+    /// failed.
     ///
-    /// It scrolls, so that the largest text sizes have room; colours are semantic, and fonts are text styles. The sheet
+    /// It scrolls, so that the largest text sizes have room. Colours are semantic, and fonts are text styles. The sheet
     /// sets its own styles, because it inherits the app's styles for the button. Each text has its own colour, because
     /// a common colour would also change the labels of the buttons.
     struct SignInSheet: View {
@@ -39,14 +40,15 @@
                 .padding(24)
                 .frame(maxWidth: .infinity, alignment: .leading)
             }
-            // A Mac makes a sheet as large as its content asks for, and a scroll view alone asks for nothing.
+            // A Mac makes a sheet as large as its content requests, and a scroll view by itself requests no size.
             .frame(minWidth: 280, idealWidth: 420, minHeight: 280, idealHeight: 520)
             .font(.body)
             .fontWeight(nil)
             .textCase(nil)
             .lineLimit(nil)
             .multilineTextAlignment(.leading)
-            // A program may disable the button's surroundings while a sign-in runs; the user can still cancel.
+            // A program may disable the button's surroundings while a sign-in is running, but the user must still be
+            // able to cancel.
             .environment(\.isEnabled, true)
             .onChange(of: model.state, initial: true) {
                 if model.state.isSheetPresented { lastPresented = model.state }
@@ -58,14 +60,14 @@
             }
             .onChange(of: state.deviceCode, initial: true) {
                 if let code = state.deviceCode?.userCode, !code.isEmpty {
-                    // With spaces a screen reader reads the characters one by one.
+                    // With spaces, a screen reader reads the characters one by one.
                     let spelled = code.map(String.init).joined(separator: " ")
                     AccessibilityNotification.Announcement(texts.enterCode.title + ": " + spelled).post()
                 }
             }
         }
 
-        /// While the sheet slides away, it shows its last state.
+        /// The state to show. While the sheet slides away, this is its last state.
         private var state: ChappieSignInState {
             model.state.isSheetPresented ? model.state : lastPresented ?? model.state
         }
@@ -126,7 +128,7 @@
         }
     }
 
-    /// The code; a tap copies it.
+    /// A button with the code. A tap copies the code.
     private struct CodeChip: View {
         let code: String
         let step: ChappieSignInStep
@@ -138,20 +140,20 @@
                     .labelStyle(.titleAndIcon)
                     .font(.title3)
                     .monospaced()
-                    // In two lines it would look like two codes.
+                    // On two lines it would look like two codes.
                     .lineLimit(1)
                     .minimumScaleFactor(0.5)
             }
             .buttonStyle(.bordered)
             .buttonBorderShape(.capsule)
             .disabled(!step.isEnabled)
-            // A screen reader spells the code: a user can't enter a code that is read as a word.
+            // A screen reader spells the code, because a user can't enter a code that is read as a word.
             .accessibilityLabel(Text(code).speechSpellsOutCharacters())
             .accessibilityHint(Text(step.texts.button ?? step.texts.title))
         }
     }
 
-    /// The sentence about the ending, and the next step.
+    /// A view with the message about the ending, and the next step.
     private struct Ending: View {
         let ending: ChappieSignInEnding
         let tryAgain: String

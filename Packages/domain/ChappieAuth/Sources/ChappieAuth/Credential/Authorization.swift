@@ -9,7 +9,7 @@ public enum AuthorizedAttempt<Value: Sendable>: Sendable {
     case value(Value)
     /// The backend answered 401.
     case unauthorized(HTTPExchangeResponse)
-    /// A result that says nothing about the token, such as the 401 of an endpoint other than the one for responses.
+    /// A result that reveals nothing about the token, such as the 401 of an endpoint other than the one for responses.
     case inconclusive(Value)
 }
 
@@ -18,16 +18,16 @@ public enum AuthorizedAttempt<Value: Sendable>: Sendable {
 public struct RegionRefusal: Error, Sendable, Hashable {
     /// The status of the answer.
     public var status: Int
-    /// The service's sentence. Safe to show to the user.
+    /// The service's message. It is safe to show to the user.
     public var message: String?
-    /// The name under which the service knows the exchange.
+    /// The id by which the service identifies the exchange.
     public var requestID: String?
-    /// The region that the refused request named; `nil` if the sign-in names none.
+    /// The region that the refused request named, or `nil` if the sign-in names none.
     public var region: String?
-    /// The other address that the service names for the workspace, if it does.
+    /// The other address that the service names for the workspace, if any.
     public var otherOrigin: String?
 
-    /// A refusal as it arrived.
+    /// Creates a refusal with the values that arrived.
     public init(status: Int, message: String?, requestID: String?) {
         self.status = status
         self.message = message
@@ -35,11 +35,11 @@ public struct RegionRefusal: Error, Sendable, Hashable {
     }
 }
 
-/// The service's answer about the workspace of one account, for as long as the process runs.
+/// The service's answer about the workspace of one account, kept as long as the process runs.
 final class KnownWorkspace: Sendable {
-    /// How the service routes the requests for a workspace.
+    /// The way in which the service routes the requests for a workspace.
     struct Routing: Sendable, Hashable {
-        /// The value that requests for the workspace must carry; `nil` for none.
+        /// The value that requests for the workspace must have, or `nil` if there is none.
         var route: String?
         /// An origin other than the configured backend's. Nothing is sent there.
         var otherOrigin: String?
@@ -47,25 +47,25 @@ final class KnownWorkspace: Sendable {
 
     private let known = Mutex<(account: ChappieAccountInfo, routing: Routing)?>(nil)
 
-    /// Returns the answer, if `account` is the account that has asked.
+    /// Returns the answer if it is for `account`, or `nil`.
     func routing(of account: ChappieAccountInfo) -> Routing? {
         known.withLock { $0.flatMap { $0.account.isSameAccount(as: account) ? $0.routing : nil } }
     }
 
-    /// Keeps an answer. It replaces another account's.
+    /// Keeps an answer. It replaces the answer of another account.
     func keep(_ routing: Routing, of account: ChappieAccountInfo) { known.withLock { $0 = (account, routing) } }
 }
 
 /// The right to send requests with the slot's credential.
 ///
-/// All attempts at a request belong to one account: if another account signs in meanwhile, the request is not sent in
-/// its name.
+/// All attempts at a request belong to one account. If another account signs in between them, the request is not sent
+/// in its name.
 @_spi(ChappieInternals)
 public struct Authorization: Sendable {
     private let manager: CredentialManager
-    /// The account of the requests; `nil` for the account that is signed in when a request begins.
+    /// The account of the requests, or `nil` for the account that is signed in when a request begins.
     private let account: ChappieAccountInfo?
-    /// The program that the requests name. Programs with one sign-in may have names of their own.
+    /// The program that the requests name. Programs that share one sign-in may have different names.
     private let program: ChappieRegistration
 
     init(manager: CredentialManager, account: ChappieAccountInfo?, program: ChappieRegistration) {
@@ -77,7 +77,8 @@ public struct Authorization: Sendable {
     /// Whether the token endpoint has refused the refresh token of the sign-in.
     public var isRenewalRefused: Bool { manager.isRenewalRefused }
 
-    /// Stops a request that is not for the configured backend: nothing else gets the fields of ``authorized(_:)``.
+    /// Throws if a request is not for the configured backend. No other server receives the fields of
+    /// ``authorized(_:)``.
     public func check(_ request: HTTPExchangeRequest) throws(ChappieTransportError) {
         if let origin = Origin(request.url), origin == Origin(manager.endpoints.profile.backend) { return }
         throw ChappieTransportError(
@@ -98,19 +99,19 @@ public struct Authorization: Sendable {
             fields, from: url, at: manager.clock.now, signOuts: manager.status.value.signOuts)
     }
 
-    /// Calls `attempt` with the header fields to add to a request for the backend, three times at most: with the
-    /// present token, with a newer token from the store, and with a fresh token from the server.
+    /// Calls `attempt` with the header fields to add to a request for the backend. It does so at most three times: with
+    /// the current token, with a newer token from the store, and with a new token from the server.
     ///
-    /// The fields are `authorization` and `user-agent`. If the profile asks for them: `originator`, and the tokens' facts
-    /// about the account: `chatgpt-account-id`, `X-OpenAI-Fedramp`, and the region of its workspace.
+    /// The fields are `authorization` and `user-agent`. If the profile requires it, they also include `originator`, and
+    /// the account's `chatgpt-account-id`, `X-OpenAI-Fedramp` and workspace region from the tokens.
     ///
-    /// If `attempt` throws ``RegionRefusal``, the service is asked once for each account how it routes the workspace's
-    /// requests. If it names a route, one more attempt follows.
+    /// If `attempt` throws ``RegionRefusal``, this asks the service once for each account how it routes the workspace's
+    /// requests. If the service names a route, one more attempt follows.
     ///
-    /// - Throws: ``ChappieAuthError``, `planUseNotGranted` before anything is sent; the errors of `attempt`;
-    ///   `CancellationError`. A final 401 is ``ChappieAuthError/reauthenticationRequired(_:)``. It leaves the stored
-    ///   credential alone, because the token endpoint still accepts it. The session also reports it. The same error
-    ///   stops a request whose account has been replaced by another one.
+    /// - Throws: ``ChappieAuthError`` (`planUseNotGranted` before anything is sent), the errors of `attempt`, and
+    ///   `CancellationError`. A final 401 is ``ChappieAuthError/reauthenticationRequired(_:)``. It does not change the
+    ///   stored credential, because the token endpoint still accepts it. The session also reports the error. The same
+    ///   error stops a request whose account has been replaced by another one.
     public func authorized<Value: Sendable>(
         _ attempt: (HTTPFields) async throws -> AuthorizedAttempt<Value>
     ) async throws -> Value {
@@ -174,9 +175,9 @@ public struct Authorization: Sendable {
     /// The longest wait for the answer about the workspace.
     private static let workspacePatience = Duration.seconds(10)
 
-    /// Returns if another attempt has a route that the refused one did not have.
+    /// Returns if another attempt has a route that the refused attempt did not have. Otherwise it throws.
     ///
-    /// - Throws: `refusal`, with what was sent and what the service names.
+    /// - Throws: `refusal`, with the region that was sent and the address that the service names.
     private func reroute(
         _ refusal: RegionRefusal, _ access: AccessToken, _ sent: KnownWorkspace.Routing?
     ) async throws {
@@ -224,8 +225,8 @@ public struct Authorization: Sendable {
 }
 
 extension Authorization: HTTPMiddleware {
-    /// Sends `request` with ``authorized(_:)``, if it is for the configured backend. A 401 neither renews the tokens nor
-    /// puts the sign-in in doubt: only the endpoint for responses is asked about that.
+    /// Sends `request` with ``authorized(_:)`` if it is for the configured backend. A 401 neither renews the tokens nor
+    /// puts the sign-in in doubt, because only the endpoint for responses decides about that.
     ///
     /// - Throws: The errors of ``check(_:)`` and ``authorized(_:)``. No status is an error.
     public func intercept(
@@ -245,7 +246,8 @@ extension Authorization: HTTPMiddleware {
 }
 
 extension KnownWorkspace.Routing {
-    /// Reads the answer about the user's workspaces. Without an account, the default one counts.
+    /// Creates a routing from the answer about the user's workspaces. Without an account id, it uses the default
+    /// account.
     init(_ answer: ChappieJSONObject?, of accountID: String?, backend: URL) {
         let id = accountID ?? answer?["default_account_id"]?.string
         let workspace = answer?["accounts"]?.array?.first { $0["id"]?.string == id }
@@ -257,14 +259,15 @@ extension KnownWorkspace.Routing {
 }
 
 extension CredentialManager {
-    /// Adds the credential to requests for the backend, and renews it when necessary.
+    /// The authorization that adds the credential to requests for the backend, and renews it when necessary.
     @_spi(ChappieInternals)
     public var authorization: Authorization { authorization(onlyFor: nil) }
 
-    /// The same for requests of one account: once another account has signed in, they are not sent any more.
+    /// Returns an authorization for requests of one account. Once another account has signed in, they are not sent any
+    /// more.
     ///
     /// - Parameters:
-    ///   - account: `nil` for the account that is signed in when a request begins.
+    ///   - account: The account, or `nil` for the account that is signed in when a request begins.
     ///   - program: The program that the requests name. Default: the manager's own.
     @_spi(ChappieInternals)
     public func authorization(

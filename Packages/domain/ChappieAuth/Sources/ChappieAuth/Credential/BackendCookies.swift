@@ -2,21 +2,21 @@
 import HTTPTypes
 import Synchronization
 
-/// The cookies by which the backend's edge recognizes a client that it has checked. They are in memory only.
+/// The cookies by which the backend's edge recognizes a client that it has checked. They are kept only in memory.
 ///
-/// The official client keeps the same names for its backend, over https. No other cookie is kept: none that could
-/// identify a user to the service.
+/// The official client keeps the same names for its backend, over https. No other cookie is kept, in particular none
+/// that could identify a user to the service.
 final class BackendCookies: Sendable {
     private struct Cookie {
         let name: String
         let value: String
         let path: String
-        /// `nil` for a cookie without an end.
+        /// The time when the cookie expires, or `nil` if it does not expire.
         let end: Date?
     }
 
     private struct State {
-        /// The number of sign-outs before the cookies came.
+        /// The number of sign-outs before the cookies arrived.
         var signOuts = 0
         var cookies: [Cookie] = []
     }
@@ -26,14 +26,14 @@ final class BackendCookies: Sendable {
         "cf_use_ob",
     ]
     private static let prefix = "cf_chl_"
-    /// The names with the prefix are the server's choice.
+    /// The maximum number of cookies, because the server chooses the names with the prefix.
     private static let limit = 20
     private static let valueLimit = 4096
 
     private let origin: Origin?
     private let state = Mutex(State())
 
-    /// Keeps cookies for `backend`; none if it is not reached over https.
+    /// Creates storage for the cookies of `backend`. It stays empty if the backend is not reached over https.
     init(backend: URL) { origin = Origin(backend).flatMap { $0.scheme == .https ? $0 : nil } }
 
     /// Returns the value of the `cookie` field for a request to `url`, or `nil` if there is none.
@@ -65,7 +65,7 @@ final class BackendCookies: Sendable {
         }
     }
 
-    /// Reads a `set-cookie` field (RFC 6265, 5.2); `nil` if it is not to be kept.
+    /// Reads a `set-cookie` field (RFC 6265, 5.2). Returns `nil` if the cookie is not to be kept.
     private static func cookie(_ text: String, of host: String, at now: Date) -> Cookie? {
         let parts = text.split(separator: ";", omittingEmptySubsequences: false).map(pair)
         guard let first = parts.first, let value = first.value,
@@ -104,7 +104,7 @@ final class BackendCookies: Sendable {
         return HTTPDate.imfFixdate(words.joined(separator: " "))
     }
 
-    /// Whether a byte may be in a cookie (RFC 6265, 4.1.1).
+    /// Returns whether a byte may be in a cookie (RFC 6265, 4.1.1).
     private static func isPlain(_ byte: UInt8) -> Bool {
         (0x21...0x7E).contains(byte) && !"\",;\\".utf8.contains(byte)
     }

@@ -1,14 +1,15 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// The issuer that granted a credential, the OAuth client that it was granted to, and the backend that it is for.
+/// The issuer that granted a credential, the OAuth client that received it, and the backend that it is for.
 ///
-/// A credential is refreshed and revoked at this issuer alone, by this client alone (RFC 6749, 6: the refresh token is
-/// bound to it), and sent to this backend alone.
+/// A credential is refreshed and revoked only at this issuer and only by this client, because the refresh token is
+/// bound to the client (RFC 6749, 6). It is sent only to this backend.
 struct CredentialOrigin: Sendable, Hashable {
     let issuer: String
     let backend: String
     let client: String
-    /// The scope with which requests may use the user's plan; `nil` if the service has none. It names no credential.
+    /// The scope with which requests may use the user's plan, or `nil` if the service has none. It is not part of a
+    /// credential's name.
     let planScope: String?
 
     static let chatGPT = CredentialOrigin(ChappieEndpoints.chatGPT)
@@ -21,7 +22,8 @@ struct CredentialOrigin: Sendable, Hashable {
         planScope = endpoints.profile.openID?.planScope
     }
 
-    /// Reads the members of a stored document. Without them it belongs to the default issuer, backend and client.
+    /// Creates an origin from the members of a stored document. Missing members are those of the default issuer,
+    /// backend and client.
     fileprivate init(_ document: ChappieJSONObject, planScope: String?) {
         self.planScope = planScope
         issuer = UntrustedText.token(document["issuer"]?.string, limit: 2048) ?? Self.chatGPT.issuer
@@ -29,8 +31,8 @@ struct CredentialOrigin: Sendable, Hashable {
         client = UntrustedText.token(document["client_id"]?.string, limit: 2048) ?? Self.chatGPT.client
     }
 
-    /// The part of a slot that names this origin; `nil` for the default, whose slot had no such part from the start. It
-    /// has a third word only for another client than the default one.
+    /// The part of a slot that names this origin, or `nil` for the default origin, whose slot has never had such a
+    /// part. It has a third word only for a client other than the default one.
     var slotName: String? {
         if self == .chatGPT { return nil }
         return "\(issuer) \(backend)" + (client == Self.chatGPT.client ? "" : " \(client)")
@@ -38,7 +40,7 @@ struct CredentialOrigin: Sendable, Hashable {
 }
 
 extension ChappieEndpoints {
-    /// A text that separates credentials for these addresses from others: ``CredentialSlot/issuer``. `nil` for
+    /// The text that separates credentials for these addresses from others (``CredentialSlot/issuer``), or `nil` for
     /// ``chatGPT``.
     public var credentialIssuer: String? { CredentialOrigin(self).slotName }
 }
@@ -52,39 +54,40 @@ struct Credential: Sendable {
     private(set) var accountID: String?
     /// The time when the tokens were last obtained, by the wall clock.
     private(set) var lastRefresh: Date?
-    /// The time when the user signed in, or imported the sign-in here, by the wall clock. A renewal leaves it.
+    /// The time when the user signed in or imported the sign-in here, by the wall clock. A renewal does not change it.
     private var signedIn: Date?
-    /// The server wants no renewal before this time, by the wall clock, while the access token is still valid.
+    /// The time before which the server expects no renewal while the access token is still valid, by the wall clock.
     private(set) var earliestRefresh: Date?
-    /// The time by which the server's clock is ahead of this machine's, in seconds, as measured when the tokens came. Zero
-    /// if they agree.
+    /// The number of seconds by which the server's clock is ahead of this machine's, as measured when the tokens
+    /// arrived. It is zero if the clocks agree.
     private(set) var clockOffset: TimeInterval = 0
-    /// The reason why there is no refresh token any more; `nil` if the server has not refused one.
+    /// The reason why there is no refresh token any more, or `nil` if the server has not refused one.
     private(set) var refusal: Refusal?
-    /// Tokens of another account that the server sent as this one's, as a JSON object. They are never used.
+    /// The tokens of another account that the server sent instead of this account's, as a JSON object. They are never
+    /// used.
     private var setAside: Secret?
-    /// The way in which the sign-in was obtained: ``ChappieGrant/rawValue``, or a word of a later version.
+    /// The grant of the sign-in: ``ChappieGrant/rawValue``, or a name from a later version.
     let grant: String?
-    /// The client id that the server has issued to this program for this user; `nil` if the origin's client has the
-    /// tokens.
+    /// The client id that the server has issued to this program for this user, or `nil` if the tokens belong to the
+    /// origin's client.
     let issuedClientID: String?
     /// The permissions that the server has granted, if it issued the client id.
     private(set) var scopes: [String]?
-    /// The end of an access token that doesn't carry it itself, as the token endpoint announced it.
+    /// The expiry time of an access token that doesn't contain it, as the token endpoint announced it.
     private var announcedEnd: Date?
     let origin: CredentialOrigin
-    /// Members of the stored document that this version does not know. They are written back unchanged.
+    /// The members of the stored document that this version does not know. They are written back unchanged.
     private let unknownMembers: ChappieJSONObject
     private let unknownTokenMembers: ChappieJSONObject
     /// The owner of an access token that has no claims, as the service named it.
     private let owner: ChappieAccountInfo?
-    /// Derived from the tokens once, because every request reads it.
+    /// The account, derived from the tokens once, because every request reads it.
     private(set) var info = ChappieAccountInfo()
     private(set) var expiresAt: Date?
-    /// Whether it is known whose sign-in it is: a token has claims, or the service has named the owner.
+    /// Whether the owner of the sign-in is known, because a token has claims or the service has named the owner.
     private(set) var hasClaims = false
 
-    /// The end of the renewals.
+    /// The reason why the credential can't be renewed any more.
     struct Refusal: Sendable, Hashable {
         /// A sentence for the user.
         let reason: String
@@ -92,14 +95,13 @@ struct Credential: Sendable {
         let isOfAccessToken: Bool
     }
 
-    /// The credential from a completed grant.
+    /// Creates the credential from a completed grant.
     ///
     /// Without a refresh token, the sign-in lasts as long as its access token. Without an identity token, the access
     /// token's claims name the user.
     ///
-    /// - Parameter issuedClientID: The client that the server has issued, if it did.
-    /// - Throws: ``ChappieAuthError/invalidResponse`` if there is no access token, or if no token has claims that can be
-    ///   read.
+    /// - Parameter issuedClientID: The client id that the server has issued, if any.
+    /// - Throws: ``ChappieAuthError/invalidResponse`` if there is no access token, or if no token has readable claims.
     init(
         exchanged answer: TokenResponse, grant: ChappieGrant, at now: Date, from origin: CredentialOrigin,
         issuedClientID: String? = nil
@@ -124,13 +126,13 @@ struct Credential: Sendable {
         guard hasClaims else { throw .invalidResponse }
     }
 
-    /// Returns the end of a new access token that doesn't carry it itself, if the answer announces it.
+    /// Returns the expiry time of a new access token that doesn't contain it, if the answer announces it.
     private static func announcedEnd(of answer: TokenResponse, _ issuedClientID: String?, at now: Date) -> Date? {
         guard issuedClientID != nil || answer.accessToken.flatMap(JWTClaims.init)?.expiresAt == nil else { return nil }
         return answer.lifetime.map(now.addingTimeInterval)
     }
 
-    /// The credential of an access token that its owner has made.
+    /// Creates the credential of an access token that its owner has created.
     init(accessToken: Secret, of owner: ChappieAccountInfo, at now: Date, from origin: CredentialOrigin) {
         self.accessToken = accessToken
         self.owner = owner
@@ -145,10 +147,10 @@ struct Credential: Sendable {
         readClaims()
     }
 
-    /// Whether it is an access token alone, which can't be renewed.
+    /// Whether it is only an access token, which can't be renewed.
     var isAccessToken: Bool { grant == ChappieGrant.accessToken.rawValue && refreshToken == nil }
 
-    /// This credential with the tokens from a refresh. A token that the answer lacks stays.
+    /// Returns this credential with the tokens from a refresh. A token that the answer lacks is kept.
     func refreshed(with answer: TokenResponse, at now: Date) -> Credential {
         var new = self
         new.idToken = answer.idToken ?? idToken
@@ -169,8 +171,8 @@ struct Credential: Sendable {
         return new
     }
 
-    /// Returns whether the tokens from a refresh are the same user's, in the same account, as far as they name them. They
-    /// came over TLS from the issuer, so no signature is checked (OpenID Connect Core, 3.1.3.7, 6, and 12.2).
+    /// Returns whether the tokens from a refresh belong to the same user and account, if they name them. They were
+    /// received over TLS from the issuer, so no signature is checked (OpenID Connect Core, 3.1.3.7, 6, and 12.2).
     func isOwn(_ answer: TokenResponse) -> Bool {
         if let issuedClientID, let new = answer.idToken {
             guard let claims = JWTClaims(new), claims.audiences.contains(issuedClientID) else { return false }
@@ -188,13 +190,13 @@ struct Credential: Sendable {
         return agree(\.subject) && agree(\.account.accountID) && agree(\.account.userID)
     }
 
-    /// Returns the same credential without its refresh token, which is dead. The access token may be used to its end, and
-    /// the identity token makes the next sign-in by browser a single click.
+    /// Returns the same credential without its refresh token, which is no longer valid. The access token may be used
+    /// until it expires, and the identity token makes the next sign-in by browser a single click.
     ///
     /// - Parameters:
     ///   - reason: A sentence for the user.
     ///   - refused: Whether the backend has refused the access token as well.
-    ///   - foreign: Another account's tokens, which came instead of new ones. They are stored and never used.
+    ///   - foreign: The tokens of another account that arrived instead of new ones. They are stored and never used.
     func unrenewable(because reason: String, refused: Bool, aside foreign: TokenResponse? = nil) -> Credential {
         var new = self
         new.refreshToken = nil
@@ -209,18 +211,18 @@ struct Credential: Sendable {
         return new
     }
 
-    /// Whether a revocation of this sign-in may end the other one as well, because both are of one registration or of
-    /// one user.
+    /// Returns whether a revocation of this sign-in may also end the other one, because both belong to one registration
+    /// or to one user.
     func mayEnd(_ other: Credential) -> Bool {
         let isSameRegistration = issuedClientID != nil && issuedClientID == other.issuedClientID
         let isSameUser = info.userID != nil && info.userID == other.info.userID
         return isSameRegistration || isSameUser || info.isSameAccount(as: other.info)
     }
 
-    /// The time when the sign-in began on this machine, as far as it is known.
+    /// The time when the sign-in began on this machine, if it is known.
     var beganAt: Date? { signedIn ?? lastRefresh }
 
-    /// The same credential, imported at `now`.
+    /// Returns the same credential, imported at `now`.
     func imported(at now: Date) -> Credential {
         var new = self
         new.signedIn = now
@@ -255,13 +257,13 @@ struct Credential: Sendable {
             userID: first?.userID ?? second?.userID ?? owner?.userID ?? identity?.subject ?? claims?.subject,
             accountID: accountID, plan: first?.plan ?? second?.plan ?? owner?.plan,
             isFedRAMPAccount: [first, second, owner].contains { $0?.isFedRAMPAccount == true },
-            // The access token comes first: the requests are made with it.
+            // The access token takes precedence, because requests are sent with it.
             residency: Self.region(claims?.residency ?? identity?.residency ?? owner?.residency))
     }
 }
 
 extension Credential {
-    /// Returns the region or the route that a peer's word stands for; `nil` if it names none.
+    /// Returns the region or the route that a peer's value names, or `nil` if it names none.
     static func region(_ word: String?) -> String? {
         guard let word = UntrustedText.token(word, limit: 256), word.lowercased() != "no_constraint" else { return nil }
         return word
@@ -276,29 +278,30 @@ extension Credential: CustomStringConvertible, CustomReflectable {
 // MARK: Freshness
 
 extension Credential {
-    /// Whether an access token should be renewed before it is used.
+    /// The state of an access token that decides whether it should be renewed before it is used.
     enum Freshness: Sendable, Hashable {
         case fresh
         /// It should be renewed, but may still be used if the renewal fails.
         case due
-        /// It has ended.
+        /// It has expired.
         case expired
     }
 
-    /// Renewal is due this long before the token expires.
+    /// The time before the token expires at which a renewal is due, in seconds.
     static let earlyRefresh: TimeInterval = 5 * 60
-    /// A token without an expiry is renewed at this age.
+    /// The age at which a token without an expiry is renewed, in seconds.
     static let maximumAge: TimeInterval = 8 * 24 * 60 * 60
 
-    /// Whether the sign-in lasts as long as its access token.
+    /// Whether the sign-in lasts only as long as its access token.
     private var isUnrenewable: Bool { refreshToken == nil && !isAccessToken }
 
-    /// Returns whether only a new sign-in helps: the access token has ended or was refused, and can't be renewed.
+    /// Returns whether only a new sign-in helps, because the access token has expired or was refused and can't be
+    /// renewed.
     func isOver(at now: Date) -> Bool {
         isUnrenewable && (refusal?.isOfAccessToken == true || freshness(at: now) == .expired)
     }
 
-    /// The reason why it can't be renewed without a refresh token.
+    /// The error that explains why it can't be renewed without a refresh token.
     var ending: ChappieAuthError {
         if let refusal { return .reauthenticationRequired(refusal.reason) }
         return issuedClientID == nil
@@ -307,14 +310,14 @@ extension Credential {
                 "Your sign-in has ended, and this service did not let it be renewed. Sign in once more.")
     }
 
-    /// Returns the time before which the server wants no renewal, by this machine's clock; `nil` if it has passed.
+    /// Returns the time before which the server expects no renewal, by this machine's clock, or `nil` if it has passed.
     func earliestRenewal(after now: Date) -> Date? {
         guard let date = earliestRefresh?.addingTimeInterval(-clockOffset), date > now else { return nil }
         return date
     }
 
-    /// Returns the freshness of the access token at `now`, by this machine's clock. It is not due before the server's
-    /// earliest time.
+    /// Returns the freshness of the access token at `now`, by this machine's clock. A renewal is not due before the
+    /// server's earliest time.
     func freshness(at now: Date) -> Freshness {
         // The token's times are from the server's clock.
         let now = now.addingTimeInterval(clockOffset)
@@ -339,7 +342,7 @@ extension Credential {
     ]
     private static let knownTokenMembers: Set = ["id_token", "access_token", "refresh_token", "account_id"]
 
-    /// The JSON document for a ``CredentialStore``.
+    /// Returns the JSON document for a ``CredentialStore``.
     func serialized() -> Secret {
         var tokens = ChappieJSONObject()
         tokens["id_token"] = idToken.map { .string($0.text) }
@@ -368,10 +371,10 @@ extension Credential {
         return Secret(ChappieJSON.object(whole).serializedBytes())
     }
 
-    /// Reads a stored document.
+    /// Creates a credential from a stored document.
     ///
-    /// - Throws: ``CredentialStoreError/corrupt(_:)``, in words that contain no part of the document;
-    ///   ``CredentialStoreError/foreign(_:)`` if it is from another issuer, or for another backend.
+    /// - Throws: ``CredentialStoreError/corrupt(_:)`` with a message that contains no part of the document, or
+    ///   ``CredentialStoreError/foreign(_:)`` if the document is from another issuer or for another backend.
     init(serialized secret: Secret, for origin: CredentialOrigin) throws(CredentialStoreError) {
         guard secret.count <= Self.maximumDocumentSize else { throw .corrupt("it is larger than any credential") }
         guard let json = try? ChappieJSON(parsing: secret.withBytes(Array.init)), case .object(let document) = json
@@ -427,8 +430,8 @@ extension ChappieJSONObject {
 // MARK: The owner of an access token
 
 extension ChappieAccountInfo {
-    /// Reads the service's answer about an access token. A stored document has the same members. An unexpected value
-    /// counts as absent.
+    /// Creates an account from the service's answer about an access token. A stored document has the same members. An
+    /// unexpected value counts as absent.
     init(owner: ChappieJSON) {
         self.init(
             email: UntrustedText.line(owner["email"]?.string, limit: 320),

@@ -2,30 +2,30 @@
 
 // The state machine's inputs, its actions, and the values in both.
 extension CredentialLifecycle {
-    /// Identifies a caller that waits for an answer.
+    /// An identifier of a caller that waits for an answer.
     typealias Waiter = Int
-    /// Identifies a job, so that the machine recognises an answer that arrives too late for it.
+    /// An identifier of a job. With it, the machine recognises an answer that arrives too late for the job.
     typealias JobID = Int
 
     /// The time when an input arrived.
     struct Timestamp: Sendable {
-        /// By the wall clock, which measures token expiry.
+        /// The time by the wall clock, which measures token expiry.
         let now: Date
-        /// By the clock that can't be set, which measures waiting.
+        /// The time by the clock that can't be set, which measures waiting.
         let elapsed: Duration
     }
 
     /// The result that a caller waits for.
     enum Need: Sendable, Hashable {
-        /// The credential in its present state.
+        /// The credential in its current state.
         case account
-        /// A token for a request. It is renewed first if it is due.
+        /// A token for a request. If it is due, it is first renewed.
         case token
-        /// New tokens from the server, whether the present ones are due or not.
+        /// New tokens from the server, whether the current ones are due or not.
         case refresh
         /// The credential for another machine. The store is read first, and the tokens are renewed if they are due.
         case export
-        /// The store's present credential, of whichever account. A refused renewal may be tried again.
+        /// The store's current credential, whatever its account. A refused renewal may be tried again.
         case reload
         /// A token other than the token of this generation, which the backend answered with 401.
         case replacement(of: Int)
@@ -43,25 +43,26 @@ extension CredentialLifecycle {
     /// A credential in use.
     struct Held: Sendable {
         var credential: Credential
-        /// Grows with every change of tokens, so that a late 401 only counts against the token that it was about.
+        /// A number that grows with every change of tokens, so that a late 401 counts only against the token that it
+        /// was about.
         let generation: Int
-        /// The credential in the store when these tokens arrived; `nil` once they are saved. Tokens are not used before
-        /// they are saved, and a later save overwrites this credential only.
+        /// The credential in the store when these tokens arrived, or `nil` once they are saved. Tokens are not used
+        /// before they are saved, and a later save overwrites this credential only.
         var replaces: Credential?
-        /// The time when the tokens came from the server, by the clock that can't be set.
+        /// The time when the tokens arrived from the server, by the clock that can't be set.
         let cameAt: Duration?
         /// The end of a pause in early refreshes, because one has just failed.
         var earlyRefreshPause: Duration?
         /// The backend's reason for refusing the token although it was fresh, as a sentence.
         var refusal: String?
-        /// The token endpoint's refusal to renew these tokens, in words that say nothing about the refresh token. It is
-        /// not asked again for a request.
+        /// The token endpoint's refusal to renew these tokens, if it reveals nothing about the refresh token. The
+        /// endpoint is not asked again for a request.
         var renewalRefusal: ChappieAuthError?
         /// The failure of a renewal that the program asked for.
         var failedRefresh: ChappieAuthError?
     }
 
-    /// The content of the store, and the tombstone beside it.
+    /// The content of the store, and the tombstone that accompanies it.
     struct Stored: Sendable {
         var credential: Credential?
         var tombstone: Tombstone?
@@ -72,9 +73,9 @@ extension CredentialLifecycle {
         }
     }
 
-    /// A good answer for a waiter.
+    /// A successful answer for a waiter.
     enum Answer: Sendable {
-        /// `isNew`: the tokens have just come from the server.
+        /// A credential. `isNew` is whether the tokens have just arrived from the server.
         case credential(Held, isNew: Bool)
         /// The store has tried to sign out. The credentials are to be revoked in any case. If there are any,
         /// ``Input/revocationEnded`` follows once.
@@ -87,22 +88,22 @@ extension CredentialLifecycle {
         case asked(Need, Waiter)
         /// The backend accepted the token, or refused it although it was fresh.
         case backendAnswered(generation: Int, refusal: String?)
-        /// The waiter's request goes out with the present token instead of waiting longer for a new one.
+        /// The waiter's request is sent with the current token instead of waiting longer for a new one.
         case patienceEnded(Waiter)
         case signedOut(revoking: Bool, Waiter)
         /// The caller of the sign-out continues before the store has carried it out.
         case signOutOutlasted
         /// Another process has changed the store. It is read before the next caller gets a credential.
         case storeMayHaveChanged
-        /// `after` is the number of sign-outs at the start of the sign-in: a later sign-out wins. `nil` for an import,
-        /// which begins now.
+        /// A sign-in has completed. `after` is the number of sign-outs at the start of the sign-in, because a later
+        /// sign-out wins. It is `nil` for an import, which begins now.
         case signInCompleted(Credential, after: Int?, Waiter)
         case signInCancelled(Waiter)
         case settlingAsked(Waiter)
         case lockAnswered(JobID, CredentialStoreError?)
-        /// `tombstone`: the one beside a store that could not be read.
+        /// The store has been read. `tombstone` is the one that accompanies a store that could not be read.
         case storeRead(Result<Stored, CredentialStoreError>, tombstone: Tombstone? = nil)
-        /// The store can save, or reports the reason why it can't.
+        /// The store can save, or has reported the reason why it can't.
         case storePrepared(CredentialStoreError?)
         /// The credential has been saved or deleted, or the store failed.
         case storeChanged(CredentialStoreError?)
@@ -114,22 +115,23 @@ extension CredentialLifecycle {
     enum Action: Sendable {
         case acquireLock(JobID, within: Duration)
         case releaseLock(JobID)
-        /// `isDeleted`: whether what is read is to be deleted, and not used.
+        /// Reads the store. `isDeleted` is whether the content is to be deleted and not used.
         case readStore(isDeleted: Bool)
         case prepareToSave
-        /// If `verified`, the manager also reads the credential back, even if the store has verified it itself.
+        /// Saves the credential. If `verified`, the manager also reads the credential back, even if the store has
+        /// verified it itself.
         case save(Credential, verified: Bool)
         case delete
-        /// `of`: the client that the server issued, if it did.
+        /// Asks the server for new tokens. `of` is the client id that the server issued, if any.
         case refresh(JobID, Secret, of: String?, because: RenewalReason)
-        /// In the background; ends in ``Input/revocationEnded``.
+        /// Revokes the credential in the background. ``Input/revocationEnded`` follows.
         case revoke(Credential)
         case answer(Waiter, Result<Answer, ChappieAuthError>)
-        /// Reports ``Input/patienceEnded(_:)`` after this time, unless the waiter gets its answer before.
+        /// Reports ``Input/patienceEnded(_:)`` after this time, unless the waiter gets its answer before that.
         case startPatience(Waiter, Duration)
-        /// The token endpoint has refused the refresh token, and the access token is still good.
+        /// The token endpoint has refused the refresh token, and the access token is still valid.
         case renewalWasRefused(Credential)
-        /// Keeps the tombstone for other processes and later ones; `nil` removes it.
+        /// Keeps the tombstone for other processes and later ones. `nil` removes it.
         case keepTombstone(Tombstone?)
     }
 }

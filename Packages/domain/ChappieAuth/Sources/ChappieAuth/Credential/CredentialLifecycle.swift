@@ -1,19 +1,19 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// The life of one slot's credential as a state machine: past-tense inputs go in, actions come out.
+/// A state machine for the life of one slot's credential. It takes past-tense inputs and returns actions.
 ///
-/// The machine never waits, reads no clock and knows no store. ``CredentialManager`` carries out the actions and
-/// reports each result as the next input. The rules:
-/// - One job runs at a time: a load, a renewal, a sign-out or a sign-in. The last three hold the lock that other
-///   processes respect, and read the store again before they change it.
+/// The machine never waits, reads no clock and uses no store. ``CredentialManager`` carries out the actions and reports
+/// each result as the next input. The rules:
+/// - One job runs at a time: a load, a renewal, a sign-out or a sign-in. A renewal, a sign-out and a sign-in hold the
+///   lock that other processes respect, and read the store again before they change it.
 /// - A refresh token works once. Before the server is asked, the store is read and must be able to save. Before a
-///   refresh token counts as dead, the store is read once more. New tokens are used after they have been saved, and are
-///   never discarded because a store fails.
+///   refresh token counts as invalid, the store is read once more. New tokens are used only after they have been saved,
+///   and are never discarded because a store fails.
 /// - A refused renewal deletes nothing. The stored credential loses its refresh token and keeps the reason. Its access
-///   token is used until it ends or until the backend refuses it.
+///   token is used until it expires or until the backend refuses it.
 /// - A sign-out counts from the moment it is reported. It ends a renewal that waits for another process or for the
-///   server; tokens that arrive after that are revoked. It is repeated until the store has carried it out, but never at
-///   the cost of a later sign-in.
+///   server. Tokens that arrive after that are revoked. The sign-out is repeated until the store has carried it out,
+///   but never at the cost of a later sign-in.
 struct CredentialLifecycle: Sendable {
     /// The state of the credential.
     private enum Phase: Sendable {
@@ -21,14 +21,14 @@ struct CredentialLifecycle: Sendable {
         case unknown
         /// The store could not be read. The next caller reads it again.
         case unavailable(CredentialStoreError)
-        /// The store was empty. The next caller reads it again, since another process may sign in. `isMissed`: the user
-        /// asked to renew the missing credential.
+        /// The store was empty. The next caller reads it again, because another process may sign in. `isMissed` is
+        /// whether the user asked to renew the missing credential.
         case absent(isMissed: Bool = false)
-        /// A credential is there.
+        /// A credential is in use.
         case held(Held)
         /// The server no longer accepted the credential. The next caller reads the store again.
         case rejected(Credential, ChappieAuthError)
-        /// The slot now belongs to another account, and no request may go out in its name.
+        /// The slot now belongs to another account, and no request may be sent in its name.
         case mismatched(ChappieAuthError, earlier: Credential)
 
         var name: String {
@@ -43,7 +43,7 @@ struct CredentialLifecycle: Sendable {
         }
     }
 
-    /// The phases that may follow each, drawn in docs/STATES.md.
+    /// The phases that may follow each phase. They are drawn in docs/STATES.md.
     private static let next = [
         "unknown": ["unavailable", "absent", "held"],
         "unavailable": ["absent", "held"],
@@ -57,7 +57,7 @@ struct CredentialLifecycle: Sendable {
         old == new || next[old]?.contains(new) == true
     }
 
-    /// The one job that is in progress.
+    /// The job that is in progress.
     private struct Job: Sendable {
         let id: JobID
         let kind: Kind
@@ -67,11 +67,11 @@ struct CredentialLifecycle: Sendable {
 
         enum Kind: Sendable {
             case load
-            /// ``CredentialLifecycle/renewal``.
+            /// The job that carries out ``CredentialLifecycle/renewal``.
             case renewal
-            /// ``CredentialLifecycle/signOut``.
+            /// The job that carries out ``CredentialLifecycle/signOut``.
             case signOut
-            /// The first of ``CredentialLifecycle/signIns``.
+            /// The job that carries out the first of ``CredentialLifecycle/signIns``.
             case signIn
         }
 
@@ -90,26 +90,27 @@ struct CredentialLifecycle: Sendable {
             /// A renewal saves the credential without its refresh token.
             case marking(ChappieAuthError)
             case deleting
-            /// A sign-in that failed or was cancelled reads the store's present content.
+            /// A sign-in that failed or was cancelled reads the store's current content.
             case reviewing(ChappieAuthError?)
             case puttingBack(ChappieAuthError?)
         }
     }
 
-    /// A renewal of the credential of that generation, queued or in progress.
+    /// A renewal of the credential of one generation, queued or in progress.
     private struct Renewal: Sendable {
         let generation: Int
-        /// The need of the first waiter decides which tokens are enough.
+        /// The need of the first waiter, which decides which tokens are sufficient.
         let need: Need
-        /// `isEarly`: the request goes out with the present token if the renewal fails or takes long.
+        /// The callers that wait for the renewal. `isEarly` is whether the request is sent with the current token if
+        /// the renewal fails or takes long.
         var waiters: [(waiter: Waiter, need: Need, isEarly: Bool)] = []
     }
 
     /// A sign-out that the store has not carried out yet.
     private struct SignOut: Sendable {
-        /// The time of the sign-out, and the accounts.
+        /// The tombstone, with the time of the sign-out and the accounts.
         var tombstone: Tombstone
-        /// Credentials that were signed out, and that are to be revoked.
+        /// The credentials that were signed out and are to be revoked.
         var credentials: [Credential] = []
         var waiters: [Waiter] = []
         /// Whether the store has failed to carry it out before.
@@ -120,28 +121,28 @@ struct CredentialLifecycle: Sendable {
         let credential: Credential
         let waiter: Waiter
         let isImport: Bool
-        /// The number of sign-outs when it began; a later sign-out wins.
+        /// The number of sign-outs when it began. A later sign-out wins.
         let signOuts: Int
         var isCancelled = false
         /// The store's content before the sign-in.
         var previous: Result<Credential?, CredentialStoreError>?
-        /// Whether the user has signed out of the previous credential before, and wants it revoked.
+        /// Whether the user has signed out of the previous credential before, and asked to revoke it.
         var revokesPrevious = false
     }
 
-    /// The limit for a renewal's wait for the lock. Another process may hold it while it asks a server.
+    /// The limit for a renewal's wait for the lock. Another process may hold the lock while it asks a server.
     static let renewalLockPatience = Duration.seconds(45)
-    /// The limit for the wait of a sign-in or sign-out. After that it continues without the lock, because the user's
-    /// decision outranks a renewal.
+    /// The limit for the time that a sign-in or sign-out waits for the lock. After that it continues without the lock,
+    /// because the user's decision has priority over a renewal.
     static let changeLockPatience = Duration.seconds(10)
-    /// A request waits this long for an early refresh, and then goes out with the token that is still valid.
+    /// The time that a request waits for an early refresh. It is then sent with the token that is still valid.
     static let earlyRefreshPatience = Duration.seconds(10)
-    /// After a failed early refresh, a token that is still valid is used for this long before the next attempt.
+    /// The time for which a token that is still valid is used after a failed early refresh, before the next attempt.
     static let earlyRefreshRetry = Duration.seconds(30)
-    /// A token that has just come from the server is used for this long even if it has expired by this machine's clock:
-    /// in that case the clock is wrong.
+    /// The time for which a token that has just arrived from the server is used, even if it has expired by this
+    /// machine's clock. In that case the clock is wrong.
     static let newTokenTrust = Duration.seconds(30)
-    /// New tokens that the store has refused are lost when the process ends. It therefore waits this long, and the
+    /// The time that the process waits before it ends if the store has refused new tokens, which would be lost. The
     /// store is asked again after each pause.
     static let unsavedPatience = Duration.seconds(20)
     static let unsavedRetry = Duration.seconds(1)
@@ -156,29 +157,29 @@ struct CredentialLifecycle: Sendable {
     private var actions: [Action] = []
     private var moment = Timestamp(now: Date(timeIntervalSince1970: 0), elapsed: .zero)
 
-    /// The job that took the lock, and the time. Later jobs use the same lock, and the last of them releases it.
+    /// The job that acquired the lock, and the time. Later jobs use the same lock, and the last of them releases it.
     private var lock: (job: JobID, since: Duration)?
     /// Whether the user refused access when the store was last read.
     private var isAccessDenied = false
     /// Whether another process has changed the store since it was read.
     private var isStale = false
-    /// Callers that wait for a credential.
+    /// The callers that wait for a credential.
     private var callers: [(waiter: Waiter, need: Need)] = []
     private var renewal: Renewal?
     private var signOut: SignOut?
     private var signIns: [SignIn] = []
-    /// Credentials that were being renewed when the user signed out. The tokens in the answers are revoked.
+    /// The credentials that were being renewed when the user signed out. The tokens in the answers are revoked.
     private var lateTokens: [JobID: Credential] = [:]
     private var revocations = 0
-    /// Callers that wait until the process may end. Tokens that could not be saved are saved for them until a time,
-    /// with pauses between the attempts.
+    /// The callers that wait until the process may end. Until `savesUntil`, the machine tries to save unsaved tokens
+    /// for them, with pauses between the attempts.
     private var settling: [(waiter: Waiter, savesUntil: Duration, isPausing: Bool)] = []
-    /// Whether the process is about to end: from ``Input/settlingAsked(_:)`` until the next caller asks.
+    /// Whether the process is about to end. This is true from ``Input/settlingAsked(_:)`` until the next caller asks.
     private var isEnding = false
 
     /// Whether the only copy of new tokens is in this value.
     var hasUnsavedTokens: Bool { held?.replaces != nil }
-    /// The credential in use, or the last credential, which the server has stopped to accept; `nil` after a sign-out.
+    /// The credential in use, or the last credential if the server no longer accepts it. It is `nil` after a sign-out.
     var retained: Credential? {
         switch phase {
         case .held(let held): held.credential
@@ -210,7 +211,8 @@ struct CredentialLifecycle: Sendable {
                 SignIn(
                     credential: credential, waiter: waiter, isImport: after == nil,
                     signOuts: after ?? snapshot.signOuts))
-            // The sign-in outranks a renewal that only waits for another process; the renewal continues afterwards.
+            // The sign-in has priority over a renewal that only waits for another process. The renewal continues
+            // afterwards.
             if case .renewal = job?.kind, case .locking = job?.step { job = nil }
         case .signInCancelled(let waiter):
             if let index = signIns.firstIndex(where: { $0.waiter == waiter }) { signIns[index].isCancelled = true }
@@ -297,14 +299,14 @@ struct CredentialLifecycle: Sendable {
         held.cameAt.map { moment.elapsed - $0 < Self.newTokenTrust } ?? false
     }
 
-    /// Gives the waiter its result as soon as there is a credential that has been saved.
+    /// Gives the waiter its result as soon as there is a saved credential.
     private mutating func serve(_ waiter: Waiter, _ need: Need) {
         if need == .reload { return callers.append((waiter, need)) }
         if case .mismatched(let failure, _) = phase { return refuse(waiter, failure) }
         guard let held, held.replaces == nil, !isStale else { return callers.append((waiter, need)) }
         switch need {
         case .account, .reload: answer(waiter, with: held)
-        // Newer tokens are already there, and a late 401 must not use them up.
+        // Newer tokens are already available, and a late 401 must not use them up.
         case .replacement(let generation) where generation != held.generation: answer(waiter, with: held)
         case .replacement:
             if let failure = held.renewalRefusal { return refuse(waiter, failure) }
@@ -325,7 +327,8 @@ struct CredentialLifecycle: Sendable {
         }
     }
 
-    /// Queues a renewal for the waiter. A process that is about to end begins none: its answer would be lost.
+    /// Queues a renewal for the waiter. A process that is about to end does not begin one, because the answer would be
+    /// lost.
     private mutating func renew(_ held: Held, _ need: Need, for waiter: Waiter, isEarly: Bool = false) {
         if isEnding {
             if isEarly { return answer(waiter, with: held) }
@@ -350,7 +353,7 @@ struct CredentialLifecycle: Sendable {
 
     // MARK: Jobs
 
-    /// Begins the next job, unless a job is in progress. A sign-out comes first. If the store has refused a sign-out,
+    /// Begins the next job, unless a job is in progress. A sign-out has priority. If the store has refused a sign-out,
     /// it is repeated when a caller needs the credential, and by a sign-in.
     private mutating func startNextJob() {
         guard job == nil else { return }
@@ -361,7 +364,7 @@ struct CredentialLifecycle: Sendable {
         } else if renewal != nil {
             begin(.renewal, waitingForLock: Self.renewalLockPatience)
         } else if let held, held.replaces != nil, !callers.isEmpty || settling.contains(where: { !$0.isPausing }) {
-            // Some tokens could not be saved before; this renewal saves them.
+            // Some tokens could not be saved before. This renewal saves them.
             for index in settling.indices where !settling[index].isPausing {
                 settling[index].isPausing = true
                 actions.append(.startPatience(settling[index].waiter, Self.unsavedRetry))
@@ -384,9 +387,9 @@ struct CredentialLifecycle: Sendable {
         if lock == nil { actions.append(.acquireLock(lastJob, within: patience)) } else { firstStep() }
     }
 
-    /// Begins the job again with a new hold of the lock, because the store has refused the old one. Twice at most.
+    /// Begins the job again with a new hold of the lock if the store has refused the old one. It does so at most twice.
     ///
-    /// - Returns: Whether `error` was such a refusal, and the job goes on.
+    /// - Returns: Whether `error` was such a refusal, and the job continues.
     private mutating func beginsAgain(after error: CredentialStoreError?) -> Bool {
         guard error == .overtaken, let job, job.overtakes < 2 else { return false }
         if let lock { actions.append(.releaseLock(lock.job)) }
@@ -408,8 +411,8 @@ struct CredentialLifecycle: Sendable {
     }
 
     private mutating func firstStep() {
-        // A user who has just refused access is not asked for it again, since deleting needs no access. But if this
-        // process has known the credential, another one may have signed in since.
+        // A user who has just refused access is not asked for it again, because deleting needs no access. But if this
+        // process has known the credential, another process may have signed in since then.
         if case .signOut = job?.kind, isAccessDenied, lastGeneration == 0, signOut?.isRepeated == false {
             delete()
         } else {
@@ -469,7 +472,8 @@ struct CredentialLifecycle: Sendable {
     private mutating func storeChanged(_ error: CredentialStoreError?) {
         if beginsAgain(after: error) { return }
         switch (job?.kind, job?.step) {
-        // Best effort: this process knows that the refresh token is dead, and others will find out.
+        // This is best effort. This process knows that the refresh token is no longer valid, and other processes will
+        // find out.
         case (.renewal, .marking(let failure)): endRenewal(.failure(failure))
         case (.renewal, _):
             if let error { return endRenewal(.failure(.credentialStoreUnavailable(error))) }
@@ -489,17 +493,17 @@ struct CredentialLifecycle: Sendable {
 
     // MARK: Loading
 
-    /// - Parameter tombstone: The one beside a store that could not be read.
+    /// - Parameter tombstone: The tombstone that accompanies a store that could not be read.
     private mutating func loaded(_ result: Result<Stored, CredentialStoreError>, _ tombstone: Tombstone?) {
         isStale = false
-        // The user has signed out meanwhile; the sign-out answers the callers.
+        // The user has signed out during the read. The sign-out answers the callers.
         guard signOut == nil else { return job = nil }
         let stored: Stored
         switch result {
         case .failure(let error):
             // Another process has signed out.
             if let tombstone, let held, tombstone.means(held.credential) { return obey(tombstone) }
-            // The credential in use is good enough while the store can't be read.
+            // The credential in use is sufficient while the store can't be read.
             switch phase {
             case .held, .mismatched: return end(.success(()))
             default: break
@@ -516,7 +520,7 @@ struct CredentialLifecycle: Sendable {
         }
         let isReload = callers.contains { $0.need == .reload }
         switch (stored.credential, phase) {
-        // The store may not have taken the note that the refresh token is dead.
+        // The store may not have saved the fact that the refresh token is no longer valid.
         case (let credential, .rejected(let rejected, let failure))
         where credential.map { $0.accessToken == rejected.accessToken } ?? true:
             end(.failure(failure))
@@ -540,14 +544,14 @@ struct CredentialLifecycle: Sendable {
         }
     }
 
-    /// An earlier process signed out, and the store did not carry it out in time.
+    /// Continues the sign-out of an earlier process that the store did not carry out in time.
     private mutating func obey(_ tombstone: Tombstone) {
         signOut = SignOut(tombstone: tombstone, isRepeated: true)
         phase = .absent()
         job = nil
     }
 
-    /// Takes `credential` into use: it is the store's.
+    /// Starts to use `credential`, which is in the store or will replace `replacing` there.
     private mutating func hold(_ credential: Credential, replacing: Credential? = nil, isNew: Bool = false) {
         lastGeneration += 1
         phase = .held(
@@ -570,7 +574,7 @@ struct CredentialLifecycle: Sendable {
     // MARK: Renewal
 
     /// Compares the credential in use with the store. Another process may have renewed it, and a sign-out or sign-in
-    /// that happened meanwhile wins. Tokens that are not stored yet are saved if the store still has the credential
+    /// that happened since then wins. Tokens that are not stored yet are saved if the store still has the credential
     /// that they replace.
     private mutating func readForRenewal(_ stored: Result<Credential?, CredentialStoreError>, _ step: Job.Step?) {
         guard let held else { return endRenewal(.failure(.missingCredential)) }
@@ -596,8 +600,8 @@ struct CredentialLifecycle: Sendable {
         }
     }
 
-    /// Takes the credential that another process has stored into use. If it belongs to another account, the renewal
-    /// ends.
+    /// Starts to use the credential that another process has stored. If it belongs to another account, the renewal
+    /// ends. Returns whether the credential is used.
     private mutating func take(_ stored: Credential, insteadOf held: Held) -> Bool {
         if stored.info.isSameAccount(as: held.credential.info) {
             // A late 401 counts against an access token, which may be the same.
@@ -622,7 +626,7 @@ struct CredentialLifecycle: Sendable {
         return failure
     }
 
-    /// Ends the renewal if the present tokens are enough. Otherwise asks the server, once the store can save the
+    /// Ends the renewal if the current tokens are sufficient. Otherwise asks the server, once the store can save the
     /// answer.
     private mutating func askIfNeeded() {
         guard let held, let renewal else { return }
@@ -643,7 +647,7 @@ struct CredentialLifecycle: Sendable {
         }
         if let date = held.credential.earliestRenewal(after: moment.now) {
             switch renewal.need {
-            // The server would take an early renewal for a misuse, and end the sign-in.
+            // The server would consider an early renewal a misuse, and end the sign-in.
             case .replacement:
                 changeHeld { $0.refusal = ChappieAuthError.renewableLater(date).errorDescription }
                 return endRenewal(.failure(.renewableLater(date)))
@@ -655,7 +659,8 @@ struct CredentialLifecycle: Sendable {
         actions.append(.prepareToSave)
     }
 
-    /// An access token is never renewed, and a refusal may come from a proxy on the way: it stays stored.
+    /// Ends a renewal of an access token, which is never renewed. The token stays stored, because a refusal may come
+    /// from a proxy on the way.
     private mutating func accessTokenIsRefused(_ need: Need) {
         let isAsked = need == .refresh
         let reason =
@@ -667,12 +672,12 @@ struct CredentialLifecycle: Sendable {
     }
 
     private mutating func storePrepared(_ error: CredentialStoreError?) {
-        // The user has signed out meanwhile.
+        // The user has signed out since then.
         guard let held, let refreshToken = held.credential.refreshToken, let renewal, let id = job?.id else {
             return endRenewal(.failure(.missingCredential))
         }
         if beginsAgain(after: error) { return }
-        // Without a store, the answer and the refresh token would be lost with this process.
+        // If the store can't save, the answer and the refresh token would be lost with this process.
         if let error { return endRenewal(.failure(.credentialStoreUnavailable(error))) }
         let reason: RenewalReason =
             switch renewal.need {
@@ -704,15 +709,15 @@ struct CredentialLifecycle: Sendable {
         case .success(let answer):
             let new = held.credential.refreshed(with: answer, at: moment.now)
             hold(new, replacing: held.credential, isNew: true)
-            // Saved at once, because a crash before the save loses the sign-in. If the lock was held for so long that
-            // another process may have signed out or in without it, the store is read first.
+            // The tokens are saved immediately, because a crash before the save loses the sign-in. If the lock was held
+            // for so long that another process may have signed out or in without it, this first reads the store.
             let isLockOld = lock.map { moment.elapsed - $0.since > Self.changeLockPatience - .seconds(1) } ?? false
             if isLockOld { read(.checking) } else { save(new) }
         case .failure(let failure):
             guard let issuerError = failure.issuerError else { return endRenewal(.failure(failure)) }
             if issuerError.endsTheGrant { return read(.doubting(failure)) }
             guard issuerError.isRefusal else { return endRenewal(.failure(failure)) }
-            // The refusal is in words that are not known here: the refresh token may be good again later.
+            // The error code is unknown here, so the refresh token may be accepted again later.
             let refusal = ChappieAuthError.reauthenticationRequired(issuerError.reason)
             let isForRefusal = isForRefusal
             changeHeld { held in
@@ -738,8 +743,8 @@ struct CredentialLifecycle: Sendable {
         }
     }
 
-    /// Gives up the refresh token, unless the store has a newer one: then another process was faster, and its credential
-    /// is used.
+    /// Gives up the refresh token, unless the store has a newer one. In that case another process was faster, and its
+    /// credential is used.
     private mutating func doubted(_ failure: ChappieAuthError, _ stored: Credential?) {
         guard let held else { return endRenewal(.failure(.missingCredential)) }
         guard let stored, stored.refreshToken != held.credential.refreshToken else {
@@ -748,12 +753,12 @@ struct CredentialLifecycle: Sendable {
                 held.credential.unrenewable(because: reason, refused: isForRefusal), failure, isStored: stored != nil)
         }
         guard take(stored, insteadOf: held) else { return }
-        // Without a refresh token, another process has learned of the refusal, too.
+        // If there is no refresh token, another process has also learned of the refusal.
         if stored.refreshToken != nil { endRenewal(.success(())) } else { askIfNeeded() }
     }
 
-    /// Ends a renewal in vain, and continues with what is left of the credential. An access token that is still good is
-    /// used to its end.
+    /// Ends a renewal that failed permanently, and continues with the rest of the credential. An access token that is
+    /// still valid is used until it expires.
     private mutating func lose(_ rest: Credential, _ failure: ChappieAuthError, isStored: Bool) {
         let wasRenewable = held?.credential.refreshToken != nil
         if rest.isOver(at: moment.now) {
@@ -782,7 +787,7 @@ struct CredentialLifecycle: Sendable {
         for (waiter, _, isEarly) in renewal.waiters {
             switch result {
             case .success: serve(waiter, .account)
-            // Only while the token is still the same: a new token must not be used before it has been saved.
+            // The token must still be the same, because a new token must not be used before it has been saved.
             case .failure where isEarly && held?.generation == renewal.generation:
                 serve(waiter, .account)
             case .failure(let failure): refuse(waiter, failure)
@@ -828,11 +833,12 @@ struct CredentialLifecycle: Sendable {
                 ? stored.tombstone == nil || !signOut.tombstone.means(credential)
                 : !signOut.tombstone.concerns(credential)
             if isOther {
-                // The slot has a later sign-in: the sign-out has nothing left to do, and the callers may use it.
+                // The slot has a later sign-in. The sign-out has nothing left to do, and the callers may use that
+                // sign-in.
                 endSignOut(nil)
                 return job = nil
             }
-            // It may be newer than the credential known here: another process may have renewed it.
+            // It may be newer than the credential known here, because another process may have renewed it.
             if !signOut.credentials.contains(where: credential.hasSameTokens) {
                 self.signOut?.credentials.append(credential)
                 self.signOut?.tombstone.add(credential)
@@ -846,7 +852,7 @@ struct CredentialLifecycle: Sendable {
                 endSignOut(error)
                 return end(.failure(.missingCredential))
             }
-            // Unread, it may be a later sign-in.
+            // The unread credential may be a later sign-in.
             if isAccessDenied, lastGeneration > 0 { return deletedForSignOut(error) }
         }
         delete()
@@ -858,6 +864,8 @@ struct CredentialLifecycle: Sendable {
         end(.failure(.missingCredential))
     }
 
+    /// Ends the current attempt at the sign-out, and answers its waiters.
+    ///
     /// - Parameter error: The store's failure, if any. The sign-out is then repeated later.
     private mutating func endSignOut(_ error: CredentialStoreError?) {
         guard let waiters = signOut?.waiters else { return }
@@ -900,11 +908,12 @@ struct CredentialLifecycle: Sendable {
         save(signIns[0].credential, verified: true)
     }
 
-    /// Takes the credential of the sign-in into use: it has been saved, read back and compared.
+    /// Starts to use the credential of the sign-in, which has been saved, read back and compared.
     private mutating func adopt() {
         let signIn = signIns.removeFirst()
-        // A sign-in does not revoke the credential that it replaces: a revocation may end all of that user's sign-ins,
-        // also in other programs. An earlier sign-out asked for a revocation, but must not end the new sign-in.
+        // A sign-in does not revoke the credential that it replaces, because a revocation may end all of that user's
+        // sign-ins, including those in other programs. An earlier sign-out asked for a revocation, but must not end the
+        // new sign-in.
         var ended = takeUnrevoked()
         signOut = nil
         if signIn.revokesPrevious, case .success(let previous?) = signIn.previous { ended.append(previous) }
@@ -918,8 +927,8 @@ struct CredentialLifecycle: Sendable {
         end(.success(()))
     }
 
-    /// Restores the store's content after a save that failed or was overtaken. A content that could not be read before
-    /// stays, and so does a credential that another process has stored since.
+    /// Restores the store's content after a save that failed or was overtaken. Content that could not be read before
+    /// stays, and so does a credential that another process has stored since then.
     private mutating func putBack(_ failure: ChappieAuthError?, now: Credential?) {
         let signIn = signIns[0]
         // A sign-out that is still to be carried out decides about this credential.
@@ -933,7 +942,9 @@ struct CredentialLifecycle: Sendable {
         }
     }
 
-    /// - Parameter failure: `nil` if the sign-in was cancelled, or overtaken by a sign-out.
+    /// Ends the first sign-in without success.
+    ///
+    /// - Parameter failure: The failure, or `nil` if the sign-in was cancelled or overtaken by a sign-out.
     private mutating func failSignIn(_ failure: ChappieAuthError?) {
         let signIn = signIns.removeFirst()
         // The earlier sign-in stays, and must not end with the new one.

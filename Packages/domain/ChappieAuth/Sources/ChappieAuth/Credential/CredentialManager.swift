@@ -3,27 +3,27 @@ import Dispatch
 public import Logging
 import Synchronization
 
-/// Manages the credential of one slot: loads it, renews it, and authorizes requests with it.
+/// A manager of one slot's credential, which loads it, renews it, and authorizes requests with it.
 ///
 /// Use one manager per slot and store in a process, shared by the session and every client of that slot. Two managers
 /// would each try to use up the same single-use refresh token. The store's lock keeps other processes out.
-/// `CredentialLifecycle` makes all decisions; the manager carries them out.
+/// `CredentialLifecycle` makes all decisions. The manager carries them out.
 public final class CredentialManager: Sendable {
-    /// The slot in which the credential is stored, for this issuer and backend alone.
+    /// The slot in which the credential is stored, only for this issuer and backend.
     public let slot: CredentialSlot
     let endpoints: ChappieEndpoints
     let tokens: TokenClient
     let clock: any ChappieClock
     let browserSignIn: BrowserSignInPorts?
     let status = StatusSubject(CredentialSnapshot())
-    /// The answer about the workspace of the account that has asked.
+    /// The service's answer about the workspace of the account.
     let workspace = KnownWorkspace()
     private let origin: CredentialOrigin
     private let store: any SharedCredentialStore
     private let logger: Mutex<Logger?>
     private let state = Mutex(State())
     private let notes: NoteKeeper
-    /// Of the backend's edge, until the next sign-out.
+    /// The cookies of the backend's edge, kept until the next sign-out.
     let cookies: BackendCookies
     private let onRenewalRefused = Mutex<(@Sendable (String, Date?) -> Void)?>(nil)
 
@@ -34,22 +34,23 @@ public final class CredentialManager: Sendable {
         var holds: [Int: CredentialLockHold] = [:]
         /// The manager itself, while it has the only copy of new tokens.
         var keeper: CredentialManager?
-        /// The last pages of a browser that has come back.
+        /// The task that delivers the last pages to a browser that has returned.
         var farewell: Task<Void, Never>?
-        /// The end of a sign-in that its user has approved.
+        /// The task that completes a sign-in that the user has approved.
         var exchange: Task<Void, Never>?
     }
 
     /// - Parameters:
-    ///   - slot: The manager sets its ``CredentialSlot/issuer`` from `endpoints`.
-    ///   - store: The keyring, an encrypted file or another ``SharedCredentialStore``; ``LocalCredentialStore`` makes one
-    ///     of a plain store. Read at the first use, not here.
+    ///   - slot: The slot of the credential. The manager sets its ``CredentialSlot/issuer`` from `endpoints`.
+    ///   - store: The keyring, an encrypted file or another ``SharedCredentialStore``. ``LocalCredentialStore`` makes
+    ///     one from a plain store. It is read at the first use, not here.
     ///   - transport: Carries the requests to the issuer.
     ///   - endpoints: The issuer and the backend of the credential. Default `.chatGPT`.
-    ///   - clock: Decides when a token is due.
-    ///   - logger: Gets the reason for each renewal at level `debug`, and the reason for a failure at `warning`; never
-    ///     a token. Default none.
-    ///   - browserSignIn: Needed by ``ChappieGrant/browser`` and ``ChappieGrant/continueWithChatGPT(appName:)``.
+    ///   - clock: The clock that decides when a token is due.
+    ///   - logger: Receives the reason for each renewal at level `debug` and the reason for a failure at `warning`, but
+    ///     never a token. Default none.
+    ///   - browserSignIn: The parts for ``ChappieGrant/browser`` and ``ChappieGrant/continueWithChatGPT(appName:)``,
+    ///     which require it.
     public init(
         slot: CredentialSlot, store: any SharedCredentialStore, transport: any HTTPTransport,
         endpoints: ChappieEndpoints = .chatGPT, clock: any ChappieClock = SystemClock(),
@@ -73,7 +74,8 @@ public final class CredentialManager: Sendable {
     var isRenewalRefused: Bool { status.value.renewalRefusal != nil }
 
     /// Sets the function that is called when the token endpoint has refused the refresh token while the access token is
-    /// still good: with the reason, as a sentence, and the end of the access token. It is called once for a sign-in.
+    /// still valid. Its arguments are the reason, as a sentence, and the time when the access token expires. It is
+    /// called once for a sign-in.
     @_spi(ChappieInternals)
     public func onRenewalRefused(_ tell: @escaping @Sendable (String, Date?) -> Void) {
         onRenewalRefused.withLock { $0 = tell }
@@ -85,17 +87,17 @@ public final class CredentialManager: Sendable {
 
     // MARK: Requests
 
-    /// One element at each sign-out, at each loss of the credential, and when another account replaces it. Connections
-    /// that were authorized before should be closed then.
+    /// A stream with one element for each sign-out, for each loss of the credential, and for each replacement by
+    /// another account. Connections that were authorized before should then be closed.
     @_spi(ChappieInternals)
     public var signOuts: AsyncStream<Void> {
         status.changes { earlier, now in now.isLoss(after: earlier) ? () : nil }
     }
 
-    /// The account that is signed in, if any. Reads the store at the first call, never the network.
+    /// Returns the account that is signed in, if any. It reads the store at the first call, and never uses the network.
     ///
-    /// - Throws: ``ChappieAuthError``: `credentialStoreUnavailable`, `reauthenticationRequired`; `CancellationError`.
-    ///   An empty slot is not an error.
+    /// - Throws: ``ChappieAuthError``: `credentialStoreUnavailable` or `reauthenticationRequired`, and
+    ///   `CancellationError`. An empty slot is not an error.
     public func accountInfo() async throws -> ChappieAccountInfo? {
         do {
             return try await accessToken(.account).account
@@ -104,9 +106,9 @@ public final class CredentialManager: Sendable {
         }
     }
 
-    /// The present token for requests.
+    /// Returns the current token for requests.
     ///
-    /// - Throws: ``ChappieAuthError``; `CancellationError`.
+    /// - Throws: ``ChappieAuthError``, and `CancellationError`.
     func accessToken(_ need: CredentialLifecycle.Need) async throws -> AccessToken {
         do {
             return try await ask(need)
@@ -115,9 +117,10 @@ public final class CredentialManager: Sendable {
         }
     }
 
-    /// The same for the session, which shows the token endpoint's own error.
+    /// Returns the current token for the session, which shows the token endpoint's own error.
     ///
-    /// - Throws: ``ChappieAuthError``; `CancellationError`: a cancelled caller stops waiting, and the work continues.
+    /// - Throws: ``ChappieAuthError``, and `CancellationError`. A cancelled caller stops waiting, and the work
+    ///   continues.
     @discardableResult
     func ask(_ need: CredentialLifecycle.Need) async throws -> AccessToken {
         await lookForChanges()
@@ -126,7 +129,7 @@ public final class CredentialManager: Sendable {
         return AccessToken(credential: held.credential, generation: held.generation, isNew: isNew)
     }
 
-    /// Notices a sign-out, a sign-in or a renewal by another process, which has left a mark.
+    /// Checks for a sign-out, a sign-in or a renewal by another process, which has left a mark.
     private func lookForChanges() async {
         switch status.value.status {
         case .unknown, .signedOut, .unavailable: return  // The store is read anyway.
@@ -138,12 +141,12 @@ public final class CredentialManager: Sendable {
     /// The shortest time between two renewals after a change of plan.
     private static let planRenewalPause: TimeInterval = 3600
 
-    /// Renews the tokens, which name another plan than the service does: they name the old one for days.
+    /// Renews tokens that name another plan than the service does. Without a renewal, they name the old plan for days.
     ///
-    /// It does so at most once an hour. The time of the last renewal counts, also if another process made it. A renewal
-    /// that fails leaves the sign-in to its present tokens.
+    /// It does so at most once an hour. The time of the last renewal counts, even if another process made it. If a
+    /// renewal fails, the sign-in keeps its current tokens.
     ///
-    /// - Returns: whether the tokens are new.
+    /// - Returns: Whether the tokens are new.
     /// - Throws: `CancellationError`.
     @_spi(ChappieInternals) public func renewAfterPlanChange() async throws -> Bool {
         do {
@@ -159,7 +162,7 @@ public final class CredentialManager: Sendable {
         }
     }
 
-    /// The backend accepted the token, or refused it although it was fresh.
+    /// Reports that the backend accepted the token, or refused it although it was fresh.
     func backendAnswered(_ token: AccessToken, refusal: String?) {
         report(.backendAnswered(generation: token.generation, refusal: refusal))
     }
@@ -179,9 +182,9 @@ public final class CredentialManager: Sendable {
         }
     }
 
-    /// The grant with a browser, for an app of this name.
+    /// Returns the grant with a browser, for an app with this name.
     ///
-    /// - Throws: ``ChappieAuthError/unknown(_:)`` if the program was put together without its parts.
+    /// - Throws: ``ChappieAuthError/unknown(_:)`` if the program was composed without the required parts.
     func browserAuthorization(as appName: String) async throws(ChappieAuthError) -> BrowserAuthorization {
         guard let ports = browserSignIn, let registrations = ports.registrations,
             let openID = endpoints.profile.openID
@@ -194,9 +197,9 @@ public final class CredentialManager: Sendable {
             leave: { [weak self] task in self?.state.withLock { $0.farewell = task } })
     }
 
-    /// The browser sign-in of the device code's client.
+    /// Returns the browser sign-in for the client that also has the device code.
     ///
-    /// - Throws: ``ChappieAuthError/unknown(_:)`` if the program was put together without its parts.
+    /// - Throws: ``ChappieAuthError/unknown(_:)`` if the program was composed without the required parts.
     func clientAuthorization() throws(ChappieAuthError) -> ClientAuthorization {
         guard let ports = browserSignIn, endpoints.profile.openID == nil else {
             throw .unknown("This program has no sign-in by browser: its composition or its endpoints lack it.")
@@ -206,21 +209,22 @@ public final class CredentialManager: Sendable {
             leave: { [weak self] task in self?.state.withLock { $0.farewell = task } })
     }
 
-    /// Lets ``settle(within:)`` wait for the end of a sign-in that its user has approved.
+    /// Lets ``settle(within:)`` wait for the end of a sign-in that the user has approved.
     func settleAfter(_ exchange: Task<Void, Never>) { state.withLock { $0.exchange = exchange } }
 
-    /// The credential of an earlier sign-in, even if the server does not accept it any more; `nil` after a sign-out,
-    /// or if the store can't be read.
+    /// Returns the credential of an earlier sign-in, even if the server does not accept it any more. Returns `nil`
+    /// after a sign-out, or if the store can't be read.
     func retainedCredential() async -> Credential? {
         _ = try? await ask(.account)
         return state.withLock { $0.lifecycle.retained }
     }
 
-    /// Takes a newly granted credential into use after it has been saved, read back and compared. If a step fails, the
-    /// earlier credential stays. It is not revoked in any case.
+    /// Saves a newly granted credential, reads it back, compares it, and then starts to use it. If a step fails, the
+    /// earlier credential stays. The earlier credential is never revoked.
     ///
-    /// - Parameter after: The number of sign-outs when the sign-in began; a later sign-out wins. `nil` for an import.
-    /// - Throws: ``ChappieAuthError``; `CancellationError` if the task was cancelled.
+    /// - Parameter after: The number of sign-outs when the sign-in began, because a later sign-out wins. It is `nil`
+    ///   for an import.
+    /// - Throws: ``ChappieAuthError``, and `CancellationError` if the task was cancelled.
     func adopt(_ credential: Credential, after signOuts: Int?) async throws {
         let (waiter, promise) = newWaiter()
         report(.signInCompleted(credential, after: signOuts, waiter))
@@ -231,12 +235,12 @@ public final class CredentialManager: Sendable {
         }
     }
 
-    /// Deletes the slot's credential: at once in this process, then in the store, then at the server (best effort, 10 s
-    /// at most). Sessions of this manager become `signedOut`. Works also if the stored credential can't be read; the
-    /// server then revokes the credential that this process knows, if any.
+    /// Deletes the slot's credential: immediately in this process, then in the store, then at the server (best effort,
+    /// at most 10 s). Sessions of this manager become `signedOut`. This also works if the stored credential can't be
+    /// read. The server then revokes the credential that this process knows, if any.
     ///
     /// - Throws: ``CredentialStoreError`` if the stored credential could not be deleted. It then counts as deleted
-    ///   until it can be. An empty slot is not an error, nor is a server that can't be reached.
+    ///   until it can be deleted. An empty slot and a server that can't be reached are not errors.
     public func signOut() async throws(CredentialStoreError) { try await signOut(revoking: true) }
 
     private func signOut(revoking: Bool) async throws(CredentialStoreError) {
@@ -247,7 +251,7 @@ public final class CredentialManager: Sendable {
         } catch {}
     }
 
-    /// Signs out at once, for every thread. The store and the server follow in the background.
+    /// Signs out immediately, for every thread. The store and the server follow in the background.
     func beginSignOut(revoking: Bool = true) -> SignOut {
         let (waiter, stored) = newWaiter()
         let revoked = Promise<Void>()
@@ -276,16 +280,18 @@ public final class CredentialManager: Sendable {
         fileprivate let stored: Promise<CredentialLifecycle.Answer>
         fileprivate let revoked: Promise<Void>
 
-        /// - Throws: ``ChappieAuthError``: `credentialStoreUnavailable` if the credential could not be deleted (the server
-        ///   is asked to revoke it anyway), another one if only the server failed.
+        /// Waits until the store and the server have finished.
+        ///
+        /// - Throws: ``ChappieAuthError``: `credentialStoreUnavailable` if the credential could not be deleted (the
+        ///   server is asked to revoke it anyway), or another error if only the server failed.
         func finish() async throws {
-            // The store's part can't be cancelled, because the caller may report "signed out" next.
+            // The store's part can't be cancelled, because the caller may then report "signed out".
             _ = await uncancelled { [stored] in try? await stored.value() }
             try await revoked.value()
         }
 
-        /// Blocks the calling thread until the credential is deleted from the store, `limit` at most. After that it is
-        /// marked as deleted, so that the sign-out outlives a process that ends now.
+        /// Blocks the calling thread until the credential is deleted from the store, for at most `limit`. After that
+        /// the credential is marked as deleted, so that the sign-out outlives a process that ends now.
         func waitUntilGone(within limit: Duration) {
             let isGone = blocking(within: limit) { [stored] in _ = try? await stored.value() }
             guard !isGone else { return }
@@ -296,33 +302,34 @@ public final class CredentialManager: Sendable {
 
     // MARK: Moving a credential
 
-    /// The slot's credential as a document, for ``importCredential(_:)`` on another machine. It is renewed first if it
-    /// is due.
+    /// Returns the slot's credential as a document, for ``importCredential(_:)`` on another machine. If the credential
+    /// is due, it is first renewed.
     ///
-    /// The copy and the original can't both be used: a refresh token works once, and the service ends the whole sign-in
-    /// when it is used a second time. The caller must warn the user, keep the document secret, and stop using the
-    /// original.
+    /// The copy and the original can't both be used. A refresh token works once, and the service ends the entire
+    /// sign-in when it is used a second time. The caller must warn the user, keep the document secret, and stop using
+    /// the original.
     ///
-    /// - Throws: ``ChappieAuthError``; `CancellationError`.
+    /// - Throws: ``ChappieAuthError``, and `CancellationError`.
     @_spi(ChappieInternals) public func exportCredential() async throws -> Secret {
         try await accessToken(.export).credential.serialized()
     }
 
-    /// Deletes the slot's credential in this process and in the store, and does not revoke it at the server: for the
-    /// original after an export.
+    /// Deletes the slot's credential in this process and in the store, and does not revoke it at the server. This is
+    /// for the original after an export.
     ///
-    /// - Throws: ``CredentialStoreError``; the credential is then still stored, and counts as deleted until it can be.
+    /// - Throws: ``CredentialStoreError``. The credential is then still stored, and counts as deleted until it can be
+    ///   deleted.
     public func forgetWithoutRevoking() async throws(CredentialStoreError) { try await signOut(revoking: false) }
 
-    /// Takes an exported credential into use after it has been saved, read back and compared. An earlier credential is
-    /// replaced. If a step fails, it stays. Neither is revoked.
+    /// Saves an exported credential, reads it back, compares it, and then starts to use it. It replaces an earlier
+    /// credential. If a step fails, the earlier credential stays. Neither credential is revoked.
     ///
     /// - Returns: The account of the credential.
-    /// - Throws: ``CredentialStoreError``: `.corrupt` if `document` is not from `chappie auth export`, `.foreign` if
+    /// - Throws: ``CredentialStoreError``: `.corrupt` if `document` is not from `chappie auth export`, or `.foreign` if
     ///   it is for another issuer or backend.
     public func importCredential(_ document: Secret) async throws(CredentialStoreError) -> ChappieAccountInfo {
         let credential = try Credential(serialized: document, for: origin).imported(at: clock.now)
-        // The store may ask the user: not while other processes wait for the lock.
+        // The store may ask the user, which must not happen while other processes wait for the lock.
         try await store.prepareToSave(in: slot)
         let work = Task { try await adopt(credential, after: nil) }
         do {
@@ -335,7 +342,7 @@ public final class CredentialManager: Sendable {
         if let registrations = browserSignIn?.registrations, let clientID = credential.issuedClientID,
             case .continueWithChatGPT(let appName) = endpoints.grant
         {
-            // Best effort: as long as the credential is stored, the next sign-in finds the client id in it.
+            // This is best effort. As long as the credential is stored, the next sign-in finds the client id in it.
             let registration = ChappieClientRegistration(
                 clientID: clientID, subject: credential.info.userID, email: credential.info.email, appName: appName)
             try? await registrations.save(registration, for: slot)
@@ -343,10 +350,11 @@ public final class CredentialManager: Sendable {
         return credential.info
     }
 
-    /// Waits until no refresh, change of the store or revocation is in progress, for `limit` at most (the time that a
-    /// token endpoint and a store may take; it almost always returns at once), and until a browser that has come back
-    /// has its last page, for 1.5 s at most. Call it before a process ends: a refresh whose answer is not stored has used
-    /// up the refresh token for nothing. A renewal that still waits for another process is given up.
+    /// Waits until no refresh, change of the store or revocation is in progress, for at most `limit`, which is the time
+    /// that a token endpoint and a store may take. It also waits until a browser that has returned has its last page,
+    /// for at most 1.5 s. It almost always returns immediately. Call it before a process ends, because a refresh whose
+    /// answer is not stored has used up the refresh token for nothing. A renewal that still waits for another process
+    /// is given up.
     public func settle(within limit: Duration = .seconds(75)) async {
         if let exchange = state.withLock(\.exchange) {
             _ = try? await withDeadline(limit, clock: clock, late: CancellationError()) { await exchange.value }
@@ -379,7 +387,7 @@ public final class CredentialManager: Sendable {
         let moment = CredentialLifecycle.Timestamp(now: clock.now, elapsed: clock.elapsed)
         let actions = state.withLock { state in
             let actions = state.lifecycle.handle(input, at: moment)
-            // Set under the lock, so that watchers see the changes in the right order.
+            // The status is set under the lock, so that watchers see the changes in the right order.
             status.set(state.lifecycle.snapshot)
             state.keeper = state.lifecycle.hasUnsavedTokens ? self : nil
             for case .keepTombstone(let tombstone) in actions { notes.tombstoneChanged(to: tombstone) }
@@ -387,7 +395,7 @@ public final class CredentialManager: Sendable {
         }
         let changesNote = actions.contains { if case .keepTombstone = $0 { true } else { false } }
         guard changesNote else { return actions.forEach(perform) }
-        // The callers learn of a sign-out once its note is durable, or can't be.
+        // The callers learn of a sign-out once its note is durable or could not be stored.
         notes.carryOut { [self] in actions.forEach(perform) }
     }
 
@@ -464,8 +472,8 @@ public final class CredentialManager: Sendable {
         }
     }
 
-    /// The store, the lock and the server are called in separate tasks: the work must not stop half-way because the
-    /// request that needed it was cancelled.
+    /// Runs `work` in a separate task and reports its result. The work must not stop half-way because the request that
+    /// needed it was cancelled.
     private func start(_ work: @escaping @Sendable () async -> CredentialLifecycle.Input) {
         Task.detached { [self] in report(await work()) }
     }
@@ -500,8 +508,10 @@ public final class CredentialManager: Sendable {
         }
     }
 
-    /// - Returns: The failure. If the store can't be read back at that moment (the screen has just been locked), it has
-    ///   accepted the credential, and this is not a failure.
+    /// Saves `credential` and, if `verified`, reads it back.
+    ///
+    /// - Returns: The failure, if any. If the credential can't be read back at that moment, for example because the
+    ///   screen has just been locked, the store has accepted it, and this is not a failure.
     private func save(_ credential: Credential, verified: Bool) async -> CredentialStoreError? {
         let document = credential.serialized()
         do {
@@ -522,15 +532,15 @@ public final class CredentialManager: Sendable {
 struct AccessToken: Sendable {
     let credential: Credential
     let generation: Int
-    /// Whether the token has just come from the server.
+    /// Whether the token has just arrived from the server.
     let isNew: Bool
 
     var account: ChappieAccountInfo { credential.info }
 }
 
-/// Blocks the calling thread until `work` has ended, `limit` at most. Returns whether it has ended.
+/// Blocks the calling thread until `work` has ended, for at most `limit`. Returns whether it has ended.
 ///
-/// The work runs on the global executor's threads and needs no thread of the caller's, so the two can't wait for each
+/// The work runs on the global executor's threads and doesn't need the caller's thread, so the two can't wait for each
 /// other.
 func blocking(within limit: Duration, _ work: @escaping @Sendable () async -> Void) -> Bool {
     let done = DispatchSemaphore(value: 0)

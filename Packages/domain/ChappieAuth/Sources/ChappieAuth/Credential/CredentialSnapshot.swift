@@ -13,19 +13,19 @@ struct CredentialSnapshot: Sendable, Equatable {
     }
 
     var status = Status.unknown
-    /// The reason why the credential in use can't be renewed any more, as a sentence; `nil` if the service has not refused
-    /// its refresh token.
+    /// The reason why the credential in use can't be renewed any more, as a sentence, or `nil` if the service has not
+    /// refused its refresh token.
     var renewalRefusal: String?
     /// The grant of the credential in use.
     var grant: ChappieGrant?
     /// Whether the credential in use has a refresh token.
     var isRenewable = false
-    /// Grows with every change. A watcher ignores a snapshot that is earlier than its latest.
+    /// A number that grows with every change. A watcher ignores a snapshot that is earlier than its latest.
     var sequence = 0
     /// The number of times the user has signed out.
     var signOuts = 0
 
-    /// Whether the credential that was in use at `earlier` is not in use any more.
+    /// Returns whether the credential that was in use at `earlier` is not in use any more.
     func isLoss(after earlier: CredentialSnapshot) -> Bool {
         if signOuts != earlier.signOuts { return true }
         guard case .signedIn(let account, _) = earlier.status else { return false }

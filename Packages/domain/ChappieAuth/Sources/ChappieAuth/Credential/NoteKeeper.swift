@@ -1,8 +1,8 @@
 @_spi(ChappieInternals) import ChappieCore
 import Synchronization
 
-/// Reads and writes a slot's ``CredentialNotes``: the tombstone of a sign-out that the store has not carried out, and the
-/// mark of the last change.
+/// A reader and writer of a slot's ``CredentialNotes``: the tombstone of a sign-out that the store has not carried out,
+/// and the mark of the last change.
 ///
 /// The notes may be on a disk that does not answer, so a separate thread reads and writes them.
 final class NoteKeeper: Sendable {
@@ -16,7 +16,7 @@ final class NoteKeeper: Sendable {
     private let change = Mutex<Tombstone??>(nil)
     /// The tombstone that could not be stored. The mutex is held while a tombstone is written, removed or read.
     private let unkept = Mutex<Tombstone?>(nil)
-    /// The mark when the store was last read or changed here.
+    /// The mark at the time when the store was last read or changed here.
     private let knownMark = Mutex<[UInt8]?>(nil)
 
     init(of slot: CredentialSlot, in notes: any CredentialNotes, clock: any ChappieClock) {
@@ -36,24 +36,27 @@ final class NoteKeeper: Sendable {
         }
     }
 
-    /// The store has been read after the mark. If that failed, the mark stays unknown and the next request tries again.
+    /// Records that the store was read after the mark. If the read fails, this is not called. The mark then stays
+    /// unknown, and the next request tries again.
     func storeWasRead(after mark: [UInt8]?) { knownMark.withLock { $0 = mark } }
 
-    /// Whether another process has changed the store since it was read. A disk that does not answer says no.
+    /// Returns whether another process has changed the store since it was read. Returns `false` if the disk does not
+    /// answer.
     func showAChange() async -> Bool {
         let mark = try? await worker.perform(within: .seconds(1)) { [notes, slot] _ in notes.changeMark(for: slot) }
         guard let mark else { return false }
         return mark != knownMark.withLock(\.self)
     }
 
-    /// Lets the other processes know of a change here. A disk that does not answer costs the others their notice, and
-    /// nothing else.
+    /// Informs the other processes of a change here. If the disk does not answer, the others get no notice, but nothing
+    /// else is lost.
     func announceChange() async { try? await worker.perform(within: Self.deadline) { [self] _ in _ = announce() } }
 
-    /// Notes that the tombstone has changed. ``carryOut(_:)`` follows; the last of several changes counts.
+    /// Notes that the tombstone has changed. ``carryOut(_:)`` follows. Only the last of several changes counts.
     func tombstoneChanged(to tombstone: Tombstone?) { change.withLock { $0 = .some(tombstone) } }
 
-    /// Keeps the changed tombstone, and then calls `next`. A disk that does not answer delays it until the deadline.
+    /// Keeps the changed tombstone, and then calls `next`. If the disk does not answer, this calls `next` at the
+    /// deadline.
     func carryOut(_ next: @escaping @Sendable () -> Void) {
         let isKept = Promise<Void>()
         worker.enqueue { [self] in
@@ -67,11 +70,12 @@ final class NoteKeeper: Sendable {
         }
     }
 
-    /// Waits until everything before has been carried out, `limit` at most.
+    /// Waits until all earlier work has been carried out, for at most `limit`.
     func finish(within limit: Duration) async { try? await worker.perform(within: limit) { _ in } }
 
-    /// The tombstone, after its last change has been carried out. Two threads may arrive here in another order than the
-    /// changes were decided in, and a tombstone that is written after its removal would end the next sign-in.
+    /// Carries out the last change of the tombstone, and returns the tombstone. Two threads may arrive here in an order
+    /// other than the order of the changes, and a tombstone that is written after its removal would end the next
+    /// sign-in.
     private func tombstone() -> Tombstone? {
         unkept.withLock { unkept in
             let change = change.withLock { change in
@@ -90,7 +94,7 @@ final class NoteKeeper: Sendable {
 
     @discardableResult
     private func announce() -> [UInt8]? {
-        // The new mark covers another process's: the store has to be read for that one, too.
+        // The new mark may replace another process's mark. In that case, the store also has to be read for that change.
         let coversAnother = notes.changeMark(for: slot) != knownMark.withLock(\.self)
         guard let mark = notes.announceChange(of: slot) else { return nil }
         knownMark.withLock { $0 = coversAnother ? nil : mark }

@@ -1,16 +1,16 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// A sign-out that outlives the process, because the store did not carry it out in time.
+/// A record of a sign-out that outlives the process, because the store did not carry it out in time.
 struct Tombstone: Sendable {
-    /// The time when the user signed out, by the wall clock; not before the sign-ins that were signed out.
+    /// The time when the user signed out, by the wall clock. It is not before the sign-ins that were signed out.
     private(set) var at: Date
-    /// Whether the credential is to be revoked at the server; `false` if another machine uses it after an export.
+    /// Whether the credential is to be revoked at the server. It is `false` if another machine uses it after an export.
     let revokes: Bool
-    /// The accounts that were signed out; empty if the store could not be read either.
+    /// The accounts that were signed out. It is empty if the store could not be read either.
     private(set) var accounts: [ChappieAccountInfo] = []
-    /// The mark of the change that the sign-out was.
+    /// The mark of the change made by the sign-out.
     var mark: [UInt8]?
-    /// Whether nothing has changed the credential since the sign-out. The times, which may be from a wrong clock, then
+    /// Whether the credential is unchanged since the sign-out. In that case the times, which may be from a wrong clock,
     /// don't matter.
     var isLastChange = false
 
@@ -26,17 +26,20 @@ struct Tombstone: Sendable {
         accounts.append(ChappieAccountInfo(userID: credential.info.userID, accountID: credential.info.accountID))
     }
 
-    /// Whether `stored` is of an account that the user signed out of, or may be if the accounts are not known.
+    /// Returns whether `stored` belongs to an account that the user signed out of, or may belong to one because the
+    /// accounts are not known.
     func concerns(_ stored: Credential) -> Bool {
         accounts.isEmpty || accounts.contains { $0.isSameAccount(as: stored.info) }
     }
 
-    /// Returns whether `stored` is the credential that the user signed out of, and not a later sign-in of the same account.
+    /// Returns whether `stored` is the credential that the user signed out of, and not a later sign-in of the same
+    /// account.
     func means(_ stored: Credential) -> Bool {
         isLastChange || concerns(stored) && stored.beganAt.map { $0 <= at } ?? true
     }
 
-    /// `nil` if the document is not a tombstone; it then has no effect.
+    /// Creates a tombstone from a stored document. Returns `nil` if the document is not a tombstone. It then has no
+    /// effect.
     init?(serialized document: [UInt8]) {
         guard let json = try? ChappieJSON(parsing: document),
             let at = json["signed_out_at"]?.string.flatMap(HTTPDate.rfc3339)
@@ -56,7 +59,7 @@ struct Tombstone: Sendable {
             members["user_id"] = account.userID.map { .string($0) }
             return .object(members)
         }
-        // Rounded up to a whole second: a sign-in in the same second counts as earlier.
+        // The time is rounded up to a full second, because a sign-in in the same second counts as earlier.
         let at = Date(timeIntervalSince1970: at.timeIntervalSince1970.rounded(.up)).ISO8601Format()
         let members: [(String, ChappieJSON)] = [
             ("signed_out_at", .string(at)), ("revokes", .bool(revokes)), ("accounts", .array(accounts)),

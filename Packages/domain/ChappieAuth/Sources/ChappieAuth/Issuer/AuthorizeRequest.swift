@@ -1,8 +1,8 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// The page on which the user approves a sign-in, as an address (RFC 6749, 4.1.1; RFC 7636, 4.3).
+/// The request for the page on which the user approves a sign-in, sent as an address (RFC 6749, 4.1.1; RFC 7636, 4.3).
 struct AuthorizeRequest: Sendable {
-    /// The account of an earlier sign-in, so that the page need not ask for it.
+    /// The account of an earlier sign-in, so that the page does not have to ask for it.
     struct Hint: Sendable {
         let idToken: Secret
         let email: String?
@@ -11,7 +11,7 @@ struct AuthorizeRequest: Sendable {
     let endpoints: ChappieEndpoints
     let openID: ChappieOpenIDProfile
     let appName: String
-    /// `nil` before the first sign-in.
+    /// The registration of the program, or `nil` before the first sign-in.
     let registration: ChappieClientRegistration?
     let hostID: String
     let redirectURI: String
@@ -20,13 +20,13 @@ struct AuthorizeRequest: Sendable {
     /// The digest of the PKCE verifier, as text.
     let challenge: String
     let hint: Hint?
-    /// Whether the user has turned down plan use, and asks for it now.
+    /// Whether the user has declined plan use before, so that the page asks for consent again.
     let asksForConsent: Bool
 
     /// Returns the address of the page.
     ///
-    /// - Parameter withIDToken: Whether it may have the user's identity token in it. Then it belongs in no log and on no
-    ///   screen.
+    /// - Parameter withIDToken: Whether the address may contain the user's identity token. In that case it must not be
+    ///   logged or shown.
     func url(withIDToken: Bool) -> URL? {
         var fields = [("client_id", registration?.clientID ?? openID.bootstrapClientID)]
         if registration == nil { fields.append(("agent_name_hint", appName)) }
@@ -44,7 +44,7 @@ struct AuthorizeRequest: Sendable {
         return URL(string: endpoints.profile.authorizeURL(openID).absoluteString + "?" + query)
     }
 
-    /// The client id for the exchange of the code.
+    /// Returns the client id for the exchange of the code.
     ///
     /// - Parameter arrived: The `client_id` of the callback.
     /// - Throws: ``ChappieAuthError/authorizationDenied(_:)``.
@@ -62,7 +62,7 @@ struct AuthorizeRequest: Sendable {
         return arrived
     }
 
-    /// Whether `id` has 1 to 200 letters, digits, `_` and `-`.
+    /// Returns whether `id` consists of 1 to 200 letters, digits, `_` and `-`.
     static func isClientID(_ id: String) -> Bool {
         (1...200).contains(id.utf8.count) && id.utf8.allSatisfy { $0.isASCIIAlphanumeric || "_-".utf8.contains($0) }
     }

@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// "Continue with ChatGPT": the grant with a browser on this machine and a client id that the service issues, from the
-/// first random byte to the tokens.
+/// The grant of "Continue with ChatGPT", from the first random byte to the tokens. It uses a browser on this machine
+/// and a client id that the service issues.
 struct BrowserAuthorization: Sendable {
     let appName: String
     let openID: ChappieOpenIDProfile
@@ -11,16 +11,16 @@ struct BrowserAuthorization: Sendable {
     let tokens: TokenClient
     /// The credential of an earlier sign-in, unless the user has signed out.
     let earlier: Credential?
-    /// Takes the work that is left once the browser has come back: its pages.
+    /// Receives the work that remains once the browser has returned, which is to deliver its pages.
     let leave: @Sendable (Task<Void, Never>) -> Void
 
     private var clock: any ChappieClock { tokens.issuer.clock }
 
-    /// Runs the sign-in up to the browser's return. `onPage` shows the page. `onReturn` is called when the browser has
-    /// come back.
+    /// Runs the sign-in until the browser returns. `onPage` shows the page. `onReturn` is called when the browser has
+    /// returned.
     ///
     /// - Returns: The exchange, whose result is the credential.
-    /// - Throws: ``ChappieAuthError``; `CancellationError`.
+    /// - Throws: ``ChappieAuthError``, and `CancellationError`.
     @concurrent
     func run(
         onPage: @Sendable (ChappieDeviceCode, BrowserCallback) async -> Void,
@@ -71,7 +71,7 @@ struct BrowserAuthorization: Sendable {
         do throws(ChappieAuthError) {
             answer = try await tokens.redeem(code)
         } catch {
-            // An id that the server does not know after all is of no use to the next sign-in.
+            // If the server does not know the id after all, the next sign-in can't use it.
             if authorize.registration?.subject == nil, error.isOfInvalidClient { try await save(nil) }
             throw tokens.withoutBlame(error)
         }
@@ -79,7 +79,7 @@ struct BrowserAuthorization: Sendable {
         let expectation = IDToken.Expectation(
             issuer: configuration.issuer, clientID: registration.clientID, nonce: authorize.nonce,
             subject: registration.subject)
-        // The server's clock counts: a wrong one of this machine does not block a sign-in.
+        // The server's clock counts, so that a wrong clock on this machine does not block a sign-in.
         let identity = try await verify(token, expectation, configuration, keys, at: answer.date ?? clock.now)
         registration.subject = identity.subject
         registration.email = identity.email ?? registration.email
@@ -89,7 +89,8 @@ struct BrowserAuthorization: Sendable {
             issuedClientID: registration.clientID)
     }
 
-    /// The server may have changed its keys since they were read, so an unknown one is looked for once more.
+    /// Verifies the token. The server may have changed its keys since they were read, so this reads them once more if
+    /// the key is unknown.
     private func verify(
         _ token: Secret, _ expectation: IDToken.Expectation, _ configuration: OpenIDConfiguration, _ keys: SigningKeys,
         at now: Date
@@ -115,13 +116,13 @@ struct BrowserAuthorization: Sendable {
 
     // MARK: The registration
 
-    /// The registration of this app for the slot; `nil` if it has none, or if it is another app's.
+    /// Returns the registration of this app for the slot, or `nil` if there is none or if it belongs to another app.
     private func registration() async throws(ChappieAuthError) -> ChappieClientRegistration? {
         let found = try await stored { () throws(CredentialStoreError) in
             try await registrations.registration(for: slot)
         }
         if let found { return found.appName == appName && isUsable(found) ? found : nil }
-        // A credential from another machine brings its registration along.
+        // A credential from another machine contains its registration.
         guard let earlier, let clientID = earlier.issuedClientID else { return nil }
         let own = ChappieClientRegistration(
             clientID: clientID, subject: earlier.info.userID, email: earlier.info.email, appName: appName)

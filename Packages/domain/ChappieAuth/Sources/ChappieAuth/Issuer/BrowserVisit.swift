@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) public import ChappieCore
 import Synchronization
 
-/// The way of a browser back to one sign-in: between the listener's threads, an address that the user pastes, and the
+/// The return of a browser to one sign-in. It connects the listener's threads, an address that the user pastes, and the
 /// task that waits.
 @_spi(ChappieInternals) public final class BrowserCallback: Sendable {
     private let requests: Mutex<CallbackRequests?> = Mutex(nil)
@@ -10,22 +10,23 @@ import Synchronization
 
     private let entropy: any Entropy
 
-    /// - Parameter entropy: makes the paths of ``start()``.
+    /// - Parameter entropy: The source of random bytes for the paths of ``start()``.
     public init(entropy: any Entropy) { self.entropy = entropy }
 
-    /// Requests have a meaning once the port is known.
+    /// Accepts requests from now on. They have a meaning once the port is known.
     public func open(_ requests: CallbackRequests) { self.requests.withLock { $0 = requests } }
 
-    /// An address on this machine that leads a browser to the page, once; `nil` if the system gives no random bytes.
+    /// Returns an address on this machine that leads a browser to the page once, or `nil` if the system returns no
+    /// random bytes.
     public func start() -> URL? {
         guard let bytes = try? entropy.bytes(32) else { return nil }
         return requests.withLock { $0?.start(Secret(Base64URL.encode(bytes))) }.flatMap { URL(string: $0) }
     }
 
-    /// Whether the browser has come back.
+    /// Whether the browser has returned.
     public var isOver: Bool { approval.isFulfilled }
 
-    /// Takes the head of a request to the listener, and returns the whole response.
+    /// Handles the head of a request to the listener, and returns the complete response.
     public func answer(_ head: [UInt8], from peer: CallbackPeer) -> [UInt8] {
         requests.withLock { requests in
             let response = requests?.answer(head, from: peer) ?? []
@@ -34,9 +35,9 @@ import Synchronization
         }
     }
 
-    /// Takes the address at which a browser on another machine has ended.
+    /// Accepts the address at which a browser on another machine has stopped.
     ///
-    /// - Throws: ``ChappieAuthError/wrongCallbackAddress(_:)``; the sign-in continues.
+    /// - Throws: ``ChappieAuthError/wrongCallbackAddress(_:)``. The sign-in continues.
     public func paste(_ address: String) throws(ChappieAuthError) {
         let result = requests.withLock { requests in
             Result { () throws(ChappieAuthError) in
@@ -48,9 +49,9 @@ import Synchronization
         try result.get()
     }
 
-    /// Waits until the browser has come back.
+    /// Waits until the browser has returned.
     ///
-    /// - Throws: ``ChappieAuthError``; `CancellationError`.
+    /// - Throws: ``ChappieAuthError``, and `CancellationError`.
     public func value() async throws -> CallbackRequests.Approval { try await approval.value() }
 
     /// Waits for the browser's last page.
@@ -69,20 +70,20 @@ extension ChappieAuthError {
 
 /// A browser's way to the sign-in page and back to this machine (RFC 8252, 7.3).
 ///
-/// It listens from its beginning, so that the page can name the port.
+/// It listens from the moment it is created, so that the page can name the port.
 struct BrowserVisit: Sendable {
-    /// The place on this machine to which the browser comes back.
+    /// The place on this machine to which the browser returns.
     struct Destination: Sendable {
-        /// The ports to try, in their order. 0 lets the system choose one.
+        /// The ports to try, in order. 0 lets the system choose one.
         let ports: [Int]
-        /// The host in the redirect address, a name of this machine.
+        /// The host in the redirect address, which is a name of this machine.
         let host: String
         let path: String
     }
 
     /// The limit for the user's part.
     static let patience = Duration.seconds(15 * 60)
-    /// The limit for the browser's last page after it has come back.
+    /// The limit for the delivery of the browser's last page after its return.
     private static let courtesy = Duration.milliseconds(1500)
 
     let redirectURI: String
@@ -91,9 +92,9 @@ struct BrowserVisit: Sendable {
     private let callback: BrowserCallback
     private let requests: CallbackRequests
 
-    /// Begins to listen.
+    /// Creates a visit, and begins to listen.
     ///
-    /// - Parameter state: The value that marks the browser's way back, unpredictable.
+    /// - Parameter state: The unpredictable value that identifies the browser's return.
     /// - Throws: ``ChappieAuthError/callbackUnavailable(_:)`` if no port is free.
     init(
         to destination: Destination, state: Secret, _ ports: BrowserSignInPorts, _ clock: any ChappieClock
@@ -111,12 +112,12 @@ struct BrowserVisit: Sendable {
         redirectURI = requests.redirectURI
     }
 
-    /// Shows the page, and returns when the browser has come back.
+    /// Shows the page, and returns when the browser has returned.
     ///
     /// - Parameters:
     ///   - page: The page for the user.
     ///   - ownPage: The same page for a browser that this program starts.
-    /// - Throws: ``ChappieAuthError``; `CancellationError`.
+    /// - Throws: ``ChappieAuthError``, and `CancellationError`.
     func approval(
         of page: URL, opening ownPage: URL, onPage: @Sendable (ChappieDeviceCode, BrowserCallback) async -> Void,
         onReturn: @Sendable (ChappieDeviceCode) async -> Void
@@ -135,7 +136,8 @@ struct BrowserVisit: Sendable {
         return approval
     }
 
-    /// Frees the port. `leave` takes the work that is left once the browser has come back: its last page.
+    /// Frees the port. `leave` receives the work that remains once the browser has returned, which is to deliver its
+    /// last page.
     func close(_ leave: @Sendable (Task<Void, Never>) -> Void) {
         guard callback.isOver else { return listening.close() }
         leave(

@@ -1,19 +1,19 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// The head of an HTTP request (RFC 9112, 2 to 5), as far as a callback needs it. It may be from any page or program on
-/// this machine.
+/// The parts of the head of an HTTP request (RFC 9112, 2 to 5) that a callback needs. The request may be from any page
+/// or program on this machine.
 struct CallbackRequest: Sendable {
     static let maximumSize = 32 << 10
 
     let method: String
     /// The path of the request target, not decoded.
     let path: String
-    /// The query of the request target, not decoded; empty if there is none.
+    /// The query of the request target, not decoded. It is empty if there is none.
     let query: String
     /// The value of each `Host` field.
     let hosts: [String]
 
-    /// - Parameter head: Up to and including the empty line.
+    /// - Parameter head: The head, up to and including the empty line.
     /// - Returns: `nil` if this is not a request's head in its strict form, with an origin-form target.
     init?(_ head: [UInt8]) {
         guard head.count <= Self.maximumSize, head.suffix(4).elementsEqual("\r\n\r\n".utf8) else { return nil }
@@ -48,12 +48,12 @@ struct CallbackRequest: Sendable {
     }
 }
 
-/// The requests that reach the listener of one sign-in, and the first of them that ends it.
+/// The requests that reach the listener of one sign-in, and the first request that ends it.
 ///
 /// Any page in the browser and any program on this machine may send requests. The state, which only the authorization
 /// server and this sign-in know, marks the callback among all requests. A wrong state changes nothing.
 @_spi(ChappieInternals) public struct CallbackRequests: Sendable {
-    /// The values that the browser brought.
+    /// The values that the browser delivered.
     public struct Approval: Sendable {
         /// The authorization code.
         public let code: Secret
@@ -61,14 +61,14 @@ struct CallbackRequest: Sendable {
         public let clientID: String?
     }
 
-    /// The authorization server that was asked, for answers that name the one that they are from (RFC 9207, 2.4).
+    /// The authorization server that was asked, for comparison with answers that name their server (RFC 9207, 2.4).
     public struct Issuer: Sendable {
         let identifier: String
         let isNamed: Bool
 
         /// - Parameters:
-        ///   - identifier: compared byte by byte.
-        ///   - isNamed: whether the server has announced that its answers name it.
+        ///   - identifier: The identifier, which is compared byte by byte.
+        ///   - isNamed: Whether the server has announced that its answers name it.
         public init(identifier: String, isNamed: Bool) {
             self.identifier = identifier
             self.isNamed = isNamed
@@ -81,28 +81,29 @@ struct CallbackRequest: Sendable {
     static let donePath = "/auth/done"
     private static let startPath = "/auth/start/"
 
-    /// `127.0.0.1` and the port.
+    /// The host of the listener: `127.0.0.1` and the port.
     let host: String
     /// The host and the port in the redirect address.
     private let redirectHost: String
     let path: String
     let state: Secret
     private let issuer: Issuer?
-    /// The end of the sign-in; `nil` while it is waited for.
+    /// The outcome of the sign-in, or `nil` while it is awaited.
     private(set) var outcome: Result<Approval, ChappieAuthError>?
-    /// Whether the browser has had its last page, or is on another machine.
+    /// Whether the browser has received its last page, or is on another machine.
     private(set) var hasShownEnd = false
     /// The address of the authorization server's page.
     public var page: String?
-    /// The paths that lead a browser there, each once, and whether it was used.
+    /// The paths that lead a browser to the page, each only once, and whether each was used.
     private var starts: [(path: Secret, isUsed: Bool)] = []
 
     /// - Parameters:
-    ///   - port: the listener's.
-    ///   - path: of the redirect address; begins with a slash.
-    ///   - state: the sign-in's, unpredictable.
-    ///   - issuer: an answer that names another one ends the sign-in. Default: answers name none.
-    ///   - host: the name of this machine in the redirect address. Default: 127.0.0.1.
+    ///   - port: The port of the listener.
+    ///   - path: The path of the redirect address, which begins with a slash.
+    ///   - state: The unpredictable state of the sign-in.
+    ///   - issuer: The authorization server. An answer that names another one ends the sign-in. Default: answers name
+    ///     none.
+    ///   - host: The name of this machine in the redirect address. Default: 127.0.0.1.
     public init(port: Int, path: String, state: Secret, issuer: Issuer? = nil, host name: String = "127.0.0.1") {
         host = "127.0.0.1:\(port)"
         redirectHost = "\(name):\(port)"
@@ -114,24 +115,24 @@ struct CallbackRequest: Sendable {
     /// The redirect address of the sign-in.
     public var redirectURI: String { "http://\(redirectHost)\(path)" }
 
-    /// Returns an address that leads a browser to the page, once. Other users of the machine can see the arguments of a
-    /// program, a browser's too, and the page's own address has the state and perhaps an identity token in it. They see
-    /// this address as well, so it is for requests of this user only.
+    /// Returns an address that leads a browser to the page once. Other users of the machine can see the arguments of a
+    /// program, including those of a browser, and the page's own address contains the state and perhaps an identity
+    /// token. They can also see this address, so it works only for requests of this user.
     mutating func start(_ name: Secret) -> String {
         starts.append((Secret(Self.startPath + name.text), false))
         return "http://\(host)\(Self.startPath)\(name.text)"
     }
 
-    /// Takes the head of a request, and returns the complete response.
+    /// Handles the head of a request, and returns the complete response.
     ///
-    /// - Parameter peer: The user who sent it. Only the addresses of ``start(_:)`` depend on it. A callback brings the
-    ///   state, which no other user can know, and the user's browser may run as another user.
+    /// - Parameter peer: The user who sent it. Only the addresses of ``start(_:)`` depend on it. A callback contains
+    ///   the state, which no other user can know, and the user's browser may run as another user.
     mutating func answer(_ head: [UInt8], from peer: CallbackPeer) -> [UInt8] {
         guard let request = CallbackRequest(head) else { return Self.badRequest("The request can't be read.") }
         guard request.method == "GET" else {
             return Self.response("405 Method Not Allowed", ["Allow: GET"], "Only GET is allowed here.")
         }
-        // Another name for this address belongs to a page that had it resolved here (DNS rebinding).
+        // Another host name belongs to a page that made the name resolve to this address (DNS rebinding).
         guard request.hosts == [host] || request.hosts == [redirectHost] else {
             return Self.badRequest("The request is for another host.")
         }
@@ -161,9 +162,9 @@ struct CallbackRequest: Sendable {
             : Self.response("303 See Other", ["Location: \(Self.donePath)"], "Return to the app.")
     }
 
-    /// Takes the address of the page that could not be opened in a browser on another machine.
+    /// Accepts the address of the page that a browser on another machine could not open.
     ///
-    /// - Throws: ``ChappieAuthError/wrongCallbackAddress(_:)``; the sign-in continues.
+    /// - Throws: ``ChappieAuthError/wrongCallbackAddress(_:)``. The sign-in continues.
     mutating func paste(_ text: String) throws(ChappieAuthError) {
         let text = text.trimmed
         guard text.utf8.count <= CallbackRequest.maximumSize, text.utf8.starts(with: (redirectURI + "?").utf8) else {
@@ -176,9 +177,9 @@ struct CallbackRequest: Sendable {
         hasShownEnd = true
     }
 
-    /// Takes the query of a callback.
+    /// Handles the query of a callback.
     ///
-    /// - Returns: A sentence if it is not the callback of this sign-in.
+    /// - Returns: A message if it is not the callback of this sign-in, or `nil`.
     private mutating func receive(_ query: String) -> String? {
         guard let fields = FormFields(query) else { return "The address can't be read." }
         guard let found = fields.only("state"), Secret(found) == state else {
@@ -213,8 +214,8 @@ struct CallbackRequest: Sendable {
         return .authorizationDenied("The sign-in service refused: \(words.compactMap(\.self).joined(separator: " "))")
     }
 
-    /// Returns the page's address without the identity of an earlier sign-in, for a user who can't be verified. The user
-    /// then chooses the account on the page.
+    /// Returns the page's address without the identity of an earlier sign-in, for a user who can't be verified. The
+    /// user then chooses the account on the page.
     private static func withoutHints(_ page: String) -> String {
         let parts = page.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2 else { return page }
@@ -228,7 +229,9 @@ struct CallbackRequest: Sendable {
 
     private static func badRequest(_ text: String) -> [UInt8] { response("400 Bad Request", [], text) }
 
-    /// - Parameter text: Needs no escapes in HTML.
+    /// Returns a complete response with a page that shows `text`.
+    ///
+    /// - Parameter text: A text that needs no escapes in HTML.
     private static func response(_ status: String, _ fields: [String], _ text: String) -> [UInt8] {
         let page =
             "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Sign-in</title><p>\(text)</p></html>\n"
@@ -247,7 +250,7 @@ struct CallbackRequest: Sendable {
 @_spi(ChappieInternals) public struct FormFields: Sendable {
     private let fields: [(name: String, value: String)]
 
-    /// - Returns: `nil` for an escape that is none, or bytes that are not UTF-8.
+    /// - Returns: `nil` if an escape is invalid or the bytes are not UTF-8.
     init?(_ query: String) {
         var fields: [(name: String, value: String)] = []
         for field in query.utf8.split(separator: UInt8(ascii: "&")) {
@@ -260,20 +263,20 @@ struct CallbackRequest: Sendable {
         self.fields = fields
     }
 
-    /// The values of all fields with this name.
+    /// Returns the values of all fields with this name.
     func all(_ name: String) -> [String] { fields.filter { $0.name == name }.map(\.value) }
 
-    /// The value of the first field with this name.
+    /// Returns the value of the first field with this name.
     func first(_ name: String) -> String? { fields.first { $0.name == name }?.value }
 
-    /// The value of the field with this name; `nil` if there is none or more than one.
+    /// Returns the value of the field with this name, or `nil` if there is none or more than one.
     func only(_ name: String) -> String? {
         let values = all(name)
         return values.count == 1 ? values[0] : nil
     }
 
-    /// Encodes as `application/x-www-form-urlencoded` (RFC 6749, appendix B): escapes all bytes but letters, digits and
-    /// `-._~`.
+    /// Encodes the fields as `application/x-www-form-urlencoded` (RFC 6749, appendix B). It escapes all bytes except
+    /// letters, digits and `-._~`.
     public static func encoded(_ fields: [(name: String, value: String)]) -> [UInt8] {
         let digits = Array("0123456789ABCDEF".utf8)
         func escaped(_ text: String) -> [UInt8] {

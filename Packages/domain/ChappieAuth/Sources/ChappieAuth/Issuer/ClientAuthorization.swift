@@ -1,25 +1,25 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// The browser sign-in of the client that also has the device code, as the Codex CLI 0.163.0 does it: an authorization
-/// code with PKCE, and a browser that comes back to this machine.
+/// The browser sign-in for the client that also has the device code. Like the Codex CLI 0.163.0, it uses an
+/// authorization code with PKCE and a browser that returns to this machine.
 ///
-/// The result is the same kind of credential. The identity token comes over TLS from the issuer itself, as with the device
-/// code, and is not verified.
+/// The result is the same kind of credential. The identity token arrives over TLS from the issuer itself, as with the
+/// device code, and is not verified.
 struct ClientAuthorization: Sendable {
-    /// The service accepts these ports only.
+    /// The destination of the browser. The service accepts only these ports.
     static let destination = BrowserVisit.Destination(ports: [1455, 1457], host: "localhost", path: "/auth/callback")
     private static let scopes = "openid profile email offline_access api.connectors.read api.connectors.invoke"
 
     let endpoints: ChappieEndpoints
     let ports: BrowserSignInPorts
     let clock: any ChappieClock
-    /// Takes the work that is left once the browser has come back: its pages.
+    /// Receives the work that remains once the browser has returned, which is to deliver its pages.
     let leave: @Sendable (Task<Void, Never>) -> Void
 
-    /// Runs the sign-in up to the authorization code. `onPage` shows the page. `onReturn` is called when the browser has
-    /// come back.
+    /// Runs the sign-in up to the authorization code. `onPage` shows the page. `onReturn` is called when the browser
+    /// has returned.
     ///
-    /// - Throws: ``ChappieAuthError``; `CancellationError`.
+    /// - Throws: ``ChappieAuthError``, and `CancellationError`.
     @concurrent
     func run(
         onPage: @Sendable (ChappieDeviceCode, BrowserCallback) async -> Void,

@@ -1,15 +1,15 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// The device grant, from the arrival of the code: polls after every interval until the user has decided. No user has
-/// approved a code that has just been shown, so the first poll waits, too (RFC 8628, 3.5).
+/// The device grant, from the arrival of the code. It polls after every interval until the user has decided. The first
+/// poll also waits, because no user has approved a code that has only just been shown (RFC 8628, 3.5).
 ///
-/// It is made from the answer that contains the code, so that it can't be polled before it was started. Times are
+/// It is created from the answer that contains the code, so that it can't be polled before it has started. Times are
 /// arguments. The wall clock never measures a deadline, so setting it has no effect here.
 struct DeviceAuthorization: ~Copyable {
     /// The next step after an answer.
     enum Step: Sendable {
-        /// Wait this long (never past the deadline), then send ``DeviceAuthorization/request`` again.
+        /// The caller waits this long, never past the deadline, and then sends ``DeviceAuthorization/request`` again.
         case wait(Duration)
         /// The user approved.
         case approved(AuthorizationCode)
@@ -17,18 +17,18 @@ struct DeviceAuthorization: ~Copyable {
         case failed(ChappieAuthError)
     }
 
-    /// The sign-in ends after this many failures in a row: about a minute without a network.
+    /// The number of consecutive failures that ends the sign-in. It corresponds to about a minute without a network.
     static let maximumConsecutiveFailures = 12
     /// The longest lifetime of a code, whatever the server sets.
     private static let maximumLifetime = Duration.seconds(15 * 60)
-    /// The limit of one request. A poll ends with its code, but has at least the second limit.
+    /// The limit of one request. A poll ends when its code expires, but its limit is at least `lastPollLimit`.
     static let requestLimit = Duration.seconds(30)
     private static let lastPollLimit = Duration.seconds(5)
     private static let intervals = 1.0...60
 
     /// The code to show to the user.
     let code: ChappieDeviceCode
-    /// The wait before the first poll: the interval, or nothing if the server names an interval of zero.
+    /// The wait before the first poll. It is the interval, or zero if the server specifies an interval of zero.
     let firstWait: Duration
     private let endpoints: ChappieEndpoints
     private let deviceAuthID: Secret
@@ -38,16 +38,16 @@ struct DeviceAuthorization: ~Copyable {
     private var interval: Duration
     private var failures = 0
 
-    /// The request for a code. Requests of a sign-in have a content type and an accept header, but no originator and no
-    /// user agent.
+    /// Returns the request for a code. Requests of a sign-in have a content type and an accept header, but no
+    /// originator and no user agent.
     static func codeRequest(_ endpoints: ChappieEndpoints) -> HTTPExchangeRequest {
         .json(["client_id": .string(endpoints.registration.clientID)], to: endpoints.profile.deviceUserCodeURL)
     }
 
-    /// Reads the answer to ``codeRequest(_:)``, with more tolerance than the Codex CLI.
+    /// Creates an authorization from the answer to ``codeRequest(_:)``, with more tolerance than the Codex CLI.
     ///
-    /// - Parameter now: The wall clock, for ``ChappieDeviceCode/expiresAt`` only.
-    /// - Throws: ``ChappieAuthError``; for 404 it is ``ChappieAuthError/authorizationDenied(_:)`` with a sentence that
+    /// - Parameter now: The wall clock, only for ``ChappieDeviceCode/expiresAt``.
+    /// - Throws: ``ChappieAuthError``. For 404 it is ``ChappieAuthError/authorizationDenied(_:)`` with a sentence that
     ///   explains how to enable device sign-in.
     init(_ endpoints: ChappieEndpoints, _ answer: IssuerResponse, now: Date, elapsed: Duration) throws(ChappieAuthError)
     {
@@ -83,8 +83,8 @@ struct DeviceAuthorization: ~Copyable {
         min(Self.requestLimit, max(deadline - elapsed, Self.lastPollLimit))
     }
 
-    /// Takes an answer. 403 and 404 mean "not yet", unless the body has a code that says otherwise. A web page that
-    /// blocks the service may disappear or stay.
+    /// Handles an answer. 403 and 404 mean "not yet", unless the body has a code with another meaning. A web page that
+    /// blocks the service may be temporary or permanent.
     mutating func receivedAnswer(_ answer: IssuerResponse, elapsed: Duration) -> Step {
         switch answer.status {
         case 200..<300: receivedSuccess(answer, elapsed: elapsed)
@@ -96,7 +96,7 @@ struct DeviceAuthorization: ~Copyable {
         }
     }
 
-    /// Takes a failure to receive an answer.
+    /// Handles a failure to receive an answer.
     mutating func failedToReceive(_ reason: any Error, elapsed: Duration) -> Step {
         let isTransient = (reason as? ChappieTransportError)?.isTransient == true
         return isTransient ? failed(ChappieAuthError(reason), elapsed: elapsed) : .failed(ChappieAuthError(reason))
@@ -114,12 +114,13 @@ struct DeviceAuthorization: ~Copyable {
                     code: code, verifier: verifier,
                     redirectURI: endpoints.profile.deviceCallbackURL.absoluteString, grant: .deviceCode))
         }
-        // The real service was never seen to send this. A success with the status "pending" is still not a refusal.
+        // The real service has not been observed to send this. A success with the status "pending" is still not a
+        // refusal.
         let word = object["status"]?.string?.lowercased() ?? ""
         return word.hasSuffix("pending") ? pending(elapsed: elapsed) : .failed(.invalidResponse)
     }
 
-    /// Takes the codes of RFC 8628, 3.5, and this service's own.
+    /// Handles the codes of RFC 8628, 3.5, and those of this service.
     private mutating func receivedRefusal(_ answer: IssuerResponse, elapsed: Duration) -> Step {
         let error = answer.issuerError(secrets: [deviceAuthID])
         let isUsual = [403, 404].contains(answer.status)
@@ -143,8 +144,8 @@ struct DeviceAuthorization: ~Copyable {
         return wait(interval, elapsed: elapsed)
     }
 
-    /// RFC 8628, 3.5: the interval grows by five seconds from now on. The next wait is longer if the server asks for
-    /// that.
+    /// Increases the interval by five seconds from now on (RFC 8628, 3.5). The next wait is longer if the server asks
+    /// for that.
     private mutating func slowDown(_ retryAfter: Duration?, elapsed: Duration) -> Step {
         failures = 0
         interval = min(interval + .seconds(5), .seconds(Self.intervals.upperBound))
@@ -168,16 +169,18 @@ struct DeviceAuthorization: ~Copyable {
 
     // MARK: Reading the code's answer
 
-    /// Seconds as a string (the service's form), as a number, or absent. An invalid value counts as absent.
+    /// Reads the interval in seconds, which is a string (the service's form), a number, or absent. An invalid value
+    /// counts as absent.
     private static func interval(_ value: ChappieJSON?) -> Duration {
         guard let number = number(value), number.isFinite, number >= 0 else { return .seconds(5) }
         return .seconds(min(max(number.rounded(.up), intervals.lowerBound), intervals.upperBound))
     }
 
-    /// The lifetime of the code, if the server sends a plausible one.
+    /// Returns the lifetime of the code, if the server sends a plausible one.
     ///
     /// `expires_at` is compared with the server's own clock if its answer had the date. This machine's wall clock may
-    /// be wrong, and is the last resort. If a code seems to have expired before it arrived, that clock is wrong.
+    /// be wrong, so it is used only as the last resort. If a code seems to have expired before it arrived, that clock
+    /// is wrong.
     private static func lifetime(_ object: ChappieJSONObject, serverNow: Date) -> Duration? {
         let expiresAt = object["expires_at"].flatMap { value in
             value.string.flatMap(HTTPDate.rfc3339) ?? value.double.map(Date.init(timeIntervalSince1970:))
@@ -201,7 +204,7 @@ struct DeviceAuthorization: ~Copyable {
 
 extension IssuerClient {
     /// Runs the device grant from the first request to the authorization code. Calls `onCode` when there is a code to
-    /// show, and `onPolling` when the service is asked for the first time.
+    /// show, and `onPolling` when the first poll is sent.
     @concurrent
     func authorizeDevice(
         _ endpoints: ChappieEndpoints, onCode: @Sendable (ChappieDeviceCode) async -> Void,

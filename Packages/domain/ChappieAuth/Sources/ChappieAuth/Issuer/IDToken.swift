@@ -2,7 +2,7 @@
 
 /// An identity token whose signature and claims have been checked (OpenID Connect Core, 3.1.3.7).
 struct IDToken: Sendable, Hashable {
-    /// The user at this issuer.
+    /// The id of the user at this issuer.
     let subject: String
     let email: String?
 
@@ -11,7 +11,7 @@ struct IDToken: Sendable, Hashable {
         let issuer: String
         let clientID: String
         let nonce: Secret
-        /// The user of the registration; `nil` if it has none yet.
+        /// The user of the registration, or `nil` if it has none yet.
         let subject: String?
     }
 
@@ -19,11 +19,11 @@ struct IDToken: Sendable, Hashable {
     enum Refusal: Error, Sendable, Hashable {
         /// The key is not in the set. The server may have new keys.
         case unknownKey
-        /// The user is another one than before.
+        /// The user is not the same as before.
         case otherAccount
-        /// The token's times don't fit the time, the end of a sentence.
+        /// The token is not valid at this time. The string is the end of a sentence.
         case untimely(String)
-        /// Any other reason, as the middle of a sentence.
+        /// Any other reason. The string is the middle of a sentence.
         case invalid(String)
 
         var error: ChappieAuthError {
@@ -46,9 +46,9 @@ struct IDToken: Sendable, Hashable {
     /// The difference between two clocks that is tolerated, in seconds. The nonce already proves that the token is new.
     static let tolerance = 5 * 60.0
 
-    /// Checks `token`.
+    /// Creates an identity token from `token` after checking it.
     ///
-    /// - Parameter now: By the clock of the server that sent the token, or by this machine's.
+    /// - Parameter now: The time by the clock of the server that sent the token, or by this machine's clock.
     init(
         _ token: Secret, keys: SigningKeys, cryptography: any SignInCryptography, expecting expected: Expectation,
         now: Date
@@ -58,7 +58,7 @@ struct IDToken: Sendable, Hashable {
         guard bytes.count <= JWTClaims.maximumSize, parts.count == 3, let header = Self.object(parts[0]),
             let claims = Self.object(parts[1]), let signature = Self.decoded(parts[2])
         else { throw .invalid("it can't be read") }
-        // The header must not choose how it is checked (RFC 8725, 3.1).
+        // The header must not choose how the token is checked (RFC 8725, 3.1).
         guard header["alg"]?.string == "RS256" else { throw .invalid("it is not signed with RS256") }
         guard header["crit"] == nil else { throw .invalid("it has an extension that is not known here") }
         guard let name = header["kid"]?.string else { throw .invalid("it names no key") }
@@ -106,16 +106,16 @@ struct IDToken: Sendable, Hashable {
         decoded(part).flatMap { try? ChappieJSON(parsing: $0) }?.object
     }
 
-    /// Padding is not allowed (RFC 7515, 2).
+    /// Decodes Base64url. Padding is not allowed (RFC 7515, 2).
     private static func decoded(_ part: ArraySlice<UInt8>) -> [UInt8]? {
         guard !part.isEmpty, !part.contains(UInt8(ascii: "=")) else { return nil }
         return Base64URL.decode(String(decoding: part, as: UTF8.self))
     }
 }
 
-/// The public keys of an issuer (RFC 7517, 5; RFC 7518, 6.3.1), as far as they are for RS256.
+/// The public keys of an issuer that are for RS256 (RFC 7517, 5; RFC 7518, 6.3.1).
 struct SigningKeys: Sendable, Hashable {
-    /// One RSA key, its numbers big-endian.
+    /// An RSA key with big-endian numbers.
     struct Key: Sendable, Hashable {
         let modulus: [UInt8]
         let exponent: [UInt8]
@@ -139,6 +139,6 @@ struct SigningKeys: Sendable, Hashable {
         self.keys = keys
     }
 
-    /// The key with this id.
+    /// Returns the key with this id.
     func key(_ name: String) -> Key? { keys[name] }
 }

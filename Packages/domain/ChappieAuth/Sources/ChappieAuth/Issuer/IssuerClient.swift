@@ -1,17 +1,17 @@
 @_spi(ChappieInternals) public import ChappieCore
 import HTTPTypes
 
-/// Sends requests to the authorization server and reads each answer as a whole.
+/// A client that sends requests to the authorization server and reads each answer completely.
 struct IssuerClient: Sendable {
     let transport: any HTTPTransport
     let clock: any ChappieClock
 
-    /// The longest time that a server may ask a request of a sign-in to wait, while the user waits too.
+    /// The longest time that a server may ask a request of a sign-in to wait, because the user also waits.
     private static let patience = Duration.seconds(15)
 
     /// Sends `request` and returns the answer, whatever its status. It may take `limit` from start to end.
     ///
-    /// - Throws: The transport's errors; ``ChappieAuthError/init(_:)`` has the words for the user.
+    /// - Throws: The errors of the transport. ``ChappieAuthError/init(_:)`` creates the message for the user.
     func send(_ request: HTTPExchangeRequest, within limit: Duration) async throws -> IssuerResponse {
         let late = ChappieTransportError(
             .timedOut, stage: .responseHead, host: request.url.hostAndPort,
@@ -19,7 +19,7 @@ struct IssuerClient: Sendable {
         return try await withDeadline(limit, clock: clock, late: late) { try await exchange(request) }
     }
 
-    /// The same, but every answer except a success is an error.
+    /// Sends `request` and returns the answer, but throws an error for every answer except a success.
     ///
     /// - Parameter secrets: The secrets in the request. They are removed from the error if the answer repeats them.
     func success(
@@ -35,17 +35,17 @@ struct IssuerClient: Sendable {
         return answer
     }
 
-    /// The same for a request that may arrive twice. It is sent once more, over a fresh connection, if its connection
-    /// failed or the server or a gateway before it has a fault (5xx), and after a pause if the server asks for a short
-    /// one (429).
+    /// Sends a request that may arrive twice, and throws an error for every answer except a success. It sends the
+    /// request once more, over a new connection, if the connection failed or if the server or a gateway in front of it
+    /// has a fault (5xx). If the server asks for a short pause (429), it does so after the pause.
     ///
-    /// - Throws: The first failure, if the server then refuses the request permanently: the first request has arrived
-    ///   after all. ``ChappieAuthError/tooManyRequests(retryAfter:)`` if the server asks for a longer pause.
+    /// - Throws: The first failure, if the server then refuses the request permanently, because the first request has
+    ///   arrived after all. ``ChappieAuthError/tooManyRequests(retryAfter:)`` if the server asks for a longer pause.
     func successOfTwo(
         _ request: HTTPExchangeRequest, secrets: [Secret], within limit: Duration
     ) async throws(ChappieAuthError) -> IssuerResponse {
         let first: ChappieAuthError
-        /// `nil` if another attempt does not help.
+        /// The pause before another attempt, or `nil` if another attempt does not help.
         let pause: Duration?
         do {
             let answer = try await send(request, within: limit)
@@ -67,7 +67,9 @@ struct IssuerClient: Sendable {
         }
     }
 
-    /// - Throws: ``ChappieAuthError/cancelledSignIn``.
+    /// Sleeps for `duration`.
+    ///
+    /// - Throws: ``ChappieAuthError/cancelledSignIn`` if the task is cancelled.
     func sleep(for duration: Duration) async throws(ChappieAuthError) {
         do {
             try await clock.sleep(for: duration)
@@ -84,12 +86,12 @@ struct IssuerClient: Sendable {
 }
 
 extension ChappieAuthError {
-    /// Turns the failure of an exchange into the public error.
+    /// Creates the public error for the failure of an exchange.
     init(_ reason: any Error) {
         switch reason {
         case is CancellationError: self = .cancelledSignIn
         case let reason as ChappieTransportError:
-            // The user has to fix a certificate or a proxy first, so the message includes the advice.
+            // The user first has to fix a certificate or a proxy, so the message includes the advice.
             let needsAdvice = !reason.isTransient || reason.code == .proxyFailed
             let words = [reason.errorDescription, needsAdvice ? reason.recoverySuggestion : nil]
             self = .networkFailure(words.compactMap(\.self).joined(separator: " "))
@@ -107,16 +109,16 @@ extension ChappieTransportError {
     }
 }
 
-/// A whole answer of the authorization server, in memory.
+/// A complete answer of the authorization server, in memory.
 struct IssuerResponse: Sendable {
-    /// No honest answer is larger than this.
+    /// The maximum size of an answer in bytes. No legitimate answer is larger.
     static let maximumSize = 1 << 20
-    /// The number of bytes of an error's body that are shown.
+    /// The number of bytes that are shown of the body of an error.
     private static let shownSize = 64 << 10
 
     let status: Int
     let body: [UInt8]
-    /// Whether this is a web page: it comes from a proxy, a portal or a wrong address, not from the token endpoint.
+    /// Whether this is a web page. It is then from a proxy, a portal or a wrong address, not from the token endpoint.
     let isWebPage: Bool
     /// The time that the server asks the client to wait (RFC 9110, 10.2.3).
     let retryAfter: Duration?
@@ -128,24 +130,24 @@ struct IssuerResponse: Sendable {
         self.body = body
         isWebPage = BlockingPage.isWebPage(contentType: headerFields[.contentType], body: body)
         date = headerFields[.date].flatMap(HTTPDate.imfFixdate)
-        // The server's date counts from the server's clock.
+        // A date in this field is relative to the server's clock.
         let seconds = headerFields[.retryAfter].flatMap { [date] in RetryAfter.seconds($0, now: date ?? .distantFuture)
         }
         retryAfter = seconds.map { .seconds(min($0, 86_400)) }
     }
 
-    /// Whether the server has carried the request out. A web page does not come from it.
+    /// Whether the server has carried out the request. A web page is not from the server.
     var isSuccess: Bool { (200..<300).contains(status) && !isWebPage }
 
-    /// The body as a JSON object; `nil` if it is anything else.
+    /// The body as a JSON object, or `nil` if it is anything else.
     var object: ChappieJSONObject? { (try? ChappieJSON(parsing: body))?.object }
 
-    /// The server's error; empty for a web page.
+    /// Returns the server's error, which is empty for a web page.
     func issuerError(secrets: [Secret]) -> IssuerError {
         IssuerError(status: status, body: isWebPage ? "" : text(without: secrets))
     }
 
-    /// This answer as a public error. If the answer repeats secrets of the request, they are removed.
+    /// Returns this answer as a public error. If the answer repeats secrets of the request, they are removed.
     func authError(host: String, secrets: [Secret] = []) -> ChappieAuthError {
         if isWebPage, status == 403 { return .blockedByGateway(host) }
         if status == 511 || isWebPage && (200..<500).contains(status) {
@@ -155,7 +157,7 @@ struct IssuerResponse: Sendable {
         return .tokenExchangeFailed(statusCode: status, body: text(without: secrets))
     }
 
-    /// The same for a step of a sign-in, whose user is told how long to wait.
+    /// Returns this answer as a public error for a step of a sign-in, which informs the user how long to wait.
     func signInError(host: String, secrets: [Secret] = []) -> ChappieAuthError {
         if status == 429, let retryAfter { return .tooManyRequests(retryAfter: retryAfter) }
         return authError(host: host, secrets: secrets)
@@ -167,13 +169,13 @@ struct IssuerResponse: Sendable {
     }
 }
 
-/// Whether the byte is a letter, a digit or in `-._~` (RFC 3986, 2.3).
+/// Returns whether the byte is a letter, a digit or in `-._~` (RFC 3986, 2.3).
 func isUnreserved(_ byte: UInt8) -> Bool {
     byte.isASCIIAlphanumeric || "-._~".utf8.contains(byte)
 }
 
 extension HTTPExchangeRequest {
-    /// A request to the authorization server. It names `program` if that is given.
+    /// Returns a request with a JSON body to the authorization server. It names `program` if that is given.
     static func json(_ body: ChappieJSON, to url: URL, as program: ChappieRegistration? = nil) -> HTTPExchangeRequest {
         var fields: HTTPFields = [.contentType: "application/json"]
         fields[.originator] = program?.originator
@@ -183,7 +185,7 @@ extension HTTPExchangeRequest {
             method: .post, url: url, headerFields: fields, body: .init(bytes: body.serializedBytes()))
     }
 
-    /// The same with a form as its body.
+    /// Returns a request with a form as its body to the authorization server. It names `program` if that is given.
     @_spi(ChappieInternals) public static func form(
         _ fields: [(name: String, value: String)], to url: URL, as program: ChappieRegistration? = nil
     ) -> HTTPExchangeRequest {
@@ -205,6 +207,6 @@ extension HTTPField.Name {
 }
 
 extension URL {
-    /// The host, and the port if there is one: the part of an address that an error may show.
+    /// The host, and the port if there is one. An error may show this part of an address.
     var hostAndPort: String { (host() ?? "") + (port.map { ":\($0)" } ?? "") }
 }

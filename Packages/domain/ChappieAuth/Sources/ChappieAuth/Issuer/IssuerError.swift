@@ -3,11 +3,11 @@
 /// The content of an error answer (RFC 6749, 5.2, and the forms that this server sends).
 struct IssuerError: Sendable, Hashable {
     let status: Int
-    /// The error code in lower case; `nil` if it is missing or not valid.
+    /// The error code in lower case, or `nil` if it is missing or not valid.
     let code: String?
-    /// Whether the body has a code of its own. Otherwise ``code`` is the error's type, which is less exact.
+    /// Whether the body contains a code. Otherwise ``code`` is the error's type, which is less exact.
     let hasOwnCode: Bool
-    /// The server's sentence, 300 characters at most.
+    /// The server's message, at most 300 characters.
     let message: String?
 
     /// - Parameter body: The body of ``ChappieAuthError/tokenExchangeFailed(statusCode:body:)``, without secrets.
@@ -22,13 +22,13 @@ struct IssuerError: Sendable, Hashable {
         message = UntrustedText.message(sentences.lazy.compactMap { $0?.string }.first)
     }
 
-    /// Whether the token endpoint itself reports that the refresh token or the grant is not valid any more: the body has a
-    /// code about the token.
+    /// Whether the token endpoint itself reports that the refresh token or the grant is not valid any more. In that
+    /// case the body has a code about the token.
     var endsTheGrant: Bool { code.map(Self.permanentCodes.contains) == true }
 
-    /// Whether the server has refused the request in its own JSON, for a reason that may be unknown here: the client or
-    /// a new word about the token. A bare status or a page may come from a proxy on the way. A ``SignInObstacle`` is not
-    /// about the token.
+    /// Whether the server has refused the request in its own JSON, for a reason that may be unknown here, such as the
+    /// client or a new code about the token. A status without a code, or a web page, may be from a proxy on the way. A
+    /// ``SignInObstacle`` is not about the token.
     var isRefusal: Bool {
         (400..<500).contains(status) && ![408, 409, 425, 429].contains(status) && code != nil
             && SignInObstacle(self) == nil
@@ -75,7 +75,7 @@ struct IssuerError: Sendable, Hashable {
     }
 }
 
-/// A reason for which the service refuses every sign-in until a person has done something.
+/// A reason why the service refuses every sign-in until the user or an administrator acts.
 @_spi(ChappieInternals) public enum SignInObstacle: Sendable, Hashable {
     /// The service does not work in the country of the connection.
     case country
@@ -86,7 +86,7 @@ struct IssuerError: Sendable, Hashable {
     /// The workspace does not allow device codes.
     case deviceCodes
 
-    /// Reads the code of a refusal.
+    /// Creates an obstacle from the code of a refusal.
     ///
     /// - Returns: `nil` for any other error.
     init?(_ error: IssuerError) {
@@ -94,7 +94,7 @@ struct IssuerError: Sendable, Hashable {
         self.init(code: code, message: error.message)
     }
 
-    /// - Parameter code: In lower case.
+    /// - Parameter code: The error code, in lower case.
     init?(code: String, message: String? = nil) {
         let isAboutDeviceCodes = ["device_code", "device_auth", "deviceauth"].contains(where: code.hasPrefix)
         let isForbidden = ["disabled", "not_enabled", "forbidden", "not_allowed", "blocked"]
@@ -114,7 +114,7 @@ struct IssuerError: Sendable, Hashable {
         }
     }
 
-    /// The next step of the person.
+    /// The user's next step.
     var advice: String {
         switch self {
         case .country:

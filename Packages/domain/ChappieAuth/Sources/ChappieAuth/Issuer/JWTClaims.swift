@@ -7,15 +7,15 @@ struct JWTClaims: Sendable, Hashable {
     static let maximumSize = 64 << 10
 
     let account: ChappieAccountInfo
-    /// `exp`; `nil` unless it is a time between 1970 and the year 10000.
+    /// The claim `exp`, or `nil` if it is not a time between 1970 and the year 10000.
     let expiresAt: Date?
-    /// `iss`.
+    /// The claim `iss`.
     let issuer: String?
-    /// `sub`.
+    /// The claim `sub`.
     let subject: String?
-    /// `aud`.
+    /// The claim `aud`.
     let audiences: [String]
-    /// The region of the workspace as the token names it. It may be `no_constraint`.
+    /// The region of the workspace, as the token names it. It may be `no_constraint`.
     let residency: String?
 
     /// - Returns: `nil` if the token is not a JWT with a JSON object as its payload.
@@ -23,7 +23,8 @@ struct JWTClaims: Sendable, Hashable {
 
     init?(bytes: [UInt8]) {
         guard bytes.count <= Self.maximumSize else { return nil }
-        // Header, payload, signature. The signature is empty or missing if a token is not signed.
+        // The parts are the header, the payload and the signature. The signature is empty or missing if a token is not
+        // signed.
         let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard (2...3).contains(parts.count), !parts[0].isEmpty,
             let payload = Base64URL.decode(String(decoding: parts[1], as: UTF8.self)),
@@ -61,7 +62,7 @@ struct JWTClaims: Sendable, Hashable {
         audiences = Self.audiences(claims)
     }
 
-    /// `aud`, which is one text or a list of them (RFC 7519, 4.1.3).
+    /// Returns the values of `aud`, which is one text or a list of texts (RFC 7519, 4.1.3).
     static func audiences(_ claims: ChappieJSONObject) -> [String] {
         if let one = claims["aud"]?.string { return [one] }
         return claims["aud"]?.array?.compactMap(\.string) ?? []
@@ -71,13 +72,13 @@ struct JWTClaims: Sendable, Hashable {
         UntrustedText.line(value?.string, limit: limit)
     }
 
-    /// Identifiers travel in headers, so they must be valid header values.
+    /// Returns an identifier, which must be a valid header value, because it is sent in headers.
     private static func identifier(_ value: ChappieJSON?) -> String? { UntrustedText.token(value?.string, limit: 256) }
 }
 
-/// Gives fuzzers access to the internal parser.
+/// An entry point that gives fuzzers access to the internal parser.
 @_spi(Fuzzing)
 public enum JWTClaimsFuzzing {
-    /// Whether `bytes` are a token.
+    /// Returns whether `bytes` are a token.
     public static func read(_ bytes: [UInt8]) -> Bool { JWTClaims(bytes: bytes) != nil }
 }

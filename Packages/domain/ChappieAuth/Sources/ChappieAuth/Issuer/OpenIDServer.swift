@@ -1,15 +1,16 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// An authorization server's description of itself (OpenID Connect Discovery, 4.2), as far as it is used.
+/// The parts that are used of an authorization server's discovery document (OpenID Connect Discovery, 4.2).
 struct OpenIDConfiguration: Sendable, Hashable {
     let issuer: String
     let keysURL: URL
     let revocationURL: URL
 
-    /// Addresses count only at the issuer's own origin. Without one, the profile's path is used.
+    /// Creates a configuration from a discovery document. An address counts only if it is at the issuer's own origin.
+    /// Otherwise the profile's path is used.
     ///
-    /// - Throws: ``ChappieAuthError/invalidResponse`` if this is another issuer's description.
+    /// - Throws: ``ChappieAuthError/invalidResponse`` if this is another issuer's document.
     init(_ object: ChappieJSONObject, _ endpoints: ChappieEndpoints, _ openID: ChappieOpenIDProfile)
         throws(ChappieAuthError)
     {
@@ -30,9 +31,9 @@ struct OpenIDConfiguration: Sendable, Hashable {
 }
 
 extension IssuerClient {
-    /// Reads the server's description of itself.
+    /// Reads the server's discovery document.
     ///
-    /// - Throws: ``ChappieAuthError``: `networkFailure` if it can't be had now, whatever the reason.
+    /// - Throws: ``ChappieAuthError``: `networkFailure` if it cannot be loaded now, whatever the reason.
     func configuration(
         _ endpoints: ChappieEndpoints, _ openID: ChappieOpenIDProfile, within limit: Duration = .seconds(30)
     ) async throws(ChappieAuthError) -> OpenIDConfiguration {
@@ -42,7 +43,7 @@ extension IssuerClient {
 
     /// Reads the keys of identity tokens.
     ///
-    /// - Throws: As ``configuration(_:_:within:)``.
+    /// - Throws: The errors of ``configuration(_:_:within:)``.
     func signingKeys(_ configuration: OpenIDConfiguration) async throws(ChappieAuthError) -> SigningKeys {
         let object = try await document(at: configuration.keysURL, within: .seconds(30))
         guard let keys = SigningKeys(object) else {
@@ -68,7 +69,8 @@ extension IssuerClient {
         return object
     }
 
-    /// A server that can't describe itself now says nothing about the user's identity.
+    /// Returns a network failure, because a server that can't deliver its documents now reveals nothing about the
+    /// user's identity.
     private static func outage(_ url: URL, _ reason: String) -> ChappieAuthError {
         .networkFailure(
             "\(url.hostAndPort) could not give \(url.path()) (\(reason)). Nothing was changed; try again later.")

@@ -1,13 +1,13 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// The token and revocation endpoints. For the device grant, the requests are the same, byte for byte, as in the Codex
-/// CLI 0.163.0, except that they have our own name if a name is sent. A server with OpenID Connect gets forms, the
-/// client id that it has issued, and the resource that the tokens are for (RFC 8707).
+/// A client of the token and revocation endpoints. For the device grant, the requests are the same, byte for byte, as
+/// in the Codex CLI 0.163.0, except that they have our own name if a name is sent. A server with OpenID Connect
+/// receives forms, the client id that it has issued, and the resource that the tokens are for (RFC 8707).
 struct TokenClient: Sendable {
-    /// From the request to the end of the answer. A token endpoint that takes longer counts as unreachable.
+    /// The limit from the request to the end of the answer. A token endpoint that takes longer counts as unreachable.
     static let tokenDeadline = Duration.seconds(60)
-    /// The same limit as in the Codex CLI: signing out never waits longer for a server.
+    /// The limit of a revocation, the same as in the Codex CLI. Signing out never waits longer for a server.
     static let revocationDeadline = Duration.seconds(10)
 
     let endpoints: ChappieEndpoints
@@ -19,16 +19,16 @@ struct TokenClient: Sendable {
     /// Exchanges an authorization code for a credential (RFC 6749, 4.1.3), without originator and user agent.
     ///
     /// The user has approved, and a network failure at this point must not force a new sign-in, so there is a second
-    /// attempt. It does no harm if the result of the first attempt is unknown, since a code works once. If the first
+    /// attempt. It does no harm if the result of the first attempt is unknown, because a code works once. If the first
     /// request did not arrive, the second one succeeds. Otherwise the server refuses it with `invalid_grant`, and also
-    /// revokes the tokens in the lost answer (4.1.2).
+    /// revokes the tokens in the lost answer (RFC 6749, 4.1.2).
     func exchange(_ code: AuthorizationCode) async throws(ChappieAuthError) -> Credential {
         try Credential(
             exchanged: try await redeem(code), grant: code.grant, at: issuer.clock.now,
             from: CredentialOrigin(endpoints))
     }
 
-    /// The same, as far as the answer of the token endpoint.
+    /// Exchanges an authorization code, and returns the answer of the token endpoint.
     func redeem(_ code: AuthorizationCode) async throws(ChappieAuthError) -> TokenResponse {
         var fields = [
             ("grant_type", "authorization_code"), ("client_id", code.issuedClientID ?? clientID),
@@ -41,10 +41,10 @@ struct TokenClient: Sendable {
                 .form(fields, to: endpoints.profile.tokenURL), secrets: secrets, within: Self.tokenDeadline))
     }
 
-    /// Renews the tokens (RFC 6749, 6, without a scope), in one attempt: a refresh token that is used a second time ends
-    /// the whole sign-in.
+    /// Renews the tokens (RFC 6749, 6, without a scope) in one attempt, because a refresh token that is used a second
+    /// time ends the entire sign-in.
     ///
-    /// - Parameter issuedClientID: The client that the tokens were granted to; `nil` for the registration's own.
+    /// - Parameter issuedClientID: The client that the tokens were granted to, or `nil` for the registration's client.
     func refresh(
         _ refreshToken: Secret, of issuedClientID: String? = nil
     ) async throws(ChappieAuthError) -> TokenResponse {
@@ -57,7 +57,8 @@ struct TokenClient: Sendable {
         }
     }
 
-    /// A server that does not accept the issued client id says nothing about the user: another sign-in would not help.
+    /// Replaces the error of a server that does not accept the issued client id. Such an error reveals nothing about
+    /// the user, so another sign-in would not help.
     func withoutBlame(_ error: ChappieAuthError) -> ChappieAuthError {
         guard openID != nil, error.isOfInvalidClient else { return error }
         return .authorizationDenied(
@@ -79,7 +80,7 @@ struct TokenClient: Sendable {
         return .json(body, to: url, as: endpoints.registration)
     }
 
-    /// The credential of an access token that its owner has made: the service names the owner.
+    /// Returns the credential of an access token that its owner has created. The service names the owner.
     ///
     /// - Throws: ``ChappieAuthError``: `authorizationDenied` if the token is not accepted.
     func credential(of accessToken: Secret) async throws(ChappieAuthError) -> Credential {
@@ -116,9 +117,9 @@ struct TokenClient: Sendable {
     /// Ends the sign-in at the server (RFC 7009, 2.1). Revokes the refresh token or, if it is missing and the server is
     /// ChatGPT's device flow, the access token.
     ///
-    /// - Throws: ``ChappieAuthError``; the caller decides whether it matters.
+    /// - Throws: ``ChappieAuthError``. The caller decides whether it matters.
     func revoke(_ credential: Credential) async throws(ChappieAuthError) {
-        // Its owner may use it elsewhere.
+        // The owner of the token may use it elsewhere.
         if credential.isAccessToken { return }
         if let openID { return try await revoke(credential, openID) }
         var body: ChappieJSON = ["token": .string(credential.accessToken.text), "token_type_hint": "access_token"]
@@ -156,11 +157,11 @@ struct TokenClient: Sendable {
 /// The result of every grant, with all values for the token exchange.
 struct AuthorizationCode: Sendable {
     let code: Secret
-    /// The PKCE verifier (RFC 7636, 4.1); the device grant gets it from the server.
+    /// The PKCE verifier (RFC 7636, 4.1). The device grant receives it from the server.
     let verifier: Secret
     /// The redirect address in the request for the grant.
     let redirectURI: String
     let grant: ChappieGrant
-    /// The client that the code was granted to; `nil` for the registration's own.
+    /// The client that the code was granted to, or `nil` for the registration's client.
     var issuedClientID: String?
 }

@@ -1,13 +1,13 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// The tokens in a successful answer of the token endpoint; each may be missing.
+/// The tokens in a successful answer of the token endpoint. Each may be missing.
 struct TokenResponse: Sendable {
     let idToken: Secret?
     let accessToken: Secret?
     let refreshToken: Secret?
-    /// The server wants no avoidable renewal before this time.
+    /// The time before which the server expects no avoidable renewal.
     let earliestRefresh: Date?
-    /// The permissions; `nil` if the answer names none.
+    /// The permissions, or `nil` if the answer names none.
     let scopes: [String]?
     /// The time by the server's clock, if the answer has it.
     let date: Date?
@@ -16,8 +16,8 @@ struct TokenResponse: Sendable {
     /// Whether the answer has a refresh token that can't be sent.
     let hasUnusableRefreshToken: Bool
 
-    /// Reads an answer. A token that could not travel in a header counts as missing, because the other tokens may still
-    /// be good, and the old refresh token is used up.
+    /// Creates a response from an answer. A token that can't be sent in a header counts as missing, because the other
+    /// tokens may still be valid, and the old refresh token is used up.
     ///
     /// - Throws: ``ChappieAuthError/invalidResponse`` if the answer is not a JSON object with at least one usable token.
     init(_ answer: IssuerResponse) throws(ChappieAuthError) {
@@ -36,8 +36,9 @@ struct TokenResponse: Sendable {
 
     private static func isGiven(_ value: ChappieJSON?) -> Bool { value.map { !$0.isNull && $0 != "" } ?? false }
 
-    /// Returns the time by which the server's clock was ahead of this machine's, in seconds, when the answer came at
-    /// `now`. A few seconds are the way of the answer. `nil` if the answer has no date.
+    /// Returns the number of seconds by which the server's clock was ahead of this machine's when the answer arrived at
+    /// `now`, or `nil` if the answer has no date. A difference of a few seconds is due to the transmission and counts
+    /// as zero.
     func clockOffset(at now: Date) -> TimeInterval? {
         guard let offset = date?.timeIntervalSince(now).rounded() else { return nil }
         return abs(offset) < 5 ? 0 : offset

@@ -1,12 +1,12 @@
 public import ChappieCore
 
-/// Lets one process at a time change a slot's credential.
+/// A lock that lets only one process at a time change a slot's credential.
 ///
-/// A refresh token works once: if two processes refresh at the same time, the sign-in is lost. The holder of the lock
-/// reads the store again, and only then asks the server.
+/// A refresh token works once. If two processes refresh at the same time, the sign-in is lost. The holder of the lock
+/// first reads the store again, and then asks the server.
 ///
-/// The lock belongs to the place of the credential: every process that can reach the stored credential must be able to
-/// reach its lock. A ``SharedCredentialStore`` brings its own.
+/// The lock belongs to the place where the credential is stored. Every process that can reach the stored credential
+/// must be able to reach its lock. A ``SharedCredentialStore`` has its own lock.
 ///
 /// A complete fake:
 /// ```swift
@@ -15,9 +15,10 @@ public import ChappieCore
 /// }
 /// ```
 public protocol CredentialLock: Sendable {
-    /// Waits until this process has the lock of `slot`, `limit` at most. If its holder dies, the lock must become free.
+    /// Waits until this process has the lock of `slot`, for at most `limit`. If the holder dies, the lock must become
+    /// free.
     ///
-    /// - Throws: ``CredentialStoreError/busy(_:)`` past `limit`; ``CredentialStoreError/failed(_:)`` if no lock is
+    /// - Throws: ``CredentialStoreError/busy(_:)`` after `limit`, or ``CredentialStoreError/failed(_:)`` if no lock is
     ///   possible here.
     func acquire(
         _ slot: CredentialSlot, within limit: Duration
@@ -25,12 +26,13 @@ public protocol CredentialLock: Sendable {
 }
 
 extension ChappieClock {
-    /// Asks every few milliseconds whether a lock has become this process's, `limit` after `start` for the last time.
+    /// Waits until this process has a lock. Calls `isTaken` every few milliseconds, for the last time at `limit` after
+    /// `start`.
     ///
-    /// A loop can be interrupted at any time, which a wait in the system can't.
+    /// A loop can be interrupted at any time, unlike a wait in the system.
     ///
-    /// - Parameter start: In ``ChappieClock/elapsed`` time.
-    /// - Throws: ``CredentialStoreError/busy(_:)``; ``CredentialStoreError/cancelled``; the errors of `isTaken`.
+    /// - Parameter start: The start of the wait, in ``ChappieClock/elapsed`` time.
+    /// - Throws: ``CredentialStoreError/busy(_:)``, ``CredentialStoreError/cancelled``, and the errors of `isTaken`.
     @_spi(ChappieInternals)
     public func waitForLock(
         _ limit: Duration, since start: Duration, _ isTaken: () async throws(CredentialStoreError) -> Bool
@@ -52,17 +54,17 @@ extension ChappieClock {
 public final class CredentialLockHold: Sendable {
     private let body: @Sendable () -> Void
 
-    /// - Parameter body: Releases the lock; called once.
+    /// - Parameter body: Releases the lock. It is called once.
     public init(_ body: @escaping @Sendable () -> Void) { self.body = body }
 
     deinit { body() }
 }
 
-/// Locks nothing and keeps no notes: for stores that no other process can see.
+/// A lock that locks nothing and keeps no notes, for stores that no other process can see.
 public struct NoCredentialLock: CredentialLock, CredentialNotes {
     /// Creates the lock.
     public init() {}
 
-    /// Returns at once.
+    /// Returns immediately.
     public func acquire(_ slot: CredentialSlot, within limit: Duration) -> CredentialLockHold { CredentialLockHold {} }
 }

@@ -1,19 +1,19 @@
 @_spi(ChappieInternals) public import ChappieCore
 
-/// The place of a credential in a store: one slot holds one user's sign-in.
+/// The place of a credential in a store. One slot holds one user's sign-in.
 public struct CredentialSlot: Sendable, Hashable, Codable {
     /// The namespace, in reverse-DNS form. Default `com.chappie.sdk`.
     public let service: String
     /// The user of the host app. Default `default`.
     public let account: String
-    /// Lets several programs share one item. Apple's systems enforce it. Linux stores it as an attribute and does not
-    /// enforce it.
+    /// The access group, with which several programs share one item. Apple's systems enforce it. Linux stores it as an
+    /// attribute and does not enforce it.
     public let accessGroup: String?
-    /// Names the issuer, the backend and the OAuth client of the credential; `nil` for the default ones. A store must
+    /// The issuer, the backend and the OAuth client of the credential, or `nil` for the default ones. A store must
     /// separate slots that differ only in this.
     public let issuer: String?
 
-    /// Makes a slot with these names.
+    /// Creates a slot with these names.
     public init(
         service: String = "com.chappie.sdk", account: String = "default", accessGroup: String? = nil,
         issuer: String? = nil
@@ -29,15 +29,16 @@ public struct CredentialSlot: Sendable, Hashable, Codable {
         "Chappie credential for \(account) (\(service)\(issuer.map { ", \($0)" } ?? ""))"
     }
 
-    /// Refuses a NUL character. C strings end at the first one, so two different slots could become one.
+    /// Throws if a name contains a NUL character. C strings end at the first one, so two different slots could become
+    /// one.
     @_spi(ChappieInternals) public func checkNames() throws(CredentialStoreError) {
         guard ![service, account, accessGroup ?? "", issuer ?? ""].contains(where: { $0.utf8.contains(0) }) else {
             throw .failed("the names of a credential's slot can't contain a NUL character")
         }
     }
 
-    /// A digest of the names, for the name of a lock. If two slots have the same digest they share a lock, which does no
-    /// harm.
+    /// A digest of the names, for the name of a lock. If two slots have the same digest, they share a lock, which is
+    /// harmless.
     @_spi(ChappieInternals) public var digest: String {
         FNV1a.hexadecimal([service, account, accessGroup ?? ""] + [issuer].compactMap(\.self))
     }
@@ -45,19 +46,21 @@ public struct CredentialSlot: Sendable, Hashable, Codable {
 
 /// The conditions for reading a stored credential.
 ///
-/// Apple's systems enforce them, for storing too. On Linux both require that the keyring's collection is unlocked. The
-/// first also requires that the login session is not locked, if there is one.
+/// Apple's systems enforce them, also when a credential is stored. On Linux, both conditions require that the keyring's
+/// collection is unlocked. The first also requires that the login session is not locked, if there is one.
 public enum ChappieKeychainAccessibility: String, Sendable, Hashable, Codable {
-    /// Only while the device is unlocked; never moves to another device. The default.
+    /// Only while the device is unlocked. The credential never moves to another device. This is the default.
     case whenUnlockedThisDeviceOnly
     /// Also in the background, after the first unlock since the device started.
     case afterFirstUnlockThisDeviceOnly
 }
 
-/// Keeps one secret per slot, for the processes of one machine: the OS keyring, an encrypted file, or memory.
+/// A store that keeps one secret per slot, for the processes of one machine: the OS keyring, an encrypted file, or
+/// memory.
 ///
-/// A place that several machines can reach, such as a row of a database, needs a ``SharedCredentialStore``: with a plain
-/// store each machine has a lock of its own, two machines send the same single-use refresh token, and the sign-in ends.
+/// A place that several machines can reach, such as a row of a database, needs a ``SharedCredentialStore``. With a
+/// plain store each machine has its own lock, two machines send the same single-use refresh token, and the sign-in
+/// ends.
 ///
 /// A store never falls back to another place and never keeps a copy.
 ///
@@ -71,85 +74,87 @@ public enum ChappieKeychainAccessibility: String, Sendable, Hashable, Codable {
 /// }
 /// ```
 public protocol CredentialStore: Sendable {
-    /// The secret in `slot`; `nil` if the slot is empty (which is not an error).
+    /// Returns the secret in `slot`, or `nil` if the slot is empty, which is not an error.
     ///
-    /// - Throws: ``CredentialStoreError``. Never waits past the store's own deadline.
+    /// - Throws: ``CredentialStoreError``. The call never waits longer than the store's own deadline.
     func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret?
 
-    /// Reads the secret in `slot` before it is deleted, so that its tokens can be revoked. Default: ``load(_:)``. Nobody
-    /// gets to use the secret, so a store needs no condition here that is about its use, such as an unlocked screen.
+    /// Reads the secret in `slot` before it is deleted, so that its tokens can be revoked. The default calls
+    /// ``load(_:)``. The secret is not used for requests, so a store needs no condition for its use here, such as an
+    /// unlocked screen.
     ///
-    /// - Throws: As ``load(_:)``.
+    /// - Throws: The errors of ``load(_:)``.
     func loadForDeletion(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret?
 
     /// Checks whether ``save(_:in:)`` can work, before a sign-in asks the user for anything and before a renewal uses
-    /// up the refresh token. Unlocks the store if necessary and asks for a passphrase, unless ``load(_:)`` has done so
-    /// already. Default: does nothing.
+    /// up the refresh token. Unlocks the store if necessary and asks for a passphrase, unless ``load(_:)`` has already
+    /// done so. The default does nothing.
     ///
     /// In a ``SharedCredentialStore`` this is the last call before a renewal sends the refresh token. If its lock is a
     /// lease, this is the place to make sure that the lease lasts until the answer is stored.
     ///
-    /// - Throws: ``CredentialStoreError``; the stored secret is unchanged.
+    /// - Throws: ``CredentialStoreError``. The stored secret is unchanged.
     func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError)
 
-    /// Replaces the secret in `slot`; returns once it has been written, read back and compared.
+    /// Replaces the secret in `slot`. Returns once the secret has been written, read back and compared.
     ///
-    /// - Throws: ``CredentialStoreError``; the earlier secret is then still there, or no loss is known.
+    /// - Throws: ``CredentialStoreError``. The earlier secret is then still stored, or no loss is known.
     func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError)
 
-    /// Removes the secret in `slot`; an empty slot is not an error.
+    /// Removes the secret in `slot`. An empty slot is not an error.
     ///
     /// - Throws: ``CredentialStoreError``.
     func delete(_ slot: CredentialSlot) async throws(CredentialStoreError)
 }
 
 extension CredentialStore {
-    /// Reads as ``load(_:)`` does.
+    /// Returns the result of ``load(_:)``.
     public func loadForDeletion(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
         try await load(slot)
     }
 
-    /// Does nothing: for stores that are always ready.
+    /// Does nothing, for stores that are always ready.
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {}
 }
 
 /// The reason why a credential store failed. Each case needs another message for the user.
 public enum CredentialStoreError: Error, Sendable, Hashable {
-    /// The machine has no such store: no session bus, no keyring service, a missing library.
+    /// The machine has no such store, because there is no session bus, no keyring service, or a library is missing.
     case absent(String)
-    /// The keyring is locked, and could not be unlocked without asking the user.
+    /// The keyring is locked and could not be unlocked without asking the user.
     case locked(String)
-    /// The credential is read only while the login session is not locked, and the system does not say whether it is.
+    /// The credential is read only while the login session is not locked, and the system does not report whether it is
+    /// locked.
     case sessionUnknown(String)
-    /// The store refused: the user dismissed the prompt, or permissions forbid it.
+    /// The store refused access, because the user dismissed the prompt or permissions forbid it.
     case denied(String)
     /// The store did not answer within its deadline.
     case timedOut(Duration)
     /// The stored bytes are not a credential document.
     case corrupt(String)
-    /// The store returned other bytes than it was given.
+    /// The store returned bytes other than those it was given.
     case notVerified
-    /// Another process held the credential's lock for all of this time.
+    /// Another process held the credential's lock during all of this time.
     case busy(Duration)
-    /// This process's hold of the credential's lock has ended, and another one may have changed the credential. Nothing
-    /// was saved or deleted. For a ``SharedCredentialStore`` whose lock can end before it is released.
+    /// This process's hold of the credential's lock has ended, and another process may have changed the credential.
+    /// Nothing was saved or deleted. This is for a ``SharedCredentialStore`` whose lock can end before it is released.
     case overtaken
     /// The passphrase does not fit the encrypted file at this path. The file is unchanged.
     case wrongPassphrase(String)
-    /// An encrypted file needs a passphrase, and none is available; the string has the reason.
+    /// An encrypted file needs a passphrase, and none is available. The string has the reason.
     case noPassphrase(String)
     /// Other users could read, change or replace this file or folder. `remedy` is the advice for the user.
     case unsafeFile(String, remedy: String)
-    /// There is no folder in which this user can store anything: no home directory is known, the files there belong to
-    /// root, or the file system lacks something. `remedy` is the advice for the user.
+    /// There is no folder in which this user can store anything. No home directory is known, the files there belong to
+    /// root, or the file system lacks a required feature. `remedy` is the advice for the user.
     case unusableFolder(String, remedy: String)
-    /// The stored credential is from another issuer, or for another backend, than this program is set up for. The
-    /// string names them. The credential is unchanged.
+    /// The stored credential is from another issuer or for another backend than those this program is configured for.
+    /// The string names them. The credential is unchanged.
     case foreign(String)
-    /// Programs share the credential, and have no folder that all of them can use for its lock; the string has the
-    /// reason. On Apple's platforms alone.
+    /// Several programs share the credential, but have no folder that all of them can use for its lock. The string has
+    /// the reason. This occurs only on Apple's platforms.
     case noSharedFolder(String)
-    /// Any other failure, in the store's own words.
+    /// Any other failure. The string is the store's own message.
     case failed(String)
 }
 
@@ -229,7 +234,7 @@ extension CredentialStoreError: ChappieError {
             "Check the keyring service, or the disk on which the credential is stored, and try again."
         }
     }
-    /// The next step on Apple's platforms, if it is another one than on Linux.
+    /// The user's next step on Apple's platforms, if it differs from the one on Linux.
     var adviceOnApple: String? {
         switch self {
         case .absent:

@@ -1,9 +1,9 @@
-/// A credential store that brings the lock and the notes of its credentials.
+/// A credential store with its own lock and notes for its credentials.
 ///
-/// A refresh token works once. If two processes send the same one, the service may end the sign-in. So a place that
-/// several machines can reach needs a lock that all of them can reach as well, such as a row of the same database. A store
-/// of such a place conforms to this protocol. Sessions, clients and the sign-ins of tool servers use its lock and its
-/// notes, and nothing else decides about them.
+/// A refresh token works once. If two processes send the same one, the service may end the sign-in. A place that
+/// several machines can reach therefore needs a lock that all of them can reach as well, such as a row of the same
+/// database. A store for such a place conforms to this protocol. Sessions, clients and the sign-ins of tool servers use
+/// only its lock and its notes.
 ///
 /// ```swift
 /// struct Rows: SharedCredentialStore {
@@ -15,13 +15,13 @@
 ///     func delete(_ slot: CredentialSlot) async throws(CredentialStoreError) { … }
 /// }
 /// ```
-/// A store that wraps another one must conform too, and must return the lock and the notes of the store that it wraps.
+/// A store that wraps another one must also conform, and must return the lock and the notes of the store that it wraps.
 /// Otherwise the wrapped store's lock is not used.
 ///
-/// If a hold of the lock can end before it is released, as a lease does, the store must refuse the late holder:
-/// `prepareToSave`, `save` and `delete` then throw ``CredentialStoreError/overtaken``.
+/// If a hold of the lock can end before it is released, as with a lease, the store must refuse the late holder. In that
+/// case, `prepareToSave`, `save` and `delete` throw ``CredentialStoreError/overtaken``.
 public protocol SharedCredentialStore: CredentialStore {
-    /// Lets one process of all machines at a time change a slot's credential.
+    /// The lock that lets only one process of all machines at a time change a slot's credential.
     var lock: any CredentialLock { get }
 
     /// The notes that all processes of all machines share.
@@ -41,7 +41,7 @@ public struct LocalCredentialStore: SharedCredentialStore {
     /// Creates a store that keeps its secrets in `store`.
     ///
     /// - Parameters:
-    ///   - store: A store without a lock of its own.
+    ///   - store: A store that has no lock.
     ///   - lock: `FileCredentialLock` of ChappieFiles, or ``NoCredentialLock`` for a store that no other process can see.
     public init(_ store: any CredentialStore, lock: any CredentialLock & CredentialNotes) {
         self.store = store

@@ -2,8 +2,8 @@
 import Dispatch
 import Synchronization
 
-/// Runs the blocking work of a credential store, one call after the other, on a thread outside of Swift's pool, which
-/// has as many threads as there are cores and must never block.
+/// A worker that runs the blocking work of a credential store, one call after the other, on a thread outside of Swift's
+/// pool. That pool has as many threads as there are cores, and must never block.
 @_spi(ChappieInternals)
 public final class StoreWorker: Sendable {
     private let queue: DispatchQueue
@@ -11,17 +11,18 @@ public final class StoreWorker: Sendable {
 
     /// - Parameters:
     ///   - label: The name of the queue in a debugger.
-    ///   - clock: For the deadlines.
+    ///   - clock: The clock that measures the deadlines.
     public init(label: String, clock: any ChappieClock = SystemClock()) {
         queue = DispatchQueue(label: label)
         self.clock = clock
     }
 
     /// Runs `work` when its turn comes. The caller stops waiting at the deadline, or when its task is cancelled. Work
-    /// that has not begun by then is not done.
+    /// that has not begun by then is skipped.
     ///
-    /// - Parameter deadline: Starts now, so that it includes the wait for the turn. The work may set another deadline.
-    /// - Throws: The errors of `work`; `timedOut`; `failed` if the task is cancelled.
+    /// - Parameter deadline: The time limit. It starts now, so that it includes the wait for the turn. The work may set
+    ///   another deadline.
+    /// - Throws: The errors of `work`, `timedOut`, and `failed` if the task is cancelled.
     public func perform<Output: Sendable>(
         within deadline: Duration,
         _ work: @escaping @Sendable (StoreCall) throws(CredentialStoreError) -> Output
@@ -51,7 +52,7 @@ public final class StoreWorker: Sendable {
     public func enqueue(_ work: @escaping @Sendable () -> Void) { queue.async(execute: work) }
 }
 
-/// One call of a ``StoreWorker``, for use by its work.
+/// A call of a ``StoreWorker``, for use by its work.
 @_spi(ChappieInternals)
 public final class StoreCall: Sendable {
     private struct State {
@@ -72,10 +73,10 @@ public final class StoreCall: Sendable {
     /// Whether the caller has stopped waiting.
     public var isOver: Bool { state.withLock(\.isOver) }
 
-    /// Replaces the call's deadline, which starts now: a user needs more time than a program.
+    /// Replaces the call's deadline with one that starts now, because a user needs more time than a program.
     public func allow(_ limit: Duration) {
         let timer = Task.detached { [self] in
-            // If the sleep was interrupted, the call is over or has another deadline.
+            // If the sleep was interrupted, the call has ended or has another deadline.
             guard (try? await clock.sleep(for: limit)) != nil else { return }
             fail(.timedOut(limit))
             end()
@@ -88,8 +89,8 @@ public final class StoreCall: Sendable {
         old?.cancel()
     }
 
-    /// Runs `handler` once when the call ends, for whatever reason; at once if it is over. For cancelling blocking C
-    /// calls.
+    /// Runs `handler` once when the call ends, for any reason, or immediately if it has already ended. Use it to cancel
+    /// blocking C calls.
     public func onEnd(_ handler: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             if !state.isOver { state.onEnd = handler }
@@ -104,13 +105,13 @@ public final class StoreCall: Sendable {
             return state
         }
         ended.timer?.cancel()
-        // Outside of the lock, because the handler calls a library.
+        // The handler runs outside of the lock, because it calls a library.
         ended.onEnd?()
     }
 }
 
 @_spi(ChappieInternals)
 extension CredentialStoreError {
-    /// The task of a call was cancelled.
+    /// The error of a call whose task was cancelled.
     public static let cancelled = CredentialStoreError.failed("the call was cancelled")
 }

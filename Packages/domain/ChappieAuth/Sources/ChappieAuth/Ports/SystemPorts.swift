@@ -1,14 +1,14 @@
 public import ChappieCore
 
-/// Shows a web page to the user.
+/// A browser that shows a web page to the user.
 public protocol Browser: Sendable {
-    /// Opens `url` and returns once the browser has been started. Whether a page appeared is unknown.
+    /// Opens `url` and returns once the browser has started. It is unknown whether a page appeared.
     ///
     /// - Throws: ``DesktopError`` if no page can be opened here.
     func open(_ url: URL) async throws(DesktopError)
 }
 
-/// Copies text to a place from which the user can paste it.
+/// A clipboard from which the user can paste text.
 public protocol Clipboard: Sendable {
     /// Copies `text`.
     ///
@@ -16,18 +16,19 @@ public protocol Clipboard: Sendable {
     func copy(_ text: String) async throws(DesktopError) -> ClipboardOutcome
 }
 
-/// The certainty that a copy has succeeded.
+/// The degree of certainty that a copy has succeeded.
 public enum ClipboardOutcome: Sendable, Hashable {
-    /// The owner of the clipboard took the text.
+    /// The owner of the clipboard accepted the text.
     case copied
-    /// The terminal was asked (OSC 52), and terminals don't answer: never report to the user that it was copied.
+    /// The terminal was asked to copy the text (OSC 52). Terminals don't answer, so never report to the user that it
+    /// was copied.
     case requested
 }
 
-/// Shows a short desktop notification.
+/// A notifier that shows a short desktop notification.
 public protocol Notifier: Sendable {
-    /// Asks the user whether this program may show notifications, if the platform requires that. Returns at once if the
-    /// user has answered before. The default asks nothing, since a Linux desktop doesn't require it.
+    /// Asks the user whether this program may show notifications, if the platform requires that. Returns immediately if
+    /// the user has answered before. The default does not ask, because a Linux desktop doesn't require it.
     ///
     /// - Throws: ``DesktopError`` if the user has refused.
     func requestPermission() async throws(DesktopError)
@@ -39,23 +40,23 @@ public protocol Notifier: Sendable {
 }
 
 extension Notifier {
-    /// Asks nothing: for platforms on which notifications need no permission.
+    /// Does nothing, for platforms on which notifications need no permission.
     public func requestPermission() async throws(DesktopError) {}
 }
 
-/// A failure of the desktop, as a sentence. The work that asked for it continues without it.
+/// A failure of the desktop, as a sentence. The operation that needed the desktop continues without it.
 public struct DesktopError: ChappieError, Hashable {
-    /// A whole sentence: the missing part and the alternative.
+    /// A complete sentence that names the missing part and the alternative.
     public let sentence: String
 
-    /// An error with this message.
+    /// Creates an error with this message.
     public init(_ sentence: String) { self.sentence = sentence }
 
-    /// The sentence.
+    /// The sentence for the user.
     public var errorDescription: String? { sentence }
 }
 
-/// Reports whether the user has locked the login session in which this program runs (the lock screen).
+/// A port that reports whether the user has locked the login session in which this program runs (the lock screen).
 ///
 /// A complete fake:
 /// ```swift
@@ -64,10 +65,11 @@ public struct DesktopError: ChappieError, Hashable {
 /// }
 /// ```
 public protocol SessionLock: Sendable {
-    /// The present state of the lock. It is not cached, since it may change at any time.
+    /// Returns the current state of the lock. It is not cached, because it may change at any time.
     ///
-    /// - Throws: ``CredentialStoreError/sessionUnknown(_:)`` if there is a login session and its state can't be read, which
-    ///   counts as locked. A missing session is *not* an error: ``SessionLockState/noSession(_:)``.
+    /// - Throws: ``CredentialStoreError/sessionUnknown(_:)`` if there is a login session and its state can't be read,
+    ///   which counts as locked. A missing session is *not* an error. The state is then
+    ///   ``SessionLockState/noSession(_:)``.
     func state() async throws(CredentialStoreError) -> SessionLockState
 }
 
@@ -77,14 +79,14 @@ public enum SessionLockState: Sendable, Hashable {
     case locked
     /// The session is not locked.
     case unlocked
-    /// No session could be locked (a container, a service, a system without a login manager). The string
-    /// has the reason, as the middle of a sentence.
+    /// There is no session that could be locked, as in a container, in a service or on a system without a login
+    /// manager. The string has the reason, as the middle of a sentence.
     case noSession(String)
 }
 
-/// Unpredictable bytes.
+/// A source of unpredictable bytes.
 public protocol Entropy: Sendable {
-    /// `count` bytes that are good enough for keys and verifiers.
+    /// Returns `count` bytes that are good enough for keys and verifiers.
     ///
     /// - Throws: ``ChappieAuthError/secureRandomFailed(statusCode:)`` if the system returns none.
     func bytes(_ count: Int) throws -> [UInt8]
@@ -93,10 +95,10 @@ public protocol Entropy: Sendable {
 /// The system's generator (getrandom(2) on Linux, arc4random on Apple platforms), used through Swift's standard
 /// library.
 public struct SystemEntropy: Entropy {
-    /// The generator of this system.
+    /// Creates the generator of this system.
     public init() {}
 
-    /// `count` unpredictable bytes.
+    /// Returns `count` unpredictable bytes.
     public func bytes(_ count: Int) -> [UInt8] {
         var generator = SystemRandomNumberGenerator()
         return (0..<max(count, 0)).map { _ in UInt8.random(in: .min ... .max, using: &generator) }

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// A sign-in whose user has approved, from the exchange of the code to the stored credential.
+/// A sign-in that the user has approved, from the exchange of the code to the stored credential.
 ///
-/// A caller that is cancelled does not interrupt the exchange: the server's answer may have the only copy of new tokens.
-/// They are revoked then. ``CredentialManager/settle(within:)`` waits for it, so that a program that ends leaves no tokens
-/// behind that nobody knows.
+/// Cancelling the caller does not interrupt the exchange, because the server's answer may have the only copy of new
+/// tokens. The tokens are then revoked. ``CredentialManager/settle(within:)`` waits for this, so that a program that
+/// ends leaves no unknown tokens behind.
 final class ApprovedSignIn: Sendable {
     private enum Phase {
         /// Next: `givenUp`, `saving`.
@@ -18,12 +18,12 @@ final class ApprovedSignIn: Sendable {
 
     init(_ manager: CredentialManager) { self.manager = manager }
 
-    /// Exchanges the code and takes the credential into use.
+    /// Exchanges the code and starts to use the credential.
     ///
     /// - Parameters:
     ///   - signOuts: The number of sign-outs when the sign-in began.
-    ///   - onSaving: Called before the credential is taken into use.
-    /// - Throws: The errors of `exchange` and of ``CredentialManager/adopt(_:after:)``. `CancellationError`.
+    ///   - onSaving: Called before the credential is used.
+    /// - Throws: The errors of `exchange` and of ``CredentialManager/adopt(_:after:)``, and `CancellationError`.
     func run(
         after signOuts: Int, onSaving: @escaping @Sendable () async -> Void,
         _ exchange: @escaping @Sendable () async throws -> Credential
@@ -31,7 +31,7 @@ final class ApprovedSignIn: Sendable {
         let work = Task {
             let credential = try await exchange()
             guard begin() else {
-                // A revocation may end another sign-in of the same user, which is in use.
+                // A revocation may end another sign-in of the same user that is in use.
                 if await manager.retainedCredential().map(credential.mayEnd) != true {
                     try? await manager.tokens.revoke(credential)
                 }
@@ -44,12 +44,12 @@ final class ApprovedSignIn: Sendable {
         try await withTaskCancellationHandler {
             try await work.value
         } onCancel: {
-            // A credential that is being stored is given back by the manager.
+            // If the credential is already being stored, the manager handles the cancellation.
             if giveUp() { work.cancel() }
         }
     }
 
-    /// - Returns: Whether the credential may be stored.
+    /// Starts the saving phase, unless the caller was cancelled. Returns whether the credential may be stored.
     private func begin() -> Bool {
         phase.withLock { phase in
             guard phase == .exchanging else { return false }
@@ -58,7 +58,7 @@ final class ApprovedSignIn: Sendable {
         }
     }
 
-    /// - Returns: Whether the credential is being stored already.
+    /// Gives up the exchange if it is still in progress. Returns whether the credential is already being stored.
     private func giveUp() -> Bool {
         phase.withLock { phase in
             if phase == .exchanging { phase = .givenUp }

@@ -6,7 +6,7 @@
     extension ChappieAuthSession: ObservableObject {}
 #endif
 
-/// Signs one user in and out, and reports the state of the sign-in.
+/// A session that signs one user in and out, and reports the state of the sign-in.
 ///
 /// ```swift
 /// let account = try await session.signIn { code in
@@ -18,7 +18,7 @@
 @MainActor
 public final class ChappieAuthSession {
     let manager: CredentialManager
-    /// Asks the user to come back once the account is linked.
+    /// The notifier that asks the user to return once the account is linked.
     @_spi(ChappieInternals) public let notifier: (any Notifier)?
     private let states = StatusSubject(ChappieAuthState.signedOut)
     private let linkStates = StatusSubject(ChappieDeviceLinkState.idle)
@@ -27,12 +27,12 @@ public final class ChappieAuthSession {
     /// The running sign-in.
     private var attempt: Attempt?
     private var newestAttempt: Attempt?
-    /// The time for which the main thread waits for the store at a sign-out.
+    /// The time for which the main thread waits for the store during a sign-out.
     private let storeDeadline: Duration
 
-    /// One attempt to sign in.
+    /// An attempt to sign in.
     @MainActor private final class Attempt {
-        /// The number of sign-outs when it began; a later sign-out ends it.
+        /// The number of sign-outs when it began. A later sign-out ends it.
         let signOuts: Int
         /// Whether the session itself notifies the user that the account is linked.
         let announces: Bool
@@ -40,12 +40,13 @@ public final class ChappieAuthSession {
         let grant: ChappieGrant
         /// The access token to sign in with, if that is the grant.
         let accessToken: Secret?
-        /// From here on, a user who appears as signed in comes from this attempt.
+        /// Whether the credential is being saved. From then on, a user who appears as signed in comes from this
+        /// attempt.
         var isSaving = false
         /// The code to show, for the caller who started the attempt.
         let code = Promise<ChappieDeviceCode>()
         let account = Promise<ChappieAccountInfo>()
-        /// The browser's way back, for grants that have one.
+        /// The callback of the browser, for grants that have one.
         var callback: BrowserCallback?
 
         init(signOuts: Int, announces: Bool, grant: ChappieGrant, accessToken: Secret?) {
@@ -63,21 +64,21 @@ public final class ChappieAuthSession {
 
     private static let signOutDeadline = Duration.seconds(6)
 
-    /// The state that follows from the credential alone. ``state`` differs from it during a sign-in.
+    /// The state that follows only from the credential. ``state`` differs from it during a sign-in.
     private var credentialState = ChappieAuthState.signedOut
     private var appliedSequence = -1
-    /// The state that a failed sign-in has left to a user without a credential. A store that answers late with an empty
-    /// slot does not take it back.
+    /// The state after a failed sign-in of a user without a credential. A store that answers late with an empty slot
+    /// does not change it.
     private var failedSignIn: ChappieAuthState?
 
-    /// The way in which the account signed in; `nil` if no account is signed in, or if the credential
-    /// does not name it.
+    /// The grant with which the account signed in, or `nil` if no account is signed in or the credential does not name
+    /// the grant.
     public var grant: ChappieGrant? { accountInfo == nil ? nil : manager.status.value.grant }
     /// Whether the sign-in can be renewed. Without a refresh token it lasts as long as its access token.
     public var isRenewable: Bool { accountInfo != nil && manager.status.value.isRenewable }
-    /// The reason why the sign-in can't be renewed any more, as a sentence; `nil` if the service has not refused to renew
-    /// it. The user stays signed in until the access token ends (``ChappieAuthState/signedIn(expiresAt:)``) or the service
-    /// refuses it. ``stateUpdates`` does not report it.
+    /// The reason why the sign-in can't be renewed any more, as a sentence, or `nil` if the service has not refused to
+    /// renew it. The user stays signed in until the access token expires (``ChappieAuthState/signedIn(expiresAt:)``) or
+    /// the service refuses it. ``stateUpdates`` does not report it.
     public var renewalRefusal: String? { manager.status.value.renewalRefusal }
     /// The account that is signed in, if any.
     public private(set) var accountInfo: ChappieAccountInfo? { willSet { willChange() } }
@@ -87,8 +88,8 @@ public final class ChappieAuthSession {
     /// store need different messages for the user.
     public private(set) var lastStoreError: CredentialStoreError? { willSet { willChange() } }
 
-    /// Makes a session over `credentials`, which every client of the slot shares. If the user signed in before, the
-    /// session is populated when this returns.
+    /// Creates a session for `credentials`, which every client of the slot shares. If the user signed in before, the
+    /// session already has the account when this returns.
     ///
     /// An initialiser can't suspend, so this one blocks the main thread while another thread reads the store. A keyring
     /// usually takes a few milliseconds. After `loadDeadline`, ``state`` is ``ChappieAuthState/failed(_:)`` with a
@@ -96,23 +97,23 @@ public final class ChappieAuthSession {
     ///
     /// - Parameters:
     ///   - credentials: The manager of the credential slot, shared with its clients.
-    ///   - notifier: Asks the user to come back once the account is linked. Default none.
-    ///   - loadDeadline: Default 6 s, a little over the deadline of the keyring adapters themselves. Zero does not
-    ///     wait here, and ``signOut()`` then waits for 6 s.
+    ///   - notifier: Asks the user to return once the account is linked. Default none.
+    ///   - loadDeadline: The limit for the wait. Default 6 s, a little over the deadline of the keyring adapters. With
+    ///     zero, the initialiser does not wait, and ``signOut()`` waits for 6 s.
     public convenience init(
         credentials: CredentialManager, notifier: (any Notifier)? = nil, loadDeadline: Duration = .seconds(6)
     ) {
         self.init(credentials, notifier, loadDeadline: loadDeadline, signOutDeadline: Self.signOutDeadline)
     }
 
-    /// The same with another deadline for ``signOut()`` if `loadDeadline` is zero.
+    /// Creates a session with another deadline for ``signOut()``, which applies if `loadDeadline` is zero.
     @_spi(ChappieInternals) public convenience init(
         _ credentials: CredentialManager, _ notifier: (any Notifier)? = nil, loadDeadline: Duration,
         signOutDeadline: Duration
     ) {
         _ = blocking(within: loadDeadline) { _ = try? await credentials.ask(.account) }
         let first = credentials.status.value
-        // A sign-out has to be durable, if only as a mark, when it returns.
+        // A sign-out has to be durable when it returns, even if only as a mark.
         self.init(credentials, notifier, first, deadline: loadDeadline > .zero ? loadDeadline : signOutDeadline)
         if first.status == .unknown {
             credentialState = .failed(
@@ -121,10 +122,10 @@ public final class ChappieAuthSession {
         }
     }
 
-    /// The same for a caller that can suspend. It blocks no thread, and the store, which may ask the user, is read once
-    /// and without a time limit.
+    /// Creates a session for a caller that can suspend. It blocks no thread. The store, which may ask the user, is read
+    /// once and without a time limit.
     ///
-    /// - Throws: `CancellationError`. A store that can't be read is not an error; see ``lastStoreError``.
+    /// - Throws: `CancellationError`. A store that can't be read is not an error. See ``lastStoreError``.
     public convenience init(loading credentials: CredentialManager, notifier: (any Notifier)? = nil) async throws {
         _ = try? await credentials.ask(.account)
         try Task.checkCancellation()
@@ -138,7 +139,7 @@ public final class ChappieAuthSession {
         storeDeadline = deadline
         self.notifier = notifier
         apply(first)
-        // The stream starts with the current snapshot, so no change in between is missed.
+        // The stream starts with the current snapshot, so it misses no change in between.
         let updates = credentials.status.updates()
         follower = Task { [weak self] in
             for await snapshot in updates { self?.apply(snapshot) }
@@ -168,47 +169,48 @@ public final class ChappieAuthSession {
         }
     }
 
-    /// The current ``state`` first, then every change in order, without gaps. Each call returns a new stream.
+    /// A stream of the current ``state`` and then of every change in order, without gaps. Each call returns a new
+    /// stream.
     public var stateUpdates: AsyncStream<ChappieAuthState> { states.updates() }
 
-    /// The current ``deviceLinkState`` first, then every change in order, without gaps.
+    /// A stream of the current ``deviceLinkState`` and then of every change in order, without gaps.
     public var deviceLinkStateUpdates: AsyncStream<ChappieDeviceLinkState> { linkStates.updates() }
 }
 
 // MARK: Signing in
 
 extension ChappieAuthSession {
-    /// Starts a sign-in by the grant of the endpoints, and returns as soon as there is a code or a page to show; the rest
-    /// runs in the background. An existing credential stays in use until the new one is stored. A running sign-in is
-    /// cancelled first.
+    /// Starts a sign-in with the grant of the endpoints, and returns as soon as there is a code or a page to show. The
+    /// rest runs in the background. An existing credential stays in use until the new one is stored. This first cancels
+    /// a running sign-in.
     ///
     /// - Throws: ``ChappieAuthError``: `cancelledSignIn` if the task or the sign-in is cancelled before there is a
-    ///   code; `authorizationDenied` with directions if device sign-in is switched off, or if the endpoints are for
-    ///   access tokens; `networkFailure`, `tokenExchangeFailed`, `invalidResponse`.
+    ///   code, `authorizationDenied` with directions if device sign-in is switched off or if the endpoints are for
+    ///   access tokens, `networkFailure`, `tokenExchangeFailed`, or `invalidResponse`.
     @discardableResult
     public func startDeviceCodeSignIn() async throws -> ChappieDeviceCode {
         let attempt = begin()
         return try await result(attempt.code, of: attempt)
     }
 
-    /// Starts a sign-in with a browser on this machine, without a code, and returns as soon as there is a page to show. For
-    /// the rest, it is like ``startDeviceCodeSignIn()``.
+    /// Starts a sign-in with a browser on this machine, without a code, and returns as soon as there is a page to show.
+    /// In all other respects it behaves like ``startDeviceCodeSignIn()``.
     ///
     /// ```swift
     /// let page = try await session.startBrowserSignIn()
     /// await browser.open(session.browserURL() ?? page.verificationURL)
-    /// // session.state becomes .signedIn once the browser has come back.
+    /// // session.state becomes .signedIn once the browser has returned.
     /// ```
-    /// - Throws: ``ChappieAuthError``: `callbackUnavailable` if another program listens at both ports to which the browser
-    ///   can come back; `cancelledSignIn`; `unknown` if ``canSignInWithBrowser`` is false.
+    /// - Throws: ``ChappieAuthError``: `callbackUnavailable` if other programs listen at both ports to which the
+    ///   browser can return, `cancelledSignIn`, or `unknown` if ``canSignInWithBrowser`` is false.
     @discardableResult
     public func startBrowserSignIn() async throws -> ChappieDeviceCode {
         let attempt = begin(by: .browser)
         return try await result(attempt.code, of: attempt)
     }
 
-    /// Whether the user can sign in with a browser on this machine instead of a device code (``ChappieGrant/browser``). It
-    /// needs a program that was put together for it, which `Chappie.authSession()` does on Linux and on a Mac.
+    /// Whether the user can sign in with a browser on this machine instead of a device code (``ChappieGrant/browser``).
+    /// This requires a program that was composed for it. `Chappie.authSession()` does so on Linux and on a Mac.
     public var canSignInWithBrowser: Bool {
         manager.browserSignIn != nil && manager.endpoints.profile.openID == nil
     }
@@ -222,16 +224,17 @@ extension ChappieAuthSession {
     /// }
     /// ```
     /// - Parameters:
-    ///   - grant: ``ChappieGrant/deviceCode`` or ``ChappieGrant/browser``, if the user has chosen. Default: the grant of
-    ///     the endpoints.
-    ///   - show: Shows the code or the page to the user. In the meantime the session waits until the user has approved.
-    /// - Returns: The account that is signed in, once `show` has returned as well.
+    ///   - grant: The user's choice, ``ChappieGrant/deviceCode`` or ``ChappieGrant/browser``. Default: the grant of the
+    ///     endpoints.
+    ///   - show: Shows the code or the page to the user. In the meantime, the session waits until the user has
+    ///     approved.
+    /// - Returns: The account that is signed in, once `show` has also returned.
     /// - Throws: ``ChappieAuthError``: the errors of ``startDeviceCodeSignIn()``, and `expiredDeviceCode`,
     ///   `pollingTimeout`, `callbackTimeout`, `callbackUnavailable` or `authorizationDenied` if the user has not
-    ///   approved, or as another user; `networkFailure` if the identity can't be checked now; the errors of `show`,
-    ///   which cancel the sign-in. Cancelling the task cancels the sign-in. A stored credential stays, whatever the
-    ///   error. Without one, an error with `requiresReauthentication` leaves ``state`` at
-    ///   ``ChappieAuthState/reauthenticationRequired``.
+    ///   approved, or has approved as another user. It is `networkFailure` if the identity can't be checked now. The
+    ///   errors of `show` are also thrown, and cancel the sign-in. Cancelling the task cancels the sign-in. A stored
+    ///   credential stays, whatever the error. Without one, an error with `requiresReauthentication` leaves ``state``
+    ///   at ``ChappieAuthState/reauthenticationRequired``.
     @discardableResult
     public func signIn(
         by grant: ChappieGrant? = nil, _ show: @MainActor (ChappieDeviceCode) async throws -> Void
@@ -239,7 +242,7 @@ extension ChappieAuthSession {
         try await signIn(by: grant, announces: true, show)
     }
 
-    /// The same for a caller that notifies the user itself, in its own words, that the account is linked.
+    /// Signs in from start to end, for a caller that itself notifies the user that the account is linked.
     @discardableResult
     @_spi(ChappieInternals) public func signIn(
         by grant: ChappieGrant? = nil, announces: Bool, _ show: @MainActor (ChappieDeviceCode) async throws -> Void
@@ -255,16 +258,17 @@ extension ChappieAuthSession {
         return try await result(attempt.account, of: attempt)
     }
 
-    /// Signs in with an access token that its owner has made in a ChatGPT Business or Enterprise workspace
-    /// (https://chatgpt.com/admin/access-tokens): for a server or a job without a browser. The service names the owner.
+    /// Signs in with an access token that its owner has created in a ChatGPT Business or Enterprise workspace
+    /// (https://chatgpt.com/admin/access-tokens). This is for a server or a job without a browser. The service names
+    /// the owner.
     ///
-    /// The token is stored like another sign-in, is never renewed, and is not revoked by signing out. Once the service
-    /// refuses it, requests fail with ``ChappieAuthError/reauthenticationRequired(_:)``.
+    /// The token is stored like any other sign-in, is never renewed, and is not revoked by signing out. Once the
+    /// service refuses it, requests fail with ``ChappieAuthError/reauthenticationRequired(_:)``.
     ///
-    /// - Parameter accessToken: 64 KiB at most. Read it from standard input or a secret store, never from an argument. White
-    ///   space and quotes around it, a byte order mark and a leading `Bearer ` are left out.
-    /// - Throws: ``ChappieAuthError``: `authorizationDenied` if it has another form or is not accepted; the errors of
-    ///   ``signIn(by:_:)`` for the network and the store. A stored credential stays, whatever the error.
+    /// - Parameter accessToken: The token, at most 64 KiB. Read it from standard input or a secret store, never from an
+    ///   argument. White space and quotes around it, a byte order mark and a leading `Bearer ` are ignored.
+    /// - Throws: ``ChappieAuthError``: `authorizationDenied` if the token has another form or is not accepted, or the
+    ///   errors of ``signIn(by:_:)`` for the network and the store. A stored credential stays, whatever the error.
     @discardableResult
     public func signIn(accessToken: String) async throws -> ChappieAccountInfo {
         let token: Secret
@@ -304,22 +308,23 @@ extension ChappieAuthSession {
         }
     }
 
-    /// Completes a sign-in whose browser runs on another machine, and could not open the last page: takes the whole
-    /// address of that page, which begins with `http://localhost` or `http://127.0.0.1`. The sign-in then goes on as if the
-    /// browser had come back. For ``ChappieGrant/browser`` and ``ChappieGrant/continueWithChatGPT(appName:)``.
+    /// Completes a sign-in whose browser runs on another machine and could not open the last page. `address` is the
+    /// complete address of that page, which begins with `http://localhost` or `http://127.0.0.1`. The sign-in then
+    /// continues as if the browser had returned. This is for ``ChappieGrant/browser`` and
+    /// ``ChappieGrant/continueWithChatGPT(appName:)``.
     ///
-    /// - Throws: ``ChappieAuthError/wrongCallbackAddress(_:)`` if the address is not of the sign-in that waits, which
-    ///   continues, or if none waits.
+    /// - Throws: ``ChappieAuthError/wrongCallbackAddress(_:)`` if the address does not belong to the waiting sign-in,
+    ///   which continues, or if no sign-in waits.
     public func completeSignIn(pasting address: String) throws {
         guard let callback = attempt?.callback else { throw ChappieAuthError.noCallbackAwaited }
         try callback.paste(address)
     }
 
-    /// The address to pass to a browser that this program starts: for ``ChappieGrant/browser`` and
-    /// ``ChappieGrant/continueWithChatGPT(appName:)`` one of this machine, which leads the browser to the page of
-    /// ``ChappieDeviceCode/verificationURL`` once. The page's own address has
-    /// values of the sign-in in it, and other users of the machine can see the arguments with which a browser is started.
-    /// Ask for another one each time.
+    /// Returns the address to pass to a browser that this program starts. For ``ChappieGrant/browser`` and
+    /// ``ChappieGrant/continueWithChatGPT(appName:)`` it is an address on this machine, which leads the browser once to
+    /// the page of ``ChappieDeviceCode/verificationURL``. The page's own address contains values of the sign-in, and
+    /// other users of the machine can see the arguments with which a browser is started. Call this each time you need
+    /// an address.
     ///
     /// - Returns: `nil` if no sign-in waits for its user.
     public func browserURL() -> URL? {
@@ -384,7 +389,7 @@ extension ChappieAuthSession {
         }
     }
 
-    /// A sign-in with an access token is not progress of a device sign-in.
+    /// Sets ``deviceLinkState``, which stays idle during a sign-in with an access token.
     private func showLink(_ new: ChappieDeviceLinkState, of attempt: Attempt) {
         deviceLinkState = attempt.accessToken == nil ? new : .idle
     }
@@ -402,7 +407,7 @@ extension ChappieAuthSession {
         deviceLinkState = .polling(code)
     }
 
-    /// The credential is stored, even if the caller cancelled in the same moment.
+    /// Completes the attempt, because the credential is stored, even if the caller cancelled at the same moment.
     private func linked(_ snapshot: CredentialSnapshot, _ attempt: Attempt) {
         guard newestAttempt === attempt else { return }
         self.attempt = nil
@@ -420,7 +425,7 @@ extension ChappieAuthSession {
     }
 
     private func failed(_ error: any Error, _ attempt: Attempt) {
-        // The follower may be late with it.
+        // The follower may not have applied the snapshot yet.
         let snapshot = manager.status.value
         apply(snapshot)
         guard self.attempt === attempt else { return }
@@ -428,7 +433,7 @@ extension ChappieAuthSession {
         self.attempt = nil
         let error = note(error)
         showLink(error == .expiredDeviceCode ? .expired : .failed(error), of: attempt)
-        // A user who is signed in stays signed in. Otherwise the user has to see the sentence.
+        // A user who is signed in stays signed in. Otherwise the user has to see the message.
         if [.signedOut, .unknown].contains(snapshot.status), error != .expiredDeviceCode {
             failedSignIn =
                 error.requiresReauthentication
@@ -443,9 +448,9 @@ extension ChappieAuthSession {
 
 extension ChappieAuthSession {
     /// Signs out and cancels a running sign-in. When this returns, ``state`` is `signedOut` and the stored credential
-    /// is deleted. If the store takes longer than the initialiser's deadline, during which the main thread is blocked,
-    /// the credential is marked as deleted for the next start. The server is informed in the background. If the store
-    /// refuses, ``lastStoreError`` is set.
+    /// is deleted. The main thread is blocked in the meantime, but not longer than the initialiser's deadline. If the
+    /// store takes longer, the credential is marked as deleted for the next start. The server is informed in the
+    /// background. If the store refuses, ``lastStoreError`` is set.
     public func signOut() {
         let signOut = beginSignOut()
         signOut.waitUntilGone(within: storeDeadline)
@@ -455,18 +460,18 @@ extension ChappieAuthSession {
             } catch ChappieAuthError.credentialStoreUnavailable(let error) {
                 _ = self?.note(ChappieAuthError.credentialStoreUnavailable(error))
             } catch {
-                // The server could not be reached. This is best effort, and the user can do nothing about it.
+                // The server could not be reached. This is best effort, and the user can't do anything about it.
             }
         }
     }
 
-    /// Signs out, and waits until the stored credential is deleted and the server has revoked it (10 s at most). The
-    /// service may end the user's other sign-ins with the same OAuth client as well, also those of other programs.
-    /// ``CredentialManager/forgetWithoutRevoking()`` leaves them alone.
+    /// Signs out, and waits until the stored credential is deleted and the server has revoked it (at most 10 s). The
+    /// service may also end the user's other sign-ins with the same OAuth client, including those of other programs.
+    /// ``CredentialManager/forgetWithoutRevoking()`` does not affect them.
     ///
     /// - Throws: ``ChappieAuthError`` if the credential could not be deleted, in which case ``lastStoreError`` has the
-    ///   cause, or if it is deleted here and only the server could not be reached. It is not an error if no user was
-    ///   signed in.
+    ///   cause, or if it is deleted here but the server could not be reached. It is not an error if no user was signed
+    ///   in.
     public func signOutAndRevoke() async throws {
         do {
             try await beginSignOut().finish()
@@ -479,12 +484,12 @@ extension ChappieAuthSession {
 
     /// Renews the tokens now, for instance after a change of plan.
     ///
-    /// - Throws: ``ChappieAuthError``; if it has `requiresReauthentication`, ``state`` is
-    ///   ``ChappieAuthState/reauthenticationRequired``. If the service has said that the refresh token is dead, the
-    ///   credential is kept without it, and requests use the access token as long as it is good. `renewableLater` if the
-    ///   service has named an earliest time that is not here yet. Otherwise the credential is unchanged.
-    ///   `CancellationError` if the task was cancelled. The refresh, whose token works once, then ends in the
-    ///   background.
+    /// - Throws: ``ChappieAuthError``. If it has `requiresReauthentication`, ``state`` is
+    ///   ``ChappieAuthState/reauthenticationRequired``. If the service has reported that the refresh token is no longer
+    ///   valid, the credential is kept without it, and requests use the access token while it is valid. The error is
+    ///   `renewableLater` if the service has specified an earliest time that has not been reached. Otherwise the
+    ///   credential is unchanged. It throws `CancellationError` if the task was cancelled. The refresh, whose token
+    ///   works once, then ends in the background.
     public func refreshAuth() async throws {
         defer { apply(manager.status.value) }
         do {
@@ -498,18 +503,18 @@ extension ChappieAuthSession {
         }
     }
 
-    /// Reads the store again, for instance after the user has unlocked the keyring, and takes its present credential
-    /// into use, whichever account it is of. A credential in use stays if the store can't be read. If the token endpoint
-    /// has refused to renew the credential, the next request tries that again. The result is ``state``.
+    /// Reads the store again, for instance after the user has unlocked the keyring, and uses the credential found
+    /// there, whatever its account. If the store can't be read, the credential in use stays. If the token endpoint has
+    /// refused to renew the credential, the next request tries that again. The result is ``state``.
     public func reload() async {
         failedSignIn = nil
         _ = try? await manager.ask(.reload)
         apply(manager.status.value)
     }
 
-    /// Waits until a renewal, a sign-in or a sign-out in progress has been stored: for programs that end.
+    /// Waits until a renewal, a sign-in or a sign-out in progress has been stored, for a program that is about to end.
     ///
-    /// - Parameter limit: Default 75 seconds, the time that a token endpoint and a store may take.
+    /// - Parameter limit: The longest wait. Default 75 seconds, the time that a token endpoint and a store may take.
     public func finishPendingWork(within limit: Duration = .seconds(75)) async { await manager.settle(within: limit) }
 
     private func beginSignOut() -> CredentialManager.SignOut {
@@ -521,7 +526,7 @@ extension ChappieAuthSession {
         return signOut
     }
 
-    /// Remembers the failure as a public error.
+    /// Stores the failure as a public error, and returns that error.
     private func note(_ error: any Error) -> ChappieAuthError {
         let authError =
             error as? ChappieAuthError ?? .unknown("Signing in failed in an unexpected way (\(type(of: error))).")
@@ -545,7 +550,7 @@ extension ChappieAuthSession {
             accountInfo = nil
             if case .linked = deviceLinkState { deviceLinkState = .idle }
         case .signedIn(let info, let expiresAt):
-            // The store or the service works again, so its earlier error is over.
+            // The store or the service works again, so its earlier error no longer applies.
             if case .failed = credentialState {
                 lastError = nil
                 lastStoreError = nil

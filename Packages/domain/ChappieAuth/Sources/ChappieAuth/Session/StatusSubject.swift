@@ -3,7 +3,8 @@ import Synchronization
 /// A value and its watchers.
 @_spi(ChappieInternals) public final class StatusSubject<Value: Sendable & Equatable>: Sendable {
     private struct Watcher {
-        /// Called under the lock, so that all watchers see the changes in the same order.
+        /// The function to call after a change. It is called under the lock, so that all watchers see the changes in
+        /// the same order.
         let changed: @Sendable (_ earlier: Value, _ now: Value) -> Void
         let finished: @Sendable () -> Void
     }
@@ -16,15 +17,15 @@ import Synchronization
 
     private let state: Mutex<State>
 
-    /// A subject that starts with `value`.
+    /// Creates a subject that starts with `value`.
     public init(_ value: Value) { state = Mutex(State(value: value)) }
 
     deinit {
-        // Outside of the lock, because finishing calls back into the removal.
+        // This is outside of the lock, because finishing calls the code that removes the watcher.
         for watcher in state.withLock({ Array($0.watchers.values) }) { watcher.finished() }
     }
 
-    /// The value now.
+    /// The current value.
     public var value: Value { state.withLock(\.value) }
 
     /// Sets the value and notifies the watchers. An equal value is not a change.
@@ -37,11 +38,11 @@ import Synchronization
         }
     }
 
-    /// The current value first, then every change in order. Each call returns a new stream. Its buffer has no bound, so
-    /// a slow watcher misses no change.
+    /// Returns a stream of the current value and then of every change in order. Each call returns a new stream. Its
+    /// buffer has no bound, so a slow watcher misses no change.
     public func updates() -> AsyncStream<Value> { changes(startingWith: { $0 }) { _, now in now } }
 
-    /// A stream of the elements that `element` makes from changes.
+    /// Returns a stream of the elements that `element` creates from changes.
     func changes<Element: Sendable>(
         startingWith first: (Value) -> Element? = { _ in nil },
         _ element: @escaping @Sendable (_ earlier: Value, _ now: Value) -> Element?

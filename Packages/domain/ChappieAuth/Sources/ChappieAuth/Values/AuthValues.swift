@@ -8,19 +8,19 @@ public enum ChappieAuthState: Sendable, Hashable {
     case signingIn
     /// The sign-in waits for approval in a browser. `userCode` is empty if the page needs no code.
     case awaitingDeviceCode(userCode: String, verificationURL: URL)
-    /// The user is signed in. `expiresAt` is the end of the access token, which is renewed before; `nil` if it is
-    /// unknown.
+    /// The user is signed in. `expiresAt` is the time when the access token expires, or `nil` if it is unknown. The
+    /// token is renewed before that time.
     case signedIn(expiresAt: Date?)
-    /// The stored refresh token is missing or no longer valid; only a new sign-in helps.
+    /// The stored refresh token is missing or no longer valid. Only a new sign-in helps.
     case reauthenticationRequired
-    /// A failure that needs the user's attention; the string is a sentence for the user.
+    /// A failure that needs the user's attention. The string is a sentence for the user.
     case failed(String)
 
     /// Whether a user is signed in.
     public var isSignedIn: Bool { if case .signedIn = self { true } else { false } }
 }
 
-/// Progress of one sign-in, finer than ``ChappieAuthState``.
+/// The progress of one sign-in, in more detail than ``ChappieAuthState``.
 public enum ChappieDeviceLinkState: Sendable, Hashable {
     /// No sign-in has been started. Next: `requestingCode`.
     case idle
@@ -28,8 +28,8 @@ public enum ChappieDeviceLinkState: Sendable, Hashable {
     case requestingCode
     /// The code is ready to be shown. Next: `polling`, `cancelled`.
     case awaitingUserCode(ChappieDeviceCode)
-    /// The session asks the service whether the user has approved; without a code to type, the browser has come back,
-    /// and the session asks for the tokens. Next: `linked`, `expired`, `cancelled`, `failed`.
+    /// The session asks the service whether the user has approved. If there is no code to type, the browser has
+    /// returned, and the session asks for the tokens. Next: `linked`, `expired`, `cancelled`, `failed`.
     case polling(ChappieDeviceCode)
     /// The user is signed in, and the credential is stored. `expiresAt` is the value of
     /// ``ChappieAuthState/signedIn(expiresAt:)``.
@@ -44,18 +44,18 @@ public enum ChappieDeviceLinkState: Sendable, Hashable {
 
 /// The page on which the user approves a sign-in, and the code to type there if the page needs one (RFC 8628, 3.3).
 public struct ChappieDeviceCode: Sendable, Hashable, Codable {
-    /// The code to type, in the service's spelling: printable ASCII, at most 64 characters. Empty if the page needs no
-    /// code, because the browser returns to this machine by itself.
+    /// The code to type, in the service's spelling: printable ASCII, at most 64 characters. It is empty if the page
+    /// needs no code, because the browser returns to this machine by itself.
     public let userCode: String
-    /// The page to open. It may have values of this sign-in in its query: don't log it.
+    /// The page to open. Its query may contain values of this sign-in, so don't log it.
     public let verificationURL: URL
-    /// The time when the sign-in expires, by this machine's wall clock; for a countdown only. The session itself uses a
-    /// clock that can't be set. At most 15 minutes away.
+    /// The time when the sign-in expires, by this machine's wall clock. It is at most 15 minutes away. Use it only for
+    /// a countdown, because the session itself uses a clock that can't be set.
     public let expiresAt: Date?
     /// The session's pause between two polls: 1 s to 60 s.
     public let pollInterval: Duration
 
-    /// A device code with these values.
+    /// Creates a device code with these values.
     public init(userCode: String, verificationURL: URL, expiresAt: Date? = nil, pollInterval: Duration = .seconds(5)) {
         self.userCode = userCode
         self.verificationURL = verificationURL
@@ -72,28 +72,29 @@ public struct ChappieDeviceCode: Sendable, Hashable, Codable {
     }
 }
 
-/// The account that is signed in: the claims of the tokens, never the tokens.
+/// The account that is signed in. It has the claims of the tokens, never the tokens.
 ///
-/// The claims are read without checking the signature, because the id token came over TLS from the issuer itself. Use
-/// them for display and for routing, not to decide what a user may do.
+/// The claims are read without checking the signature, because the id token was received over TLS from the issuer
+/// itself. Use them for display and for routing, not to decide what a user may do.
 public struct ChappieAccountInfo: Sendable, Hashable, Codable {
     /// The e-mail address of the account, if the token has it.
     public let email: String?
-    /// The ChatGPT user.
+    /// The id of the ChatGPT user.
     public let userID: String?
-    /// The ChatGPT account (workspace), which requests carry as `chatgpt-account-id`. `nil` if the tokens name no
-    /// workspace: the service then routes requests by the token. Those of "Continue with ChatGPT" never name one.
+    /// The id of the ChatGPT account (workspace), which requests send as `chatgpt-account-id`. It is `nil` if the
+    /// tokens name no workspace. The service then routes requests by the token. The tokens of "Continue with ChatGPT"
+    /// never name a workspace.
     public let accountID: String?
     /// The plan, if the token has it.
     public let plan: ChappiePlan?
-    /// Whether requests must carry `X-OpenAI-Fedramp: true`. Default `false`.
+    /// Whether requests must send `X-OpenAI-Fedramp: true`. Default `false`.
     public let isFedRAMPAccount: Bool
-    /// Whether this program may use the user's plan; `nil` if the sign-in has no such permission of its own.
+    /// Whether this program may use the user's plan, or `nil` if the sign-in has no separate permission for that.
     public let planUse: ChappiePlanUse?
-    /// The region to which the workspace is pinned, such as `eu`. Requests must name it. `nil` if there is none.
+    /// The region to which the workspace is pinned, such as `eu`, or `nil` if there is none. Requests must name it.
     public let residency: String?
 
-    /// Facts of an account; an unknown fact is `nil`.
+    /// Creates an account with these facts. An unknown fact is `nil`.
     public init(
         email: String? = nil, userID: String? = nil, accountID: String? = nil, plan: ChappiePlan? = nil,
         isFedRAMPAccount: Bool = false, planUse: ChappiePlanUse? = nil, residency: String? = nil
@@ -107,14 +108,15 @@ public struct ChappieAccountInfo: Sendable, Hashable, Codable {
         self.residency = residency
     }
 
-    /// Names the owner of what is kept for an account: the account, or the user if the sign-in names no account.
+    /// The id of the owner of the data that is kept for an account: the account, or the user if the sign-in names no
+    /// account.
     @_spi(ChappieInternals) public var ownerID: String? { accountID ?? userID }
 
-    /// Whether both are the same user in the same account, even if the plan or the e-mail address differs.
+    /// Returns whether both are the same user in the same account, even if the plan or the e-mail address differs.
     ///
-    /// Between two with the same account, an unknown user counts as the same. If one of them names no account, both must
-    /// name the same user. If neither names an account, and one names no user, only different e-mail addresses make a
-    /// difference.
+    /// If both have the same account, an unknown user counts as the same user. If only one of them names an account,
+    /// both must name the same user. If neither names an account and one names no user, they differ only if their
+    /// e-mail addresses differ.
     public func isSameAccount(as other: ChappieAccountInfo) -> Bool {
         if let accountID, let otherID = other.accountID, accountID != otherID { return false }
         if let userID, let otherID = other.userID { return userID == otherID }
@@ -127,27 +129,27 @@ public struct ChappieAccountInfo: Sendable, Hashable, Codable {
 public enum ChappiePlanUse: String, Sendable, Hashable, Codable {
     /// Requests may use the plan.
     case granted
-    /// The user is signed in, and requests fail with ``ChappieAuthError/planUseNotGranted``.
+    /// The user is signed in, but requests fail with ``ChappieAuthError/planUseNotGranted``.
     case notGranted
 }
 
 /// The kind of grant of a sign-in (RFC 6749, 1.3). ``ChappieRegistration`` identifies the program, and
 /// ``ChappieEndpointProfile`` the service.
 public enum ChappieGrant: Sendable, Hashable, Codable {
-    /// ChatGPT's form of the device authorization grant (similar to RFC 8628). The default.
+    /// ChatGPT's form of the device authorization grant (similar to RFC 8628). This is the default.
     case deviceCode
-    /// A browser on this machine, and no code: for workspaces that forbid device codes. The client, the credential and its
-    /// renewal are those of ``deviceCode``. ``ChappieAuthSession/signIn(by:_:)`` takes this in place of the endpoints'
-    /// own grant.
+    /// A browser on this machine, without a code, for workspaces that forbid device codes. The client, the credential
+    /// and its renewal are those of ``deviceCode``. ``ChappieAuthSession/signIn(by:_:)`` accepts this instead of the
+    /// grant of the endpoints.
     case browser
-    /// "Continue with ChatGPT": a browser on this machine, and a client id that the service issues to this program and
-    /// this user (RFC 8252). `appName` is the program's own name, 1 to 80 characters.
+    /// The grant of "Continue with ChatGPT": a browser on this machine, and a client id that the service issues to this
+    /// program and this user (RFC 8252). `appName` is the program's own name, 1 to 80 characters.
     case continueWithChatGPT(appName: String)
-    /// An access token that its owner has made in a ChatGPT Business or Enterprise workspace, for a server or a job
+    /// An access token that its owner has created in a ChatGPT Business or Enterprise workspace, for a server or a job
     /// without a browser. It can't be renewed, and signing out here does not revoke it.
     case accessToken
 
-    /// The word that is stored with a credential.
+    /// The name of the grant in a stored credential.
     public var rawValue: String {
         switch self {
         case .deviceCode: "device_code"
@@ -157,7 +159,8 @@ public enum ChappieGrant: Sendable, Hashable, Codable {
         }
     }
 
-    /// The grant of a stored credential; `nil` for another word. The program's name is not stored, and is empty.
+    /// Creates the grant with this name, or returns `nil` for an unknown name. The program's name is not stored, so it
+    /// is empty.
     public init?(rawValue: String) {
         switch rawValue {
         case "device_code": self = .deviceCode

@@ -1,10 +1,11 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Reads an access token from a text that a person has pasted, or a file of settings has passed on.
+/// A reader of an access token from a text that the user has pasted, or that a settings file has supplied.
 enum PastedToken {
-    /// Returns the token without what was copied with it: white space, quotes, a byte order mark and `Bearer `.
+    /// Returns the token without the text that was copied with it: white space, quotes, a byte order mark and
+    /// `Bearer `.
     ///
-    /// - Throws: ``ChappieAuthError/authorizationDenied(_:)`` for another text, which the message doesn't repeat.
+    /// - Throws: ``ChappieAuthError/authorizationDenied(_:)`` for any other text. The message doesn't repeat the text.
     static func secret(in text: String) throws(ChappieAuthError) -> Secret {
         let token = token(in: text)
         guard !token.contains(where: \.isNewline), !isAssignment(token) else {
@@ -32,7 +33,7 @@ enum PastedToken {
         character.isWhitespace || "\u{FEFF}\"'`“”‘’".contains(character)
     }
 
-    /// Whether it is a line like `NAME=token`. A token in Base64 has the sign at its end only.
+    /// Returns whether it is a line like `NAME=token`. A token in Base64 has the equals sign only at its end.
     private static func isAssignment(_ text: String) -> Bool {
         let name = text.prefix { $0 != "=" }
         guard let word = name.split(separator: " ").last, word.first?.isNumber == false else { return false }

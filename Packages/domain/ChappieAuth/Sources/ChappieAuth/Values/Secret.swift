@@ -1,17 +1,18 @@
 @_spi(ChappieInternals) import ChappieCore
 import Synchronization
 
-/// Bytes that must stay secret. A secret prints as `‹redacted›`, is not `Codable`, causes a compiler warning if it is
-/// put into text, and is wiped when its last copy is released.
+/// Bytes that must stay secret. A secret prints as `‹redacted›` and is not `Codable`. Putting it into text causes a
+/// compiler warning. It is wiped when its last copy is released.
 ///
-/// Wiping covers the bytes in this value. A string that a caller makes from them lives as long as the caller keeps it.
+/// Wiping covers the bytes in this value. A string that a caller creates from them lives as long as the caller keeps
+/// it.
 public struct Secret: Sendable {
     private let storage: Storage
 
-    /// Keeps a copy of `bytes`.
+    /// Creates a secret with a copy of `bytes`.
     public init(_ bytes: [UInt8]) { storage = Storage(bytes) }
 
-    /// A secret with the bytes of this text.
+    /// Creates a secret with the bytes of this text.
     public init(_ text: String) { self.init(Array(text.utf8)) }
 
     /// Calls `body` with the bytes. `body` must not keep them.
@@ -34,7 +35,8 @@ public struct Secret: Sendable {
     }
 }
 
-/// Kept out of line, because the compiler must not see that the bytes are not read again.
+/// Overwrites the bytes with zeros. The function is not inlined, because the compiler must not see that the bytes are
+/// not read again.
 @inline(never)
 private func wipe(_ bytes: inout [UInt8]) {
     for index in bytes.indices { bytes[index] = 0 }
@@ -42,7 +44,7 @@ private func wipe(_ bytes: inout [UInt8]) {
 }
 
 extension Secret: Equatable {
-    /// Compares every byte in any case, so that the time reveals only the length.
+    /// Returns whether the bytes are equal. It always compares every byte, so that the time reveals only the length.
     public static func == (left: Secret, right: Secret) -> Bool {
         var copy = left.withBytes(Array.init)
         defer { wipe(&copy) }
@@ -56,17 +58,17 @@ extension Secret: Equatable {
 }
 
 extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Always redacted.
+    /// The redacted form.
     public var description: String { "‹redacted›" }
-    /// Always redacted.
+    /// The redacted form.
     public var debugDescription: String { description }
-    /// Shows nothing.
+    /// A mirror without children.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension DefaultStringInterpolation {
-    /// Appends the redacted form, and causes a compiler warning, because text goes to logs and messages. (The compiler
-    /// would prefer the general overload to an unavailable one.)
+    /// Appends the redacted form, and causes a compiler warning, because text goes to logs and messages. It is
+    /// deprecated, not unavailable, because the compiler would prefer the general overload to an unavailable one.
     @available(*, deprecated, message: "a secret must not be put into text")
     public mutating func appendInterpolation(_ secret: Secret) { appendLiteral(secret.description) }
 }
@@ -75,7 +77,8 @@ extension Secret {
     /// The bytes as text, only for the moment at which a request or a stored document is built.
     @_spi(ChappieInternals) public var text: String { withBytes { String(decoding: $0, as: UTF8.self) } }
 
-    /// A token that fits an authorization header: 1 byte to 64 KiB of visible ASCII; `nil` for anything else.
+    /// Creates a secret from a token that fits an authorization header: 1 byte to 64 KiB of visible ASCII. Returns
+    /// `nil` for any other text.
     @_spi(ChappieInternals) public init?(token: String?) {
         guard let token = UntrustedText.token(token, limit: 64 << 10) else { return nil }
         self.init(token)
