@@ -2,7 +2,7 @@ import ChappieAuth
 
 /// An encrypted credential in the form in which it is stored in a file. This type decrypts nothing and does no I/O.
 ///
-/// Version 1, numbers with the highest byte first:
+/// Version 1, with numbers in big-endian order:
 ///
 /// | bytes | content |
 /// | --- | --- |
@@ -20,14 +20,14 @@ import ChappieAuth
 ///
 /// scrypt derives 64 bytes: the key, and the check value, from which the key can't be computed. Three fields show what
 /// is wrong. The checksum shows that the file is damaged, before anything is derived. The check value shows that the
-/// passphrase is another one. The tag shows that the file was changed or moved on purpose. Every version begins with
-/// the magic and its number and ends with the checksum, so that a reader can distinguish damage from a newer version.
+/// passphrase is wrong. The tag shows that the file was changed or moved on purpose. Every version begins with the
+/// magic and its number and ends with the checksum, so that a reader can distinguish damage from a newer version.
 struct CredentialFile: Equatable {
     static let saltCount = 16
     static let checkCount = 32
-    /// The longest secret, in bytes.
+    /// The maximum size of a secret, in bytes.
     static let secretLimit = 1 << 20
-    /// The longest file, in bytes.
+    /// The maximum size of a file, in bytes.
     static let limit = headerCount + secretLimit + CryptoLibrary.tagCount + CryptoLibrary.digestCount
     static let magic = Array("CHAPCRED".utf8)
     private static let version = 1
@@ -35,13 +35,13 @@ struct CredentialFile: Equatable {
 
     let parameters: ScryptParameters
     let salt: [UInt8]
-    /// The second half of the derived bytes; the first half is the key.
+    /// The second half of the derived bytes. The first half is the key.
     let check: [UInt8]
     let nonce: [UInt8]
     var ciphertext: [UInt8] = []
     var tag: [UInt8] = []
 
-    /// Everything before the ciphertext, of which there are `count` bytes.
+    /// Returns everything before the ciphertext, which has `count` bytes.
     func header(ciphertextCount count: Int) -> [UInt8] {
         var bytes = Self.magic
         bytes.append(Self.version, count: 1)
@@ -60,6 +60,8 @@ struct CredentialFile: Equatable {
 }
 
 extension CredentialFile {
+    /// Reads a stored file.
+    ///
     /// - Throws: `corrupt` if ``bytes()`` can't have written these bytes. The message names `path`.
     init(_ bytes: [UInt8], path: String) throws(CredentialStoreError) {
         guard bytes.starts(with: Self.magic) else {
@@ -90,19 +92,19 @@ extension CredentialFile {
 }
 
 extension ArraySlice<UInt8> {
-    /// The next bytes; `nil` if there are too few.
+    /// Removes and returns the next bytes. Returns `nil` if there are too few.
     fileprivate mutating func take(_ count: Int) -> [UInt8]? {
         guard self.count >= count else { return nil }
         defer { removeFirst(count) }
         return Array(prefix(count))
     }
 
-    /// An unsigned number of `count` bytes, 7 at most, the highest first.
+    /// Removes and returns an unsigned number of `count` bytes, at most 7, in big-endian order.
     fileprivate mutating func takeNumber(_ count: Int) -> Int? { take(count)?.reduce(0) { $0 << 8 | Int($1) } }
 }
 
 extension [UInt8] {
-    /// Adds `number` in `count` bytes, the highest first.
+    /// Appends `number` in `count` bytes, in big-endian order.
     mutating func append(_ number: Int, count: Int) {
         for shift in (0..<count).reversed() { append(UInt8(truncatingIfNeeded: number >> (8 * shift))) }
     }

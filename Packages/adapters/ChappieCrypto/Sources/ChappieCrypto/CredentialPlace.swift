@@ -10,28 +10,32 @@
     import Darwin
 #endif
 
-/// The place of one slot's file, in the folder of the credentials. Synchronous.
+/// The place of one slot's file in the folder of the credentials. All calls are synchronous.
 ///
 /// All files in the folder are opened through its descriptor, so that no other process can replace the folder between
 /// two steps.
 struct CredentialPlace: Sendable {
     private let directory: String
     let name: String
-    /// Ties an encrypted file to its slot. The file's name is made of it, and its tag covers it, so that a file that
-    /// was moved under another slot's name does not open. It is a digest because an account may be an e-mail address,
-    /// and may hold any character that a path can't.
+    /// The digest that ties an encrypted file to its slot. The file's name contains it, and the tag covers it, so that
+    /// a file that was moved to another slot's name does not open. It is a digest because an account may be an e-mail
+    /// address, and may contain any character, including those that a path can't contain.
     let digest: [UInt8]
 
     var path: String { directory + "/" + name }
 
-    /// - Parameter directory: Absolute, without a slash at its end. The folder itself must not be a symbolic link; the
-    ///   folders above it may be.
+    /// Creates the place of `slot`.
+    ///
+    /// - Parameter directory: An absolute path without a slash at its end. The folder itself must not be a symbolic
+    ///   link, but the folders above it may be.
     init(_ slot: CredentialSlot, in directory: String) throws(CredentialStoreError) {
         digest = try slot.digestBytes()
         name = CredentialSlot.hexadecimal(digest) + ".credential"
         self.directory = directory
     }
 
+    /// Reads the file. Returns `nil` if there is none.
+    ///
     /// - Throws: `corrupt`, `unsafeFile`, `failed`.
     func read() throws(CredentialStoreError) -> CredentialFile? {
         guard let folder = try OpenFile.checked(directory, for: .credentialFolder) else { return nil }
@@ -45,7 +49,7 @@ struct CredentialPlace: Sendable {
         return try CredentialFile(file.readAll(limit: CredentialFile.limit), path: file.path)
     }
 
-    /// `nil` also for a corrupt file, which may be replaced.
+    /// Reads the file. Returns `nil` if there is none or it is corrupt, since a corrupt file may be replaced.
     ///
     /// - Throws: `unsafeFile`, `failed`.
     func readUnlessCorrupt() throws(CredentialStoreError) -> CredentialFile? {
@@ -56,10 +60,10 @@ struct CredentialPlace: Sendable {
         }
     }
 
-    /// Makes the folder if it is missing, and writes more bytes there than a save will: permissions alone don't show
-    /// that the disk is full or a quota is used up.
+    /// Makes the folder if it is missing, and writes more bytes to it than a save will. The permissions do not show
+    /// whether the disk is full or a quota is used up.
     ///
-    /// - Throws: `unsafeFile`; `failed`, also if no file can be written there.
+    /// - Throws: `unsafeFile`, or `failed`, also if no file can be written there.
     func prepare() throws(CredentialStoreError) {
         let folder = try OpenFile.openOrMakeFolder(directory)
         removeLeftovers(in: folder)
@@ -74,8 +78,9 @@ struct CredentialPlace: Sendable {
     /// removes the files that killed writers left.
     ///
     /// - Parameters:
-    ///   - isWanted: Called last before the earlier file is replaced.
-    ///   - isSound: Whether the file that was read back holds the right content.
+    /// - isWanted: A closure that is called immediately before the earlier file is replaced. If it returns `false`, the
+    ///   file is not replaced.
+    /// - isSound: A closure that returns whether the file that was read back has the right content.
     /// - Throws: `notVerified`, `unsafeFile`, `failed`. The earlier file is then still there, unless the folder can't
     ///   be synchronized to the disk.
     func write(
@@ -96,14 +101,14 @@ struct CredentialPlace: Sendable {
             if case .corrupt = error { throw .notVerified }
             throw error
         }
-        // The lock on the file has to last until the file has its place.
+        // The lock on the file must be held until the file has its final name.
         _ = consume draft
         try folder.synchronize()
     }
 
     /// Removes the file, without following it, and the files that killed writers left. An absent file is not an error.
     ///
-    /// - Throws: `unsafeFile` if the folder is unsafe; `failed`.
+    /// - Throws: `unsafeFile` if the folder is unsafe, or `failed`.
     func remove() throws(CredentialStoreError) {
         guard let folder = try OpenFile.checked(directory, for: .credentialFolder) else { return }
         removeLeftovers(in: folder)
@@ -131,8 +136,9 @@ struct CredentialPlace: Sendable {
         return draft
     }
 
-    /// A new file that this process has locked: `.`, 32 random hexadecimal digits, `.writing`. Before it is locked,
-    /// another process may take it for a leftover, and lock or remove it; then this process makes another file.
+    /// Makes a new file that this process has locked. Its name is `.`, 32 random hexadecimal digits, and `.writing`.
+    /// Before it is locked, another process may treat it as a leftover and lock or remove it. This process then makes
+    /// another file.
     private func makeDraft(in folder: borrowing OpenFile) throws(CredentialStoreError) -> OpenFile {
         for _ in 0..<8 {
             let name = "." + CredentialSlot.hexadecimal(try CryptoLibrary.randomBytes(16)) + ".writing"
@@ -140,8 +146,8 @@ struct CredentialPlace: Sendable {
             guard let file = OpenFile(name, in: folder.number, at: directory, flags: flags, mode: 0o600) else {
                 throw .system("no file can be made in \(directory)")
             }
-            // The process's umask may have taken permissions from us. It can't have given any to other users. Some file
-            // systems refuse to change permissions, which is no harm if other users have none.
+            // The process's umask may have removed our permissions. It can't have added permissions for other users.
+            // Some file systems refuse to change permissions, which is harmless if other users have none.
             let reason = fchmod(file.number, 0o600) == 0 ? 0 : errno
             if reason != 0, try file.status().st_mode & 0o077 != 0 {
                 unlinkat(folder.number, name, 0)
@@ -149,14 +155,15 @@ struct CredentialPlace: Sendable {
                     "the permissions of a file in \(directory) can't be set: \(String(cString: strerror(reason)))",
                     remedy: "Set XDG_DATA_HOME to a folder on a file system that has permissions.")
             }
-            // Without locks, a file that a killed writer left stays, and nothing else is different.
+            // Without locks, the only difference is that the file of a killed writer is not removed.
             if file.lockIfFree() ?? true, try file.status().st_nlink == 1 { return file }
             unlinkat(folder.number, name, 0)
         }
         throw .failed("no file in \(directory) can be locked")
     }
 
-    /// A live writer holds the lock on its file. A leftover that can't be removed stays for the next time.
+    /// Removes the files that killed writers left. A live writer holds the lock on its file. A leftover that can't be
+    /// removed stays until the next call.
     private func removeLeftovers(in folder: borrowing OpenFile) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         for name in names where Self.isDraftName(name) {
@@ -173,13 +180,13 @@ struct CredentialPlace: Sendable {
 }
 
 extension CredentialSlot {
-    /// A SHA-256 digest of all names of the slot, in hexadecimal.
+    /// Returns a SHA-256 digest of all names of the slot, in hexadecimal.
     @_spi(ChappieInternals) public func sha256Digest() throws(CredentialStoreError) -> String {
         Self.hexadecimal(try digestBytes())
     }
 
     fileprivate func digestBytes() throws(CredentialStoreError) -> [UInt8] {
-        // A slot without an issuer has the digest that it had before there were issuers.
+        // A slot without an issuer has the same digest as before issuers were introduced.
         var bytes = Array("chappie credential slot \(issuer == nil ? 1 : 2)".utf8)
         // Each name follows its length, so that no two slots give the same bytes.
         for name in [issuer, service, account].compactMap(\.self) {

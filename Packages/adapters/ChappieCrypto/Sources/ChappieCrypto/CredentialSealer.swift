@@ -1,7 +1,8 @@
 import ChappieAuth
 import Synchronization
 
-/// Encrypts and decrypts the files of one store. Synchronous and slow: see ``ScryptParameters``.
+/// A sealer that encrypts and decrypts the files of one store. All calls are synchronous and slow. See
+/// ``ScryptParameters``.
 final class CredentialSealer: Sendable {
     /// The bytes that scrypt derives from a passphrase and a salt.
     struct Key: Sendable {
@@ -9,7 +10,7 @@ final class CredentialSealer: Sendable {
         let parameters: ScryptParameters
         let salt: [UInt8]
         let encryption: Secret
-        /// Stored in the file's header, unencrypted.
+        /// The check value, which is stored unencrypted in the file's header.
         let check: [UInt8]
 
         init(_ passphrase: Secret, salt: [UInt8], parameters: ScryptParameters) throws(CredentialStoreError) {
@@ -26,14 +27,14 @@ final class CredentialSealer: Sendable {
     }
 
     private let parameters: ScryptParameters
-    /// The key that was derived last, so that a program that uses one slot derives it once.
+    /// The most recently derived key. A program that uses one slot derives it only once.
     private let lastKey = Mutex<Key?>(nil)
 
     init(parameters: ScryptParameters) { self.parameters = parameters }
 
-    /// The secret in `file`, which was read at `place`.
+    /// Decrypts the secret in `file`, which was read at `place`.
     ///
-    /// - Throws: `wrongPassphrase`; `corrupt` when the file was changed or belongs to another slot.
+    /// - Throws: `wrongPassphrase`, or `corrupt` if the file was changed or belongs to another slot.
     func open(
         _ file: CredentialFile, at place: CredentialPlace, passphrase: Secret
     ) throws(CredentialStoreError) -> Secret {
@@ -48,10 +49,10 @@ final class CredentialSealer: Sendable {
     }
 
     /// Encrypts `secret` into a file that replaces `earlier`. The new file keeps the key of `earlier` unless its
-    /// parameters are weaker than today's.
+    /// parameters are weaker than the current ones.
     ///
-    /// - Throws: `wrongPassphrase` if `passphrase` does not open `earlier`: a mistyped passphrase must not lock users
-    ///   out of their credential. `failed` if the secret is longer than 1 MiB.
+    /// - Throws: `wrongPassphrase` if `passphrase` does not open `earlier`, since a mistyped passphrase must not lock
+    ///   users out of their credential. `failed` if the secret is longer than 1 MiB.
     func seal(
         _ secret: Secret, for place: CredentialPlace, replacing earlier: CredentialFile?, passphrase: Secret
     ) throws(CredentialStoreError) -> CredentialFile {
@@ -65,7 +66,7 @@ final class CredentialSealer: Sendable {
                 kept
             } else if let last = lastKey.withLock({ $0 }), last.parameters == parameters, last.passphrase == passphrase
             {
-                // Files of one passphrase share a key, so that a program that opens two derives it once.
+                // Files with one passphrase share a key, so that a program that opens two of them derives it only once.
                 last
             } else {
                 try key(

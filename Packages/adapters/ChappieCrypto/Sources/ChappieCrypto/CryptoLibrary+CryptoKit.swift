@@ -31,7 +31,7 @@
             return true
         }
 
-        /// Whether the tag is right; `nil` if CryptoKit failed.
+        /// Encrypts or decrypts `input`. Returns whether the tag is right, or `nil` if CryptoKit failed.
         static func run(
             _ direction: Direction, _ input: UnsafeBufferPointer<UInt8>, into output: inout [UInt8], _ key: Secret,
             _ nonce: [UInt8], _ header: [UInt8], _ tag: inout [UInt8]
@@ -46,7 +46,7 @@
                     tag = Array(box.tag)
                 case .decrypting:
                     let box = try AES.GCM.SealedBox(nonce: nonce, ciphertext: input, tag: tag)
-                    // With sizes that are right, nothing but the tag is a reason not to open; its error varies.
+                    // If the sizes are right, only a wrong tag makes this fail. The error that is thrown varies.
                     guard var plaintext = try? AES.GCM.open(box, using: key, authenticating: header) else {
                         return false
                     }
@@ -59,7 +59,8 @@
             }
         }
 
-        /// Kept out of line, because the compiler must not see that the bytes are not read again.
+        /// Overwrites `memory` with zeros. It is not inlined, because the compiler must not see that the bytes are not
+        /// read again.
         @inline(never)
         static func wipe(_ memory: UnsafeMutableRawBufferPointer) {
             guard let start = memory.baseAddress else { return }
@@ -68,11 +69,11 @@
 
         private static func symmetric(_ secret: Secret) -> SymmetricKey { secret.withBytes { SymmetricKey(data: $0) } }
 
-        /// HMAC-SHA256 of many messages with one key.
+        /// An HMAC-SHA256 function for many messages with one key.
         struct KeyedHash {
             private let start: HMAC<SHA256>
 
-            /// Never `nil`; libcrypto's may be.
+            /// Creates a hash. The result is never `nil`. The initialiser is failable because libcrypto's may fail.
             init?(_ key: Secret) { start = HMAC(key: symmetric(key)) }
 
             func code(of message: [UInt8]) -> [UInt8]? {

@@ -2,11 +2,12 @@
     import COpenSSL
     import ChappieAuth
 
-    // None of these leaves an error of ours in the thread's queue for the next user of libcrypto.
+    // None of these functions leaves an error in the thread's queue for the next user of libcrypto.
     extension CryptoLibrary {
         static let name = "libcrypto"
 
-        /// Initialised without a clean-up at exit: a thread may still derive a key when the program ends.
+        /// Whether libcrypto is initialised. It does no clean-up at exit, because a thread may still derive a key when
+        /// the program ends.
         private static let isReady = chappie_openssl_init() == 1
 
         private static func finished(_ isDone: Bool) -> Bool {
@@ -40,7 +41,7 @@
             }
         }
 
-        /// Whether the tag is right; `nil` if libcrypto failed.
+        /// Encrypts or decrypts `input`. Returns whether the tag is right, or `nil` if libcrypto failed.
         static func run(
             _ direction: Direction, _ input: UnsafeBufferPointer<UInt8>, into output: inout [UInt8], _ key: Secret,
             _ nonce: [UInt8], _ header: [UInt8], _ tag: inout [UInt8]
@@ -59,7 +60,7 @@
                 && (input.isEmpty
                     || EVP_CipherUpdate(context, &output, &written, input.baseAddress, CInt(input.count)) == 1)
             guard finished(isUnderway) else { return nil }
-            // GCM is a stream: its end adds no bytes, and checks the tag.
+            // GCM is a stream mode. Its final step adds no bytes and checks the tag.
             var rest = [UInt8](repeating: 0, count: tagCount)
             let isRight = finished(EVP_CipherFinal_ex(context, &rest, &written) == 1)
             guard isEncrypting else { return isRight }
@@ -69,18 +70,18 @@
 
         static func wipe(_ memory: UnsafeMutableRawBufferPointer) { OPENSSL_cleanse(memory.baseAddress, memory.count) }
 
-        /// HMAC-SHA256 of many messages with one key.
+        /// An HMAC-SHA256 function for many messages with one key.
         final class KeyedHash {
             private let context: OpaquePointer
 
-            /// `nil` if libcrypto failed.
+            /// Creates a hash. Returns `nil` if libcrypto failed.
             init?(_ key: Secret) {
                 let algorithm = isReady ? EVP_MAC_fetch(nil, "HMAC", nil) : nil
                 defer { EVP_MAC_free(algorithm) }
                 let context = algorithm.flatMap { EVP_MAC_CTX_new($0) }
                 var name = Array("digest".utf8CString)
                 var digest = Array("SHA256".utf8CString)
-                // The parameter points to its name and to its value.
+                // The parameter contains pointers to its name and to its value.
                 let isDone = name.withUnsafeMutableBufferPointer { name in
                     digest.withUnsafeMutableBufferPointer { digest in
                         let parameters = [
@@ -100,11 +101,11 @@
 
             deinit { EVP_MAC_CTX_free(context) }
 
-            /// `nil` if libcrypto failed.
+            /// Returns the code of `message`, or `nil` if libcrypto failed.
             func code(of message: [UInt8]) -> [UInt8]? {
                 var code = [UInt8](repeating: 0, count: digestCount)
                 var count = 0
-                // Without a new key, libcrypto starts again with the present key.
+                // Without a new key, libcrypto starts again with the current key.
                 let isDone =
                     EVP_MAC_init(context, nil, 0, nil) == 1 && EVP_MAC_update(context, message, message.count) == 1
                     && EVP_MAC_final(context, &code, &count, code.count) == 1

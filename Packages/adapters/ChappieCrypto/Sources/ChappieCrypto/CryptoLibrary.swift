@@ -1,8 +1,8 @@
 import ChappieAuth
 
-/// The functions that encrypted files need, over the platform's crypto library: CryptoKit on Apple's platforms,
-/// libcrypto elsewhere. Each opens what the other sealed. Each function throws `failed` if the library fails, which
-/// happens for lack of memory.
+/// The functions that encrypted files need, implemented with the platform's crypto library: CryptoKit on Apple's
+/// platforms, libcrypto elsewhere. Each opens data that the other sealed. Each function throws `failed` if the library
+/// fails, which happens if memory runs out.
 enum CryptoLibrary {
     static let digestCount = 32
     static let keyCount = 32
@@ -21,14 +21,14 @@ enum CryptoLibrary {
         return bytes
     }
 
-    /// SHA-256 (FIPS 180-4).
+    /// Computes a SHA-256 digest (FIPS 180-4).
     static func digest(of bytes: some Collection<UInt8>) throws(CredentialStoreError) -> [UInt8] {
         var digest = [UInt8](repeating: 0, count: digestCount)
         try demand(hash(Array(bytes), into: &digest), "can't compute a SHA-256 digest")
         return digest
     }
 
-    /// scrypt (RFC 7914): `count` bytes from a passphrase, slow on purpose.
+    /// Derives `count` bytes from a passphrase with scrypt (RFC 7914), which is slow on purpose.
     static func scrypt(
         _ count: Int, from passphrase: Secret, salt: [UInt8], parameters: ScryptParameters
     ) throws(CredentialStoreError) -> [UInt8] {
@@ -41,7 +41,7 @@ enum CryptoLibrary {
 
     /// Encrypts `plaintext` with AES-256-GCM (NIST SP 800-38D) and authenticates it together with `header`.
     ///
-    /// - Parameter nonce: Must never be used twice with the same key.
+    /// - Parameter nonce: The nonce. It must never be used twice with the same key.
     static func encrypt(
         _ plaintext: Secret, key: Secret, nonce: [UInt8], authenticating header: [UInt8]
     ) throws(CredentialStoreError) -> (ciphertext: [UInt8], tag: [UInt8]) {
@@ -52,13 +52,13 @@ enum CryptoLibrary {
         return (ciphertext, tag)
     }
 
-    /// The plaintext; `nil` if key, nonce, header, ciphertext and tag don't belong together.
+    /// Decrypts `ciphertext`. Returns `nil` if key, nonce, header, ciphertext and tag do not match.
     static func decrypt(
         _ ciphertext: [UInt8], tag: [UInt8], key: Secret, nonce: [UInt8], authenticating header: [UInt8]
     ) throws(CredentialStoreError) -> Secret? {
         var tag = tag
         var plaintext = [UInt8](repeating: 0, count: ciphertext.count)
-        // Bytes that were decrypted before the tag turned out wrong must not stay in memory.
+        // Bytes that were decrypted before the tag proved wrong must not stay in memory.
         defer { wipe(&plaintext) }
         let isRight = ciphertext.withUnsafeBufferPointer {
             run(.decrypting, $0, into: &plaintext, key, nonce, header, &tag)
@@ -81,7 +81,8 @@ enum CryptoLibrary {
         return nonce + ciphertext + tag
     }
 
-    /// The bytes that were sealed; `nil` if key, header and `sealed` don't belong together.
+    /// Decrypts bytes that ``seal(_:key:authenticating:)`` made. Returns `nil` if key, header and `sealed` do not
+    /// match.
     static func open(
         _ sealed: [UInt8], key: Secret, authenticating header: [UInt8]
     ) throws(CredentialStoreError) -> [UInt8]? {
@@ -99,6 +100,6 @@ enum CryptoLibrary {
         return nil
     }
 
-    /// Overwrites `bytes`, which must have no other owner, with zeros.
+    /// Overwrites `bytes` with zeros. The array must have no other owner.
     static func wipe(_ bytes: inout [UInt8]) { bytes.withUnsafeMutableBytes { wipe($0) } }
 }

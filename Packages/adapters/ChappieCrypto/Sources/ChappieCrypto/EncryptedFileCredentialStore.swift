@@ -3,8 +3,8 @@
 @_spi(ChappieInternals) import ChappieFiles
 import Synchronization
 
-/// Credentials in encrypted files, for machines without a keyring: one file for each slot, AES-256-GCM, the key made
-/// from a passphrase by scrypt.
+/// A store that keeps credentials in encrypted files, for machines without a keyring. Each slot has one file, encrypted
+/// with AES-256-GCM. scrypt derives the key from a passphrase.
 ///
 /// ```swift
 /// let store = try EncryptedFileCredentialStore(
@@ -12,45 +12,47 @@ import Synchronization
 /// try await store.save(Secret(json), in: CredentialSlot(account: "work"))
 /// ```
 ///
-/// A program chooses this store explicitly; no store falls back to it. A slot without a file is empty, whatever the
-/// passphrase: the store then asks for no passphrase and derives no key.
+/// A program must choose this store explicitly. No other store falls back to it. A slot without a file is empty,
+/// whatever the passphrase. The store then asks for no passphrase and derives no key.
 ///
 /// **It refuses** (`unsafeFile`) a folder or file that belongs to another user, that others may read or write, that is
 /// a symbolic link or otherwise of the wrong kind, or that has a second name. **It distinguishes** a wrong passphrase
 /// (`wrongPassphrase`) from a file that is damaged, changed, or moved from another slot (`corrupt`). A save replaces a
-/// corrupt file, and refuses to replace a file that the passphrase does not open. **It survives** a kill, a full disk
-/// and a power cut: the earlier credential or the new one is there. It does not order the changes of two processes:
-/// ``CredentialLock`` does.
+/// corrupt file, but does not replace a file that the passphrase does not open. **It survives** a kill, a full disk and
+/// a power failure: either the earlier credential or the new one is there. It does not order the changes of two
+/// processes. ``CredentialLock`` does.
 ///
 /// All blocking work runs on the store's own thread. A call whose task is cancelled throws
-/// ``CredentialStoreError/failed(_:)`` at once. The form of a file is described, byte by byte, at `CredentialFile`.
+/// ``CredentialStoreError/failed(_:)`` at once. `CredentialFile` describes the format of a file, byte by byte.
 public final class EncryptedFileCredentialStore: SharedCredentialStore {
-    /// The folder that holds the files; without a slash at its end.
+    /// The folder that contains the files, without a slash at its end.
     public let directory: String
 
     private let source: any PassphraseSource
     private let knownPassphrase = Mutex<Secret?>(nil)
-    /// Whether the passphrase has opened or made a file.
+    /// Whether the passphrase has opened or created a file.
     private let isProven = Mutex(false)
-    /// Orders the calls that need the passphrase: the first call asks for it, the others wait.
+    /// A lock that orders the calls that need the passphrase. The first call asks for it, and the others wait.
     private let line = AsyncLock()
     private let sealer: CredentialSealer
     private let worker = StoreWorker(label: "chappie.encrypted-files")
     private let deadline: Duration
 
+    /// Creates a store.
+    ///
     /// - Parameters:
-    ///   - directory: An absolute path. Default: `$XDG_DATA_HOME/chappie/credentials`, or
-    ///     `~/.local/share/chappie/credentials` without that variable; on Apple's platforms, `credentials` in the
-    ///     program's own folder of Application Support. Made for this user alone, with the folders above it, at the
-    ///     first save.
-    ///   - passphrase: Asked when the passphrase is first needed. The store keeps the answer, in a ``Secret``, as long
-    ///     as it lives. All slots of a store share it.
-    ///   - parameters: For new files, and for files with weaker parameters at their next save. A file is read with the
-    ///     parameters that it was written with.
-    ///   - deadline: The limit for each of the two steps of a call that touch the disk. Must be positive. Default 30
-    ///     seconds. The wait for the passphrase does not count, since the user may have to type it.
+    ///   - directory: An absolute path. The default is `$XDG_DATA_HOME/chappie/credentials`, or
+    ///     `~/.local/share/chappie/credentials` without that variable. On Apple's platforms, it is `credentials` in the
+    ///     program's own folder of Application Support. The first save makes the folder and the folders above it,
+    ///     accessible only to this user.
+    ///   - passphrase: The source that is asked when the passphrase is first needed. The store keeps the passphrase in
+    ///     a ``Secret`` as long as the store exists. All slots of a store share it.
+    ///   - parameters: The parameters for new files, and for files with weaker parameters at their next save. A file is
+    ///     read with the parameters that it was written with.
+    ///   - deadline: The limit for each of the two steps of a call that access the disk. Must be positive. The default
+    ///     is 30 seconds. The wait for the passphrase does not count, since the user may have to type it.
     /// - Throws: ``CredentialStoreError/failed(_:)`` if `directory` is not an absolute path.
-    ///   ``CredentialStoreError/unusableFolder(_:remedy:)`` if it is not given and no home directory is known.
+    ///   ``CredentialStoreError/unusableFolder(_:remedy:)`` if `directory` is `nil` and no home directory is known.
     public init(
         directory: String? = nil, passphrase: any PassphraseSource, parameters: ScryptParameters = .default,
         deadline: Duration = .seconds(30)
@@ -71,7 +73,7 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
         self.deadline = deadline
     }
 
-    /// The secret in `slot`; `nil` if its file is missing; then no passphrase is needed.
+    /// Returns the secret in `slot`, or `nil` if its file is missing. A missing file requires no passphrase.
     ///
     /// - Throws: `wrongPassphrase`, `noPassphrase`, `corrupt`, `unsafeFile`, `timedOut` or `failed`.
     public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
@@ -83,14 +85,15 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
         }
     }
 
-    /// Replaces the secret in `slot`, 1 MiB at most.
+    /// Replaces the secret in `slot`. A secret has at most 1 MiB.
     ///
     /// The secret is encrypted with a new nonce and read back before it replaces the earlier one. The file keeps its
-    /// key unless the key's parameters are weaker than today's. Then the store derives a new key with a new salt, or
-    /// takes the key of another file of this passphrase.
+    /// key unless the key's parameters are weaker than the current ones. In that case the store derives a new key with
+    /// a new salt, or uses the key of another file with this passphrase.
     ///
     /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `notVerified`, `timedOut` or `failed`. The earlier
-    ///   secret is then still there; after `timedOut`, or a cancellation that comes too late, the new one may be.
+    ///   secret is then still there. After `timedOut`, or after a late cancellation, the new secret may be there
+    ///   instead.
     public func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
         let passphrase = try await passphraseToSave(at: place)
@@ -103,7 +106,7 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
         }
     }
 
-    /// Makes sure that a save can succeed: the folder is there, is safe and takes a file, and the passphrase opens an
+    /// Checks that a save can succeed: the folder is there, is safe and accepts a file, and the passphrase opens an
     /// existing file. Asks for the passphrase if it is not known yet.
     ///
     /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `timedOut` or `failed`.
@@ -118,31 +121,31 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
         }
     }
 
-    /// Removes the file of `slot`, whatever its content, and the files that killed writers left. Needs no passphrase. A
-    /// symbolic link in the file's place is removed, not followed.
+    /// Removes the file of `slot`, whatever its content, and the files that killed writers left. No passphrase is
+    /// needed. If a symbolic link has the file's name, the link is removed and not followed.
     ///
-    /// - Throws: `unsafeFile` if the folder is unsafe; `timedOut` or `failed`.
+    /// - Throws: `unsafeFile` if the folder is unsafe, `timedOut` or `failed`.
     public func delete(_ slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
         try await onDisk { _ throws(CredentialStoreError) in try place.remove() }
     }
 
-    /// Forgets the passphrase and the key made from it: the next call that needs them asks again. For a wrong
-    /// passphrase, or when the user locks the screen.
+    /// Forgets the passphrase and the key derived from it. The next call that needs them asks again. Call this after a
+    /// wrong passphrase, or when the user locks the screen.
     public func forgetPassphrase() {
         knownPassphrase.withLock { $0 = nil }
         isProven.withLock { $0 = false }
         sealer.forgetKey()
     }
 
-    /// The lock for this store's credentials. Its files are beside them, so that every process that shares a credential
-    /// shares the lock, whatever else its environment is.
+    /// The lock for this store's credentials. Its files are in the same folder, so that all processes that share a
+    /// credential share the lock, whatever else differs in their environments.
     public var lock: any CredentialLock { FileCredentialLock(directory: directory) }
 
-    /// The notes on the credentials, in files in the same folder.
+    /// The notes on the credentials, stored in files in the same folder.
     public var notes: any CredentialNotes { FileCredentialLock(directory: directory) }
 
-    /// The path of the file for `slot`, which need not exist. The file's name does not reveal the account.
+    /// Returns the path of the file for `slot`, which need not exist. The file's name does not reveal the account.
     ///
     /// - Throws: ``CredentialStoreError/failed(_:)`` if the crypto library fails.
     public func path(of slot: CredentialSlot) throws(CredentialStoreError) -> String {
@@ -155,8 +158,8 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
         try await worker.perform(within: deadline, work)
     }
 
-    /// Runs work that needs the passphrase. The store keeps a passphrase once it has opened or made a file. If it fails
-    /// before that, the next call asks again: the user may have slipped.
+    /// Runs work that needs the passphrase. The store keeps a passphrase after it has opened or created a file. If the
+    /// passphrase is wrong before that, the next call asks again, because the user may have mistyped it.
     private func proving<Output: Sendable>(
         _ work: @escaping @Sendable (StoreCall) throws(CredentialStoreError) -> Output
     ) async throws(CredentialStoreError) -> Output {
@@ -170,7 +173,7 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
         }
     }
 
-    /// The passphrase for a save, which may make the file.
+    /// Returns the passphrase for a save, which may create the file.
     private func passphraseToSave(at place: CredentialPlace) async throws(CredentialStoreError) -> Secret {
         try await passphrase { [self] () async throws(CredentialStoreError) in
             let exists = try await onDisk { _ throws(CredentialStoreError) in try place.readUnlessCorrupt() != nil }
@@ -178,11 +181,11 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
         }
     }
 
-    /// The passphrase; asks the source unless it is known. Other calls wait meanwhile and don't ask again. A failure is
-    /// not remembered.
+    /// Returns the passphrase. Asks the source unless the passphrase is known. Other calls wait in the meantime and
+    /// don't ask again. A failure is not remembered.
     ///
-    /// - Throws: The errors of the source and of `purpose`; `noPassphrase` if there is none; `failed` if the task is
-    ///   cancelled.
+    /// - Throws: The errors of the source and of `purpose`, `noPassphrase` if there is none, and `failed` if the task
+    ///   is cancelled.
     private func passphrase(
         _ purpose: () async throws(CredentialStoreError) -> PassphrasePurpose
     ) async throws(CredentialStoreError) -> Secret {

@@ -10,25 +10,27 @@ public import ChappieAuth
     import Darwin
 #endif
 
-/// An open file or folder. Its descriptor is closed at the end of its life.
+/// An open file or folder. Its descriptor is closed when the value is destroyed.
 struct OpenFile: ~Copyable {
-    /// The use of a file. Each file must belong to the user and be closed to others.
+    /// The use of a file. Each file must belong to the user and be inaccessible to others.
     enum Purpose {
         case credential, credentialFolder
-        /// A pipe is accepted as well. If the file is root's, root decides who reads it: the secrets of containers belong
-        /// to root, and the user of the container can change neither their owner nor their permissions.
+        /// A file with a passphrase. A pipe is also accepted. If the file belongs to root, root decides who reads it.
+        /// The secrets of containers belong to root, and the user of the container can change neither their owner nor
+        /// their permissions.
         case passphrase
-        /// systemd lets the service's user read a file that root owns by an access control list, whose mask shows as
-        /// the group's permission to read.
+        /// A file with a passphrase from systemd. systemd uses an access control list to let the service's user read a
+        /// file that root owns. The mask of the list appears as the group's permission to read.
         case systemdPassphrase
     }
 
     let number: CInt
     let name: String
-    /// Shown in messages.
+    /// The path shown in messages.
     let path: String
 
-    /// Calls openat(2), and again after a signal; `nil` if it fails, with the reason in `errno`.
+    /// Calls openat(2), and repeats the call after a signal. Returns `nil` if the call fails. The reason is then in
+    /// `errno`.
     init?(_ name: String, in folder: CInt = AT_FDCWD, at path: String? = nil, flags: CInt, mode: mode_t = 0) {
         var descriptor: CInt
         repeat {
@@ -42,13 +44,13 @@ struct OpenFile: ~Copyable {
 
     deinit { close(number) }
 
-    /// Opens a file or folder for reading, without following a link, and checks it; `nil` if there is none.
+    /// Opens a file or folder for reading, without following a link, and checks it. Returns `nil` if there is none.
     ///
-    /// - Throws: `unsafeFile`; `failed`.
+    /// - Throws: `unsafeFile`, `failed`.
     static func checked(
         _ name: String, in folder: CInt = AT_FDCWD, at path: String? = nil, for purpose: Purpose
     ) throws(CredentialStoreError) -> OpenFile? {
-        // If a pipe is in the file's place, opening it must not block.
+        // If a pipe has the file's name, opening it must not block.
         let flags = O_RDONLY | O_NOFOLLOW | (purpose == .credentialFolder ? O_DIRECTORY : O_NONBLOCK | O_NOCTTY)
         if let file = OpenFile(name, in: folder, at: path, flags: flags) {
             try check(file.status(), for: purpose, path: file.path)
@@ -62,9 +64,9 @@ struct OpenFile: ~Copyable {
         throw .system("\(path) can't be opened", reason, at: path)
     }
 
-    /// Opens the folder `directory`, an absolute path. If it is missing, makes it and the folders above it.
+    /// Opens the folder `directory`, which is an absolute path. If it is missing, makes it and the folders above it.
     ///
-    /// - Throws: `unsafeFile`; `failed`.
+    /// - Throws: `unsafeFile`, `failed`.
     static func openOrMakeFolder(_ directory: String) throws(CredentialStoreError) -> OpenFile {
         if let folder = try checked(directory, for: .credentialFolder) { return folder }
         if let refusal = PathOwner.refusal(of: directory) { throw .unsafeFile(refusal.reason, remedy: refusal.remedy) }
@@ -73,11 +75,11 @@ struct OpenFile: ~Copyable {
             let parent = made.isEmpty ? "/" : made
             made += "/" + part
             if mkdir(made, 0o700) == 0 {
-                // The process's umask may have taken permissions from us.
+                // The process's umask may have removed our permissions.
                 chmod(made, 0o700)
                 try OpenFile(parent, flags: O_RDONLY | O_DIRECTORY)?.synchronize()
             } else if errno != EEXIST {
-                // On a file system that can't be written, mkdir may refuse an existing folder with another error.
+                // On a read-only file system, mkdir may refuse an existing folder with another error.
                 let reason = errno
                 guard access(made, F_OK) == 0 else {
                     throw .system("the folder \(made) can't be made", reason, at: made)
@@ -90,11 +92,11 @@ struct OpenFile: ~Copyable {
         return folder
     }
 
-    /// Checks the conditions that a file or folder has to meet before its content is trusted.
+    /// Checks the conditions that a file or folder must meet before its content is trusted.
     ///
     /// - Parameters:
     ///   - status: The status of the link itself if links are not followed.
-    ///   - user: Default: the user of this process.
+    ///   - user: The user who must own it. The default is the user of this process.
     /// - Throws: `unsafeFile`, with a remedy.
     static func check(
         _ status: stat, for purpose: Purpose, path: String, user: uid_t = geteuid()
@@ -128,7 +130,7 @@ struct OpenFile: ~Copyable {
         let forbidden: mode_t = purpose == .systemdPassphrase ? 0o037 : isRoots ? 0o022 : 0o077
         guard status.st_mode & forbidden == 0 else {
             let mode = String(status.st_mode & 0o7777 | 0o10000, radix: 8).dropFirst()
-            // A home that was restored from a backup has several files with such permissions.
+            // A home folder that was restored from a backup contains several files with such permissions.
             let folder = purpose == .credential ? Self.folder(of: path) : path
             let (file, remedy) =
                 switch purpose {
@@ -147,7 +149,7 @@ struct OpenFile: ~Copyable {
                 }
             throw .unsafeFile("other users have access to \(file)\(path) (its mode is \(mode))", remedy: remedy)
         }
-        // If a file has no name any more, another file replaced it after it was opened.
+        // If a file has no name any more, another file has replaced it since it was opened.
         guard purpose != .credential || status.st_nlink <= 1 else {
             throw .unsafeFile(
                 "\(path) has \(status.st_nlink) names (hard links)",
@@ -165,9 +167,10 @@ struct OpenFile: ~Copyable {
         return status
     }
 
-    /// The content from the current position to the end; one byte more than `limit` if the file is longer.
+    /// Returns the content from the current position to the end. If the file is longer than `limit`, returns one byte
+    /// more than `limit`.
     func readAll(limit: Int) throws(CredentialStoreError) -> [UInt8] {
-        // This is more than most files hold, so that growing the array leaves no copies of a passphrase behind.
+        // This is more than most files contain, so that growing the array leaves no copies of a passphrase behind.
         var bytes: [UInt8] = []
         bytes.reserveCapacity(16 << 10)
         while bytes.count <= limit {
@@ -188,7 +191,8 @@ struct OpenFile: ~Copyable {
         return bytes
     }
 
-    /// The passphrase in a file, whose limit is in bytes; `nil` if a systemd service has other credentials only.
+    /// Reads the passphrase in a file of at most `limit` bytes. Returns `nil` if a systemd service has only other
+    /// credentials.
     static func passphrase(at path: String, for purpose: Purpose, limit: Int) throws(CredentialStoreError) -> Secret? {
         guard !path.utf8.contains(0) else { throw .noPassphrase("the path of its file has a NUL character") }
         guard !path.isRepaired else { throw .noPassphrase("the path of its file is not UTF-8") }
@@ -200,7 +204,7 @@ struct OpenFile: ~Copyable {
         var bytes = try file.readAll(limit: limit)
         defer { CryptoLibrary.wipe(&bytes) }
         guard bytes.count <= limit else { throw .noPassphrase("\(path) holds more than \(limit) bytes") }
-        // Editors and `echo` leave a line break at the end.
+        // Editors and `echo` add a line break at the end.
         var line = bytes[...]
         if line.last == UInt8(ascii: "\n") {
             line.removeLast()
@@ -210,7 +214,7 @@ struct OpenFile: ~Copyable {
         return Secret(Array(line))
     }
 
-    /// Waits until the written bytes are on the disk. Some file systems can't do that for a folder; this is not an
+    /// Waits until the written bytes are on the disk. Some file systems can't do that for a folder, which is not an
     /// error.
     func synchronize() throws(CredentialStoreError) {
         while fsync(number) != 0 {
@@ -219,31 +223,32 @@ struct OpenFile: ~Copyable {
         }
     }
 
-    /// Takes the file's advisory lock if it is free, and returns whether it was. The lock ends with the descriptor or the
-    /// process. `nil` if the file system has no locks.
+    /// Takes the file's advisory lock if it is free, and returns whether it was. Returns `nil` if the file system has
+    /// no locks. The lock ends with the descriptor or the process.
     func lockIfFree() -> Bool? {
         flock(number, LOCK_EX | LOCK_NB) == 0 ? true : errno == EWOULDBLOCK || errno == EINTR ? false : nil
     }
 }
 
-/// Checks folders and files by the conditions for credentials: they belong to this user alone and are not links.
+/// A set of checks for folders and files with credentials: only this user may access them, and they are not
+/// links.
 @_spi(ChappieInternals) public enum PrivateFolder {
-    /// Whether there is a folder at `path`. An existing folder is checked.
+    /// Returns whether there is a folder at `path`. An existing folder is checked.
     ///
-    /// - Throws: `unsafeFile`; `failed`.
+    /// - Throws: `unsafeFile`, `failed`.
     public static func isThere(_ path: String) throws(CredentialStoreError) -> Bool {
         try OpenFile.checked(path, for: .credentialFolder) != nil
     }
 
-    /// Makes the folder at `path`, and the folders above it, if it is missing, and checks it.
+    /// Makes the folder at `path` and the folders above it if it is missing. Also checks it.
     ///
-    /// - Throws: `unsafeFile`; `failed`.
+    /// - Throws: `unsafeFile`, `failed`.
     public static func make(_ path: String) throws(CredentialStoreError) { _ = try OpenFile.openOrMakeFolder(path) }
 
-    /// Whether there is a file at `path`, in a folder that was checked. An existing file is checked but not opened:
-    /// closing a file drops all locks that the process has on it.
+    /// Returns whether there is a file at `path`, in a folder that was checked. An existing file is checked but not
+    /// opened, because closing a file releases all locks that the process has on it.
     ///
-    /// - Throws: `unsafeFile`; `failed`.
+    /// - Throws: `unsafeFile`, `failed`.
     public static func hasFile(_ path: String) throws(CredentialStoreError) -> Bool {
         var status = stat()
         guard lstat(path, &status) == 0 else {
@@ -256,7 +261,7 @@ struct OpenFile: ~Copyable {
 }
 
 extension CredentialStoreError {
-    /// `/a/file can't be opened: Permission denied`.
+    /// Returns an error such as `/a/file can't be opened: Permission denied`.
     ///
     /// - Parameter path: The file, if its owner may be the reason.
     static func system(_ words: String, _ code: CInt = errno, at path: String? = nil) -> CredentialStoreError {

@@ -1,27 +1,30 @@
 public import ChappieAuth
 
-/// A secret under a passphrase, as bytes that another file can hold: the form of a credential's file.
+/// A passphrase-protected form of a secret, as bytes that another file can contain. They have the format of a
+/// credential's file.
 @_spi(ChappieInternals) public struct PassphraseSeal: Sendable {
     private let place: CredentialPlace
     private let name: String
 
+    /// Creates a seal.
+    ///
     /// - Parameters:
-    ///   - purpose: the secret opens for the same purpose alone.
-    ///   - name: of the file, for messages.
+    ///   - purpose: The purpose of the secret. The secret can only be opened for the same purpose.
+    ///   - name: The name of the file, for messages.
     public init(for purpose: CredentialSlot, in name: String) throws(CredentialStoreError) {
         place = try CredentialPlace(purpose, in: "")
         self.name = name
     }
 
-    /// Slow, since scrypt is.
+    /// Encrypts `secret` under `passphrase`. This is slow because scrypt is slow.
     public func seal(_ secret: Secret, under passphrase: Secret) throws(CredentialStoreError) -> [UInt8] {
         try CredentialSealer(parameters: .default)
             .seal(secret, for: place, replacing: nil, passphrase: passphrase).bytes()
     }
 
-    /// Slow, since scrypt is.
+    /// Decrypts a sealed secret. This is slow because scrypt is slow.
     ///
-    /// - Throws: `wrongPassphrase`; `corrupt`.
+    /// - Throws: `wrongPassphrase`, `corrupt`.
     public func open(_ bytes: [UInt8], under passphrase: Secret) throws(CredentialStoreError) -> Secret {
         let file = try CredentialFile(bytes, path: name)
         do throws(CredentialStoreError) {

@@ -3,10 +3,10 @@
     import ChappieAuth
 
     extension RSAPublicKey {
-        /// Whether `signature` is of `message`. None of this leaves an error of ours in the thread's queue for the next
-        /// user of libcrypto.
+        /// Returns whether `signature` is a signature of `message`. This leaves no error in the thread's queue for the
+        /// next user of libcrypto.
         ///
-        /// - Throws: ``CredentialStoreError/failed(_:)`` for lack of memory.
+        /// - Throws: ``CredentialStoreError/failed(_:)`` if memory runs out.
         func verifies(_ signature: [UInt8], of message: [UInt8]) throws(CredentialStoreError) -> Bool {
             guard chappie_openssl_init() == 1, let context = EVP_MD_CTX_new() else {
                 throw .failed("libcrypto can't check a signature")

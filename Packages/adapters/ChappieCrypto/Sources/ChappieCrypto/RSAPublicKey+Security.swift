@@ -4,12 +4,12 @@
     import ChappieCore
     import Security
 
-    // No machine of the project has run this file: it is compiled against declarations that are written by hand.
+    // The project has not run this file on any machine. It is compiled against declarations that are written by hand.
 
     extension RSAPublicKey {
-        /// Whether `signature` is of `message`.
+        /// Returns whether `signature` is a signature of `message`.
         ///
-        /// - Throws: Nothing: a lack of memory looks like a wrong key here.
+        /// - Throws: Nothing. If memory runs out, the result is the same as for a wrong key.
         func verifies(_ signature: [UInt8], of message: [UInt8]) throws(CredentialStoreError) -> Bool {
             let attributes: [String: Any] = [
                 kSecAttrKeyType as String: kSecAttrKeyTypeRSA,

@@ -1,11 +1,11 @@
 public import ChappieAuth
 
-/// Seals records with one key, for a store that keeps many of them. Three keys are derived from it, each for one use:
-/// encryption, the tags of rows, the name of the key.
+/// A sealer of records with one key, for a store that keeps many of them. Three values are derived from the key, each
+/// for one use: encryption, the tags of rows, and the id of the key.
 @_spi(ChappieInternals) public struct RecordSealer: Sendable {
     /// The 32 bytes from which the other keys are derived.
     public let key: Secret
-    /// Identifies the key without revealing it. Positive.
+    /// The number that identifies the key without revealing it. It is positive.
     public let id: Int
     private let encryption: Secret
     private let rows: Secret
@@ -13,14 +13,14 @@ public import ChappieAuth
     /// The number of bytes of a key.
     public static let keyCount = CryptoLibrary.keyCount
 
-    /// A sealer with a new key.
+    /// Creates a sealer with a new key.
     ///
     /// - Throws: `failed` if the crypto library fails.
     public init() throws(CredentialStoreError) {
         try self.init(Secret(CryptoLibrary.randomBytes(CryptoLibrary.keyCount)))
     }
 
-    /// A sealer with this key, which must have ``keyCount`` bytes.
+    /// Creates a sealer with this key, which must have ``keyCount`` bytes.
     ///
     /// - Throws: `failed` if the crypto library fails.
     public init(_ key: Secret) throws(CredentialStoreError) {
@@ -33,27 +33,27 @@ public import ChappieAuth
         id = name.prefix(4).reduce(0) { $0 << 8 | Int($1) } | 1 << 32
     }
 
-    /// `bytes` encrypted with AES-256-GCM under a new random nonce (NIST SP 800-38D), bound to `context`: 28 bytes
-    /// more. A key is good for 2³² records.
+    /// Encrypts `bytes` with AES-256-GCM under a new random nonce (NIST SP 800-38D) and binds the result to `context`.
+    /// The result is 28 bytes longer than `bytes`. A key can be used for 2³² records.
     ///
     /// - Throws: `failed` if the crypto library fails.
     public func seal(_ bytes: [UInt8], for context: [UInt8]) throws(CredentialStoreError) -> [UInt8] {
         try CryptoLibrary.seal(bytes, key: encryption, authenticating: context)
     }
 
-    /// Opens a record that ``seal(_:for:)`` made; `nil` if key or context differ, or `sealed` was changed.
+    /// Opens a record that ``seal(_:for:)`` made. Returns `nil` if key or context differ, or `sealed` was changed.
     ///
     /// - Throws: `failed` if the crypto library fails.
     public func open(_ sealed: [UInt8], for context: [UInt8]) throws(CredentialStoreError) -> [UInt8]? {
         try CryptoLibrary.open(sealed, key: encryption, authenticating: context)
     }
 
-    /// Makes tags of rows, which only the owner of this key can make.
+    /// Returns an authenticator for tags of rows. Only the owner of this key can make such tags.
     ///
     /// - Throws: `failed` if the crypto library fails.
     public func rowTags() throws(CredentialStoreError) -> MessageAuthenticator { try MessageAuthenticator(rows) }
 
-    /// SHA-256 (FIPS 180-4), which detects damage but no forgery: for records that are not encrypted.
+    /// Returns a SHA-256 checksum (FIPS 180-4) for records that are not encrypted. It detects damage but not forgery.
     ///
     /// - Throws: `failed` if the crypto library fails.
     public static func checksum(of bytes: [UInt8]) throws(CredentialStoreError) -> [UInt8] {
@@ -61,7 +61,7 @@ public import ChappieAuth
     }
 }
 
-/// HMAC-SHA256 (FIPS 198-1) of many messages with one key. Only one task at a time may use it.
+/// An HMAC-SHA256 function (FIPS 198-1) for many messages with one key. Only one task at a time may use it.
 @_spi(ChappieInternals) public final class MessageAuthenticator {
     private let hash: CryptoLibrary.KeyedHash
     private static let failure = CredentialStoreError.failed("\(CryptoLibrary.name) can't compute an HMAC")
@@ -71,7 +71,7 @@ public import ChappieAuth
         self.hash = hash
     }
 
-    /// The code of a message: 32 bytes.
+    /// Returns the code of a message, which has 32 bytes.
     ///
     /// - Throws: `failed` if the crypto library fails.
     public func code(of message: [UInt8]) throws(CredentialStoreError) -> [UInt8] {

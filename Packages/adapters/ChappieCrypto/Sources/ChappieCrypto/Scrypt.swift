@@ -1,11 +1,11 @@
 #if canImport(CryptoKit)
     import CryptoKit
 
-    /// scrypt (RFC 7914), which CryptoKit lacks. Words are in the order of the machine's bytes: each machine with
-    /// CryptoKit is little-endian.
+    /// An implementation of scrypt (RFC 7914), which CryptoKit lacks. Words are in the machine's byte order, because
+    /// every machine with CryptoKit is little-endian.
     ///
-    /// Apps are debugged without optimisation, and a `for` loop then takes longer than its body: the inner loops are
-    /// `while`.
+    /// Apps are debugged without optimisation, where a `for` loop takes longer than its body. For this reason the inner
+    /// loops are `while` loops.
     struct Scrypt {
         private typealias Words = UnsafeMutablePointer<UInt32>
 
@@ -18,11 +18,11 @@
             width = 32 * parameters.blockSize
         }
 
-        /// `count` bytes from a passphrase, which is the key (section 6).
+        /// Derives `count` bytes from a passphrase, which is the HMAC key (section 6).
         func bytes(_ count: Int, from passphrase: SymmetricKey, salt: [UInt8]) -> [UInt8] {
             let size = 4 * width
             var blocks = Self.expand(parameters.parallelism * size, from: passphrase, salt: salt)
-            // The last block is for the work only.
+            // The last block is used only as work space.
             let table = UnsafeMutableBufferPointer<UInt32>.allocate(capacity: (parameters.cost + 2) * width)
             defer {
                 CryptoLibrary.wipe(&blocks)
@@ -39,7 +39,7 @@
             return Self.expand(count, from: passphrase, salt: blocks)
         }
 
-        /// PBKDF2-HMAC-SHA256 with one iteration (RFC 8018, section 5.2).
+        /// Computes PBKDF2-HMAC-SHA256 with one iteration (RFC 8018, section 5.2).
         private static func expand(_ count: Int, from key: SymmetricKey, salt: [UInt8]) -> [UInt8] {
             var bytes: [UInt8] = []
             // Growing the array would leave copies behind.
@@ -49,7 +49,7 @@
                 var message = salt
                 message.append(number, count: 4)
                 bytes += HMAC<SHA256>.authenticationCode(for: message, using: key)
-                // The second time the salt is what the work has made, as secret as the key.
+                // In the second call, the salt is the result of the work, which is as secret as the key.
                 CryptoLibrary.wipe(&message)
                 number += 1
             }
@@ -57,7 +57,7 @@
             return bytes
         }
 
-        /// scryptROMix (section 5), of the block after the `rows`, of which there are N.
+        /// Runs scryptROMix (section 5) on the block after the N `rows`.
         private func stir(_ rows: Words) {
             let cost = parameters.cost
             var block = rows + cost * width
@@ -68,7 +68,7 @@
                 mix(row, into: row + width)
                 row += width
             }
-            // N is even: the last output is in the place of the input.
+            // N is even, so the last output is in the place of the input.
             for _ in 0..<cost {
                 let row = Int(block[width - 16]) & (cost - 1)
                 Self.add(rows + row * width, to: block, count: width)
@@ -77,7 +77,7 @@
             }
         }
 
-        /// scryptBlockMix (section 4).
+        /// Runs scryptBlockMix (section 4).
         private func mix(_ input: Words, into output: Words) {
             withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 16) { buffer in
                 guard let words = buffer.baseAddress else { return }
@@ -87,7 +87,7 @@
                 while index < 2 * half {
                     Self.add(input + 16 * index, to: words, count: 16)
                     Self.salsa(words)
-                    // The even parts come first.
+                    // The even parts precede the odd parts.
                     (output + 16 * (index / 2 + index % 2 * half)).update(from: words, count: 16)
                     index += 1
                 }
@@ -103,7 +103,7 @@
             }
         }
 
-        /// The Salsa20/8 core (section 3).
+        /// Runs the Salsa20/8 core (section 3).
         private static func salsa(_ words: Words) {
             withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 16) { buffer in
                 guard let x = buffer.baseAddress else { return }

@@ -2,39 +2,40 @@ import CCurl
 @_spi(ChappieInternals) public import ChappieCore
 public import FoundationEssentials
 
-/// The results of one attempt to connect, stage by stage.
+/// The results of one attempt to connect, by stage.
 public struct ConnectionReport: Sendable, Hashable {
-    /// A certificate of the chain that the server presented. The texts are the certificate's own.
+    /// A certificate of the chain that the server presented. The texts come from the certificate.
     public struct Certificate: Sendable, Hashable {
-        /// The name of its owner.
+        /// The name of the certificate's owner.
         public var subject: String
-        /// The name of its issuer.
+        /// The name of the certificate's issuer.
         public var issuer: String
-        /// As OpenSSL writes it: `Nov 20 12:00:00 2027 GMT`.
+        /// The end of the certificate's validity, in OpenSSL's format: `Nov 20 12:00:00 2027 GMT`.
         public var expires: String
     }
 
-    /// `host:port` of the proxy; `nil` if none is used.
+    /// The proxy as `host:port`, or `nil` if none is used.
     public var proxy: String?
-    /// The address that was reached; it is the proxy's address if there is a proxy.
+    /// The address that was reached. If there is a proxy, it is the proxy's address.
     public var address: String?
-    /// From the start until the name was resolved; `nil` if this stage was not reached.
+    /// The time from the start until the name was resolved, or `nil` if this stage was not reached.
     public var nameLookup: Duration?
-    /// From the start until the connection was open; `nil` if this stage was not reached.
+    /// The time from the start until the connection was open, or `nil` if this stage was not reached.
     public var connect: Duration?
-    /// From the start until the TLS handshake was complete; `nil` if this stage was not reached.
+    /// The time from the start until the TLS handshake was complete, or `nil` if this stage was not reached.
     public var tls: Duration?
-    /// The server's own certificate first; empty without TLS, and if the chain was not trusted.
+    /// The chain, beginning with the server's own certificate. It is empty without TLS, and if the chain was not
+    /// trusted.
     public var certificates: [Certificate] = []
-    /// The reason why the connection failed; `nil` if it succeeded.
+    /// The reason why the connection failed, or `nil` if it succeeded.
     public var error: ChappieTransportError?
 }
 
 extension CurlNetwork {
-    /// Opens a connection to the host of `url`, closes it, and returns the results, for diagnosis. Sends no request.
+    /// Opens a connection to the host of `url` and closes it, for diagnosis. Returns the results. Sends no request.
     ///
-    /// The probe runs on a thread of its own, which ends with the probe. It takes at most the policy's connect
-    /// deadline. Cancelling the task does not shorten that.
+    /// The probe runs on its own thread, which ends with the probe. It takes at most the policy's connect deadline.
+    /// Cancelling the task does not shorten it.
     public func probe(_ url: URL) async -> ConnectionReport {
         let route: CurlRoute
         do {
@@ -51,8 +52,8 @@ extension CurlNetwork {
 }
 
 extension ConnectionReport {
-    /// Plain http through a proxy would need no tunnel; the probe asks for a tunnel in any case, which tests the same
-    /// route.
+    /// Connects over `route` and records the results. Plain http through a proxy would need no tunnel, but the probe
+    /// always asks for one, which tests the same route.
     fileprivate init(of route: CurlRoute, _ deadline: Duration) {
         guard CurlGlobal.isReady, let handle = EasyHandle() else {
             error = .unavailable("libcurl does not start")
@@ -74,7 +75,7 @@ extension ConnectionReport {
 }
 
 extension EasyHandle {
-    /// The time since the start; `nil` if this stage was not reached.
+    /// Returns the time since the start, or `nil` if this stage was not reached.
     fileprivate func time(_ info: CURLINFO) -> Duration? {
         let microseconds = long(info)
         return microseconds > 0 ? .microseconds(microseconds) : nil
@@ -96,7 +97,7 @@ extension EasyHandle {
 }
 
 extension ConnectionReport.Certificate {
-    /// Takes a line like `Subject:CN = example.org`. The text is not trusted.
+    /// Reads a line such as `Subject:CN = example.org`. The text is not trusted.
     fileprivate mutating func take(_ line: String) {
         let parts = line.split(separator: ":", maxSplits: 1)
         guard parts.count == 2, parts[1].utf8.count < 1000 else { return }

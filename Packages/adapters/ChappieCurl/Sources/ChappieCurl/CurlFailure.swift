@@ -1,25 +1,25 @@
 import CCurl
 @_spi(ChappieInternals) public import ChappieCore
 
-/// The facts about a failed exchange or connection, and the error that they mean.
+/// The facts about a failed exchange or connection, and the error that results from them.
 ///
-/// curl's own text may hold the URL, or the proxy setting with its password. It is read to distinguish cases, and shown
-/// only if its wording is about a certificate or a TLS alert.
+/// curl's own text may contain the URL, or the proxy setting with its password. It is read to distinguish cases, and
+/// shown only if its wording is about a certificate or a TLS alert.
 @_spi(ChappieInternals) public struct CurlFailure: Sendable {
     var result: CURLcode
-    /// The stage that was reached: `.connect` until the connection is open, including TLS.
+    /// The stage that was reached. It is `.connect` until the connection is open, including TLS.
     var stage: ChappieTransportError.Stage
-    /// Names the host for the error, and the extra CA file if OpenSSL rejects its bundle.
+    /// The route. The error names its host, and its extra CA file if OpenSSL rejects the bundle.
     var route: CurlRoute
-    /// curl's CURLOPT_ERRORBUFFER.
+    /// The text in curl's CURLOPT_ERRORBUFFER.
     var text = ""
-    /// errno of the last failed connect; 0 if none failed.
+    /// The errno of the last failed connect, or 0 if none failed.
     var systemError: CInt = 0
-    /// The proxy's answer to CONNECT; 0 if none came.
+    /// The status of the proxy's answer to CONNECT, or 0 if there was none.
     var tunnelStatus = 0
-    /// The failure of the SOCKS protocol.
+    /// The code of a failure in the SOCKS protocol.
     var socksCode = CURLPX_OK
-    /// The ways to sign in that the proxy offers, as a set of bits; 0 if it names none.
+    /// The authentication schemes that the proxy offers, as a set of bits, or 0 if it names none.
     var proxyAuthentication = 0
     /// Whether a TCP connection was open (to the proxy, if one is used).
     var hadConnection = false
@@ -27,7 +27,8 @@ import CCurl
     /// The error for `result`.
     public var error: ChappieTransportError {
         if tunnelStatus >= 300 {
-            // A 5xx may pass. After a 4xx the user has to change the setting: the proxy forbids, or wants a password.
+            // A 5xx may be temporary. After a 4xx the user has to change the setting, because the proxy forbids access
+            // or requires a password.
             let stage: ChappieTransportError.Stage = tunnelStatus >= 500 ? .connect : .configuration
             return failure(.proxyFailed, stage, proxyRefusal(tunnelStatus), advice: signInAdvice)
         }
@@ -55,9 +56,9 @@ import CCurl
         case CURLE_OPERATION_TIMEDOUT: return timeOut(allowance: nil)
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
             return violation("its answer breaks the rules of HTTP")
-        // The server has ended the session under the request.
+        // The server has ended the session during the request.
         case CURLE_HTTP2: return lost
-        // This version of curl reports this code for a header line beyond its own limit of 100 KB.
+        // This version of curl reports this code for a header line longer than its own limit of 100 KB.
         case CURLE_OUT_OF_MEMORY where stage == .responseHead:
             return violation("a line of its response head is too long")
         case CURLE_RECV_ERROR where text.contains("chunk"): return violation("the chunks of its answer are malformed")
@@ -68,21 +69,21 @@ import CCurl
         }
     }
 
-    /// A deadline of ours has passed.
+    /// Returns the error for a deadline that has passed.
     ///
-    /// - Parameter allowance: The duration that the stage was given; `nil` if curl applied its own limit.
+    /// - Parameter allowance: The duration that the stage was given, or `nil` if curl applied its own limit.
     public func timeOut(allowance: Duration?) -> ChappieTransportError {
         let isHandshake = hadConnection && route.origin.scheme == .https && route.proxy == nil
         return .timedOut(
             at: isBeforeRequest ? (isHandshake ? .tls : .connect) : stage, host: route.origin.label, after: allowance)
     }
 
-    /// The connection broke, or ended too soon.
+    /// The error for a connection that broke or ended too soon.
     public var lost: ChappieTransportError {
         .lost(at: isBeforeRequest ? (hadConnection ? .tls : .connect) : stage, host: route.origin.label)
     }
 
-    /// The server broke a rule; `rule` is the clause that names it.
+    /// Returns the error for a server that broke a rule. `rule` is the clause that describes the violation.
     public func violation(_ rule: String) -> ChappieTransportError {
         .violation(rule, at: stage, host: route.origin.label)
     }
@@ -106,7 +107,7 @@ import CCurl
         case unknownAuthority = "its certificate is from an authority that is not trusted here"
         case other = "its certificate is not trusted"
 
-        /// Reads OpenSSL's words. curl has two ways to report that the name in the certificate is another, and "self
+        /// Reads OpenSSL's text. curl has two ways to report that the certificate contains another name, and "self
         /// signed" is the wording of OpenSSL 1.1.
         init(words: String) {
             let known: [(String, CertificateProblem)] = [
@@ -118,7 +119,8 @@ import CCurl
         }
     }
 
-    /// The message has the plain words and OpenSSL's, since users search for OpenSSL's.
+    /// The error for a rejected certificate. Its message contains a plain description and OpenSSL's text, since users
+    /// search for OpenSSL's text.
     private var certificateRefusal: ChappieTransportError {
         let words = shownText
         let problem = CertificateProblem(words: words)
@@ -152,7 +154,7 @@ import CCurl
             + "\(route.extraCAFileName); otherwise stop here."
     }
 
-    /// The connection ended or was reset inside the handshake; curl and OpenSSL 3 report this with these texts.
+    /// Whether the connection ended or was reset during the handshake. curl and OpenSSL 3 report this with these texts.
     private var isBrokenHandshake: Bool {
         [
             "SSL_ERROR_SYSCALL", "SSL_ERROR_ZERO_RETURN", "unexpected eof", "Recv failure: ", "Send failure: ",
@@ -161,7 +163,8 @@ import CCurl
         .contains { text.contains($0) }
     }
 
-    /// If the two sides support no common version, OpenSSL reports it with these texts, whichever side notices.
+    /// The reason why the handshake failed. If the two sides support no common version, OpenSSL reports it with these
+    /// texts, whichever side notices it.
     private var handshakeReason: String {
         let words = shownText
         let isAboutVersion = ["alert protocol version", "unsupported protocol", "version too low"].contains {
@@ -180,7 +183,8 @@ import CCurl
             }
     }
 
-    /// curl's words without its prefixes, in printable ASCII and bounded, since they may quote a name in a certificate.
+    /// curl's text without its prefixes, in printable ASCII and limited in length, since it may quote a name in a
+    /// certificate.
     private var shownText: String {
         let words = text.trimmingPrefix("SSL certificate problem: ").trimmingPrefix("SSL: ")
         return String(words.unicodeScalars.map { (0x20..<0x7F).contains($0.value) ? Character($0) : "?" }.prefix(200))
@@ -188,7 +192,7 @@ import CCurl
 
     // MARK: Proxies
 
-    /// The proxy answered in the server's place, and refused.
+    /// The error for a proxy that answered instead of the server and refused.
     public var refusedByProxy: ChappieTransportError {
         failure(.proxyFailed, .responseHead, proxyRefusal(407), advice: signInAdvice)
     }
@@ -210,7 +214,7 @@ import CCurl
     private var socksRefusal: ChappieTransportError {
         switch socksCode {
         case CURLPX_RESOLVE_HOST:
-            // With socks4 and socks5 this machine looks the name up.
+            // With socks4 and socks5, this machine resolves the name.
             failure(
                 .unknownHost, .connect, "the name does not resolve here (a proxy set as socks5h:// would look it up)")
         case CURLPX_USER_REJECTED, CURLPX_NO_AUTH: failure(.proxyFailed, .configuration, passwordWanted)
@@ -224,7 +228,7 @@ import CCurl
 
     private var theProxy: String { "the proxy \(route.proxy?.label ?? "")" }
 
-    /// The names of curl's bits CURLAUTH_BASIC and following, which are macros that Swift can't read.
+    /// The names of curl's bits CURLAUTH_BASIC and following. curl defines these as macros, which Swift can't read.
     private static let schemes = ["Basic", "Digest", "Negotiate", "NTLM"]
 
     private var offersBasic: Bool { proxyAuthentication == 0 || proxyAuthentication & 1 == 1 }
@@ -251,7 +255,7 @@ extension CurlFailure {
             tunnelStatus: handle.long(CURLINFO_HTTP_CONNECTCODE),
             socksCode: CURLproxycode(UInt32(truncatingIfNeeded: handle.long(CURLINFO_PROXY_ERROR))),
             proxyAuthentication: handle.long(CURLINFO_PROXYAUTH_AVAIL),
-            // CURLINFO_CONNECT_TIME would stay 0 until TLS is complete as well.
+            // CURLINFO_CONNECT_TIME would also stay 0 until TLS is complete.
             hadConnection: handle.long(CURLINFO_PRIMARY_PORT) > 0)
     }
 }

@@ -2,7 +2,7 @@
 public import FoundationEssentials
 import Synchronization
 
-/// The network under one policy, on one thread: `CurlHTTPTransport` and `CurlWebSocketTransport` share it.
+/// The network under one policy, on one thread. `CurlHTTPTransport` and `CurlWebSocketTransport` share it.
 ///
 /// ```swift
 /// let network = CurlNetwork(policy: policy)
@@ -13,7 +13,7 @@ import Synchronization
 /// The first request reads the environment (for the proxy and the certificate authorities) and the extra CA file, and
 /// starts the thread. The thread ends after the network is released and the last exchange and connection have ended.
 public final class CurlNetwork: Sendable {
-    /// The proxy variables of this machine, if the policy asks for them, and the extra certificate authorities.
+    /// The proxy variables of this machine, if the policy uses them, and the extra certificate authorities.
     private struct Environment {
         let variables: [String: String]
         let trust: TrustAnchors?
@@ -27,14 +27,14 @@ public final class CurlNetwork: Sendable {
         }
     }
 
-    /// Proxy, trust and deadlines of every request.
+    /// The proxy, trust and deadlines of every request.
     public let policy: ChappieNetworkPolicy
     /// The thread of all exchanges and connections.
     @_spi(ChappieInternals) public let loop = NetworkLoop()
     private let environment = Mutex<Environment?>(nil)
     private let extraCAFileName: String
 
-    /// Opens nothing and can't fail: each request reports an invalid policy as its error.
+    /// Creates a network. This opens nothing and can't fail. Each request reports an invalid policy as its error.
     ///
     /// - Parameter extraCAFileName: The name of the setting from which the program takes
     ///   ``ChappieNetworkPolicy/extraCAFile``, such as an environment variable. Errors name it.
@@ -43,7 +43,7 @@ public final class CurlNetwork: Sendable {
         self.extraCAFileName = extraCAFileName
     }
 
-    /// A sentence about each certificate of the user's files that can't be read and is left out.
+    /// A sentence about each certificate in the user's files that can't be read and is ignored.
     ///
     /// - Throws: ``ChappieTransportError`` with code `.invalidCAFile` if a file can't be used.
     public var certificateNotes: [String] {
@@ -60,10 +60,11 @@ public final class CurlNetwork: Sendable {
     }
 
     /// Ends every exchange and connection with code `.unavailable`, closes all sockets and ends the thread. Returns
-    /// without waiting for that. Later requests fail with the same code.
+    /// without waiting for this to finish. Later requests fail with the same code.
     public func shutdown() { loop.stop() }
 
-    /// The route to the host of `url`. A failure is not remembered: the user may fix the file before the next request.
+    /// Returns the route to the host of `url`. A failure is not remembered, since the user may fix the file before the
+    /// next request.
     ///
     /// - Throws: ``ChappieTransportError`` with stage `.configuration` if the URL, the proxy setting or the extra CA
     ///   file can't be used.

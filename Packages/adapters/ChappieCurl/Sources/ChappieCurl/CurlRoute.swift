@@ -4,9 +4,9 @@
 @_spi(ChappieInternals) public struct CurlRoute: Sendable, Hashable {
     /// The host at the end of the route.
     public let origin: Origin
-    /// `nil` if no proxy is used.
+    /// The proxy, or `nil` if none is used.
     var proxy: ProxySelection?
-    /// `nil` for the system's authorities, in the place that curl was built with.
+    /// The certificate authorities, or `nil` for the system's, in the location that curl was built with.
     var trust: TrustAnchors?
     /// The name of the setting that could add an authority.
     var extraCAFileName = "the extra CA file"

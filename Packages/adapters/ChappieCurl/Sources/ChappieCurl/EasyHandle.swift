@@ -1,28 +1,28 @@
 import CCurl
 @_spi(ChappieInternals) public import ChappieCore
 
-/// A member of a ``NetworkLoop``: one easy handle and its owner. Either curl performs it as an HTTP transfer (see
-/// ``NetworkTransfer``), or curl only opens a connection (resolving, proxy, TLS), which the owner then reads and writes
-/// through ``EasyHandle/receive(into:)`` and ``EasyHandle/send(_:)``.
+/// A member of a ``NetworkLoop``, which consists of one easy handle and its owner. curl either performs the handle as
+/// an HTTP transfer (see ``NetworkTransfer``), or only opens a connection (resolving, proxy, TLS). The owner then reads
+/// and writes the connection through ``EasyHandle/receive(into:)`` and ``EasyHandle/send(_:)``.
 ///
-/// The loop calls these methods on its own thread, never two at once. It visits a member only for a reason: curl has
-/// worked on it, its socket is ready, another thread woke it, or its deadline has come. Thousands of idle members cost
-/// nothing.
+/// The loop calls these methods on its own thread, never two at the same time. It visits a member only for a reason:
+/// curl has worked on it, its socket is ready, another thread woke it, or its deadline has passed. Thousands of idle
+/// members cost nothing.
 @_spi(ChappieInternals) public protocol NetworkMember: AnyObject, Sendable {
     /// Whether curl only opens the connection.
     var isConnection: Bool { get }
 
-    /// Sets up the fresh handle. If the answer is `false`, the handle is destroyed unused; the member has informed its
-    /// own side.
+    /// Sets up the new handle. Returns whether the loop keeps it. After `false`, the handle is destroyed unused, and
+    /// the member has already informed its own side.
     func joined(_ handle: EasyHandle) -> Bool
 
-    /// Called when the member may have work to do.
+    /// Does the member's work, if there is any, and returns what the member waits for next.
     func visited(_ handle: EasyHandle, _ visit: LoopVisit) -> LoopVerdict
 
-    /// The transfer has ended, or the connection could not be opened. The handle is destroyed after this call.
+    /// Handles the end of the transfer, or the failure to open the connection. The handle is destroyed after this call.
     func ended(_ handle: EasyHandle, with result: CurlResult)
 
-    /// The loop has stopped. The handle, if there ever was one, is destroyed.
+    /// Handles the end of the loop. The handle, if there ever was one, is destroyed.
     func loopStopped()
 }
 
@@ -32,23 +32,25 @@ import CCurl
     public let isConnected: Bool
     /// Whether a read from the connection may return something.
     public let isReadable: Bool
-    /// The loop's clock.
+    /// The time by the loop's clock.
     public let now: Int
     /// A buffer of 64 KiB that all connections of a loop share. Its content is lost after the visit.
     public let buffer: UnsafeMutableRawBufferPointer
 }
 
-/// A member whose handle performs an HTTP exchange. curl stops the transfer if any of these methods answers `false`.
+/// A member whose handle performs an HTTP exchange. curl stops the transfer if ``connected()`` or
+/// ``receivedHeaderLine(_:)`` returns `false`.
 @_spi(ChappieInternals) public protocol NetworkTransfer: NetworkMember {
-    /// The connection is open and the request is about to go out.
+    /// Handles the moment when the connection is open and the request is about to be sent.
     func connected() -> Bool
-    /// Fills `space` with the next piece of the request body.
+    /// Fills `space` with the next part of the request body.
     ///
-    /// - Returns: The number of bytes; 0 at the end of the body.
+    /// - Returns: The number of bytes, or 0 at the end of the body.
     func provideBody(_ space: UnsafeMutableRawBufferPointer) -> Int
-    /// One line of a response head or of the trailers, in any version of HTTP.
+    /// Takes one line of a response head or of the trailers, in any version of HTTP.
     func receivedHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool
-    /// If the answer is `false`, curl waits for ``EasyHandle/resume()`` and offers the same bytes again.
+    /// Takes a part of the response body. After `false`, curl waits for ``EasyHandle/resume()`` and offers the same
+    /// bytes again.
     func receivedBody(_ bytes: UnsafeRawBufferPointer) -> Bool
 }
 
@@ -56,26 +58,29 @@ import CCurl
 @_spi(ChappieInternals) public struct CurlResult: Sendable {
     let code: CURLcode
 
-    /// The work is complete.
+    /// Whether the work succeeded.
     public var isSuccess: Bool { code == CURLE_OK }
-    /// Replaces curl's own result if a deadline of ours has passed.
+    /// The result that replaces curl's own if a deadline has passed.
     public static var timedOut: CurlResult { CurlResult(code: CURLE_OPERATION_TIMEDOUT) }
 }
 
-/// One curl easy handle with everything that must live as long. It stays on the thread that made it.
+/// A curl easy handle together with everything that must exist as long as it does. It stays on the thread that created
+/// it.
 @_spi(ChappieInternals) public final class EasyHandle {
     let raw: UnsafeMutableRawPointer
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private var headerList: UnsafeMutablePointer<curl_slist>?
     /// The receiver of the callbacks.
     fileprivate var transfer: (any NetworkTransfer)?
-    /// The local port of the transfer's connection, which identifies it; `nil` before the request goes out.
+    /// The local port of the transfer's connection, which identifies the connection. It is `nil` before the request is
+    /// sent.
     fileprivate(set) var localPort: CInt?
     private(set) var distrustsConnection = false
-    /// Whether the server wants the request over HTTP/1.1 (RFC 9113, 7: HTTP_1_1_REQUIRED). It has not acted on it.
+    /// Whether the server requires the request over HTTP/1.1 (RFC 9113, 7: HTTP_1_1_REQUIRED). It has not acted on the
+    /// request.
     public fileprivate(set) var mustUseHTTP1 = false
 
-    /// `nil` if curl has no memory left.
+    /// Creates a handle. Returns `nil` if curl has no memory left.
     init?() {
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         guard let raw = curl_easy_init() else {
@@ -94,24 +99,25 @@ import CCurl
 
     func set(_ option: CURLoption, _ value: Int) { ccurl_easy_set_long(raw, option, value) }
     func set(_ option: CURLoption, _ value: Bool) { set(option, value ? 1 : 0) }
-    /// curl copies the text.
+    /// Sets an option to a text, which curl copies.
     func set(_ option: CURLoption, _ value: String) { ccurl_easy_set_pointer(raw, option, value) }
 
-    /// A number from curl about its last work; 0 if curl has none.
+    /// Returns a number that curl reports about its last work, or 0 if curl has none.
     func long(_ info: CURLINFO) -> Int {
         var value = 0
         ccurl_easy_get(raw, info, &value)
         return value
     }
 
-    /// curl's text about its last failure. It may contain the URL or the proxy: use it to classify, and show it only if
+    /// curl's text about its last failure. It may contain the URL or the proxy. Use it to classify, and show it only if
     /// its wording is known to contain neither.
     var failureText: String { String(cString: errorText) }
 
     // MARK: Options of every route
 
-    /// - Parameter connectDeadline: curl tries every address of the host in turn within this time, so it has to know
-    ///   it.
+    /// Sets the options that every route needs.
+    ///
+    /// - Parameter connectDeadline: The time within which curl tries every address of the host in turn.
     private func follow(_ route: CurlRoute, connectDeadline: Duration) {
         set(CURLOPT_PROTOCOLS_STR, route.origin.scheme.rawValue)
         set(CURLOPT_DISALLOW_USERNAME_IN_URL, true)
@@ -129,31 +135,32 @@ import CCurl
         if route.trust?.usesSystemDirectory == false {
             for option in [CURLOPT_CAPATH, CURLOPT_PROXY_CAPATH] { ccurl_easy_set_pointer(raw, option, nil) }
         }
-        // Empty, not unset: curl looks for an unset proxy in the environment.
+        // The value is empty and not unset, because curl looks for an unset proxy in the environment.
         set(CURLOPT_PROXY, route.proxy?.url ?? "")
-        // `ProxySelection` has looked at the exclusions.
+        // `ProxySelection` has already applied the exclusions.
         set(CURLOPT_NOPROXY, "")
         set(CURLOPT_CONNECTTIMEOUT_MS, min(max(1, connectDeadline.nanoseconds / 1_000_000), 1_000_000_000))
-        // A proxy's answer to CONNECT is not a response of the server.
+        // A proxy's answer to CONNECT is not a response from the server.
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
         set(CURLOPT_TCP_KEEPALIVE, true)
         set(CURLOPT_TCP_NODELAY, true)
         set(CURLOPT_NOSIGNAL, true)
-        // Otherwise, freeing a handle while its name is being resolved would block this thread until the resolver
+        // Otherwise, destroying a handle while its name is being resolved would block this thread until the resolver
         // returns.
         set(CURLOPT_QUICK_EXIT, true)
     }
 
     // MARK: A transfer
 
-    /// Sets every option of an exchange, whose events go to `transfer`.
+    /// Sets every option of an exchange. Its events are sent to `transfer`.
     ///
     /// - Parameters:
-    ///   - url: In the form of ``Origin/target(of:)``.
-    ///   - headerLines: In curl's notation: `Name: value`, `Name;` for an empty value, `Name:` to suppress a field that
-    ///     curl would add.
-    ///   - bodyBytes: `nil` for no body, which differs from an empty body (`content-length: 0`).
-    ///   - isHTTP1: Whether HTTP/2 is not offered. Default `false`.
+    ///   - url: The URL, in the form of ``Origin/target(of:)``.
+    ///   - headerLines: The header fields in curl's notation: `Name: value`, `Name;` for an empty value, `Name:` to
+    ///     suppress a field that curl would add.
+    ///   - bodyBytes: The size of the body, or `nil` for no body, which differs from an empty body (`content-length:
+    ///     0`).
+    ///   - isHTTP1: Whether HTTP/2 is not offered. The default is `false`.
     public func perform(
         _ method: String, _ url: String, headerLines: [String], bodyBytes: Int?, on route: CurlRoute,
         isHTTP1: Bool = false, connectDeadline: Duration, for transfer: any NetworkTransfer
@@ -162,26 +169,26 @@ import CCurl
         set(CURLOPT_URL, url)
         set(CURLOPT_PATH_AS_IS, true)
         set(CURLOPT_HTTP_VERSION, Int(isHTTP1 ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS))
-        // A connection that was idle for longer may have died silently. A fresh one costs less than its deadline.
+        // A connection that was idle for longer may have died silently. A new one costs less than its deadline.
         set(CURLOPT_MAXAGE_CONN, 10)
-        // The method comes last: the options for bodies each set a method of their own.
+        // The method is set last, because each of the options for bodies sets its own method.
         if let bodyBytes {
             set(CURLOPT_POST, true)
             set(CURLOPT_POSTFIELDSIZE, bodyBytes)
-            // With a size and without data, curl asks the read callback. An empty body needs no callback.
+            // With a size and without data, curl calls the read callback. An empty body needs no callback.
             if bodyBytes == 0 { set(CURLOPT_COPYPOSTFIELDS, "") }
         } else {
             set(method == "HEAD" ? CURLOPT_NOBODY : CURLOPT_HTTPGET, true)
         }
         set(CURLOPT_CUSTOMREQUEST, method)
         for line in headerLines {
-            // On failure the list stays as it was. The cause is lack of memory, and curl will soon report that itself.
+            // On failure the list is unchanged. The cause is lack of memory, which curl will soon report itself.
             headerList = curl_slist_append(headerList, line) ?? headerList
         }
         ccurl_easy_set_pointer(raw, CURLOPT_HTTPHEADER, headerList)
-        // `RedirectRule` judges redirects, not curl.
+        // `RedirectRule` handles redirects, not curl.
         set(CURLOPT_FOLLOWLOCATION, false)
-        // As large as the curl program's buffer: one system call reads many small events.
+        // This is the size of the curl program's buffer. One system call then reads many small events.
         set(CURLOPT_BUFFERSIZE, 102_400)
         follow(route, connectDeadline: connectDeadline)
         ccurl_easy_set_callbacks(
@@ -189,11 +196,11 @@ import CCurl
             Unmanaged.passUnretained(self).toOpaque())
     }
 
-    /// Keeps other transfers off this transfer's connection, which may be dead. By itself, curl would reuse an HTTP/2
+    /// Keeps other transfers off this transfer's connection, which may be dead. Otherwise, curl would reuse an HTTP/2
     /// connection until it learns that the connection has ended.
     public func distrustConnection() { distrustsConnection = true }
 
-    /// Lets a paused transfer go on. Within this call, curl offers the bytes that it held back.
+    /// Lets a paused transfer continue. During this call, curl offers the bytes that it held back.
     public func resume() { curl_easy_pause(raw, CURLPAUSE_CONT) }
 
     // MARK: A connection
@@ -202,7 +209,7 @@ import CCurl
     public enum Received: Sendable {
         /// The number of bytes, at least one.
         case bytes(Int)
-        /// Nothing to read now: wait until the socket is readable.
+        /// There is nothing to read now. Wait until the socket is readable.
         case nothing
         /// The peer has ended its side.
         case end
@@ -212,36 +219,37 @@ import CCurl
 
     /// The result of a write to a connection.
     public enum Sent: Sendable {
-        /// The number of bytes that were taken, at least one.
+        /// The number of bytes that were accepted, at least one.
         case bytes(Int)
-        /// Nothing can be written now: wait until the socket is writable. Then offer the same bytes again, at the same
-        /// address and not fewer (TLS may have made a record of them).
+        /// Nothing can be written now. Wait until the socket is writable. Then offer at least the same bytes again, at
+        /// the same address, because TLS may have made a record of them.
         case nothing
         /// The connection broke.
         case failed
     }
 
-    /// Makes the handle open a connection to the route's origin, and do no more.
+    /// Makes the handle only open a connection to the route's origin.
     ///
-    /// An http proxy is always asked for a tunnel: the bytes that follow are not plain HTTP, which the proxy would have
-    /// to understand.
+    /// An http proxy is always asked for a tunnel, because the bytes that follow are not plain HTTP, which the proxy
+    /// would have to understand.
     public func connect(_ route: CurlRoute, deadline: Duration) {
         follow(route, connectDeadline: deadline)
         set(CURLOPT_URL, route.origin.target(of: nil))
         set(CURLOPT_CONNECT_ONLY, true)
         set(CURLOPT_HTTPPROXYTUNNEL, true)
-        // Such a connection carries HTTP/1.1 only, and the server must not be offered HTTP/2.
+        // Such a connection carries only HTTP/1.1, so HTTP/2 must not be offered to the server.
         set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         set(CURLOPT_FRESH_CONNECT, true)
-        // Otherwise, opening a connection would close every connection that is two minutes old: curl takes them for
-        // idle.
+        // Otherwise, opening a connection would close every connection that is two minutes old, because curl treats
+        // them as idle.
         set(CURLOPT_MAXAGE_CONN, 1_000_000_000)
-        // The smallest size: curl doesn't use this buffer here, and would keep it as long as the connection.
+        // This is the smallest size. curl doesn't use this buffer here, and would keep it as long as the connection.
         set(CURLOPT_BUFFERSIZE, 1024)
     }
 
-    /// The connection is open. From now on the size of curl's buffer only bounds a single read. The kernel holds few
-    /// bytes that it has not sent yet, so that it accepts more only when the network does.
+    /// Adjusts the buffers after the connection has been opened. From now on the size of curl's buffer only limits a
+    /// single read. The kernel holds few bytes that it has not sent yet, so that it accepts more only when the network
+    /// does.
     func connected(on socket: CInt) {
         set(CURLOPT_BUFFERSIZE, 64 << 10)
         var unsent: CInt = 128 << 10
@@ -254,7 +262,7 @@ import CCurl
         switch curl_easy_recv(raw, buffer.baseAddress, buffer.count, &count) {
         case CURLE_OK: return count > 0 ? .bytes(count) : .end
         case CURLE_AGAIN: return .nothing
-        // curl has found that the peer has ended the connection, with nothing left to read, and has closed it.
+        // curl has detected that the peer has ended the connection, with nothing left to read, and has closed it.
         case CURLE_UNSUPPORTED_PROTOCOL: return .end
         default: return .failed
         }
@@ -279,7 +287,7 @@ import CCurl
     }
 }
 
-// The functions that curl calls, on the loop's thread. Each finds its transfer and calls it.
+// The functions that curl calls on the loop's thread. Each finds its transfer and calls it.
 
 private func easyHandle(_ context: UnsafeMutableRawPointer?) -> EasyHandle? {
     context.map { Unmanaged.fromOpaque($0).takeUnretainedValue() }
@@ -315,8 +323,8 @@ private func confirmConnection(
 ) -> CInt {
     guard let handle = easyHandle(context) else { return CInt(CURL_PREREQFUNC_ABORT) }
     guard handle.transfer?.connected() == true else {
-        // curl wants to repeat the request by itself. For a connection that died under it there is no text yet. After
-        // HTTP_1_1_REQUIRED curl 7.88 calls the stream that brought nothing an empty reply.
+        // curl tries to repeat the request by itself. If the connection died during the request, there is no text yet.
+        // After HTTP_1_1_REQUIRED, curl 7.88 reports a stream without a response as an empty reply.
         let text = handle.failureText
         handle.mustUseHTTP1 = ["HTTP_1_1_REQUIRED", "Empty reply"].contains { text.contains($0) }
         return CInt(CURL_PREREQFUNC_ABORT)

@@ -2,7 +2,8 @@ import CCurl
 
 /// curl's process-wide state.
 enum CurlGlobal {
-    /// Sets it up once, and answers whether that worked. From curl 7.84 on this is safe whatever other threads do.
+    /// Whether curl could be set up. The first access sets it up once. From curl 7.84 on this is safe whatever other
+    /// threads do.
     static let isReady: Bool = {
         ccurl_keep_openssl_until_the_end()
         let everything = 3  // CURL_GLOBAL_ALL, a macro that Swift can't read
@@ -10,7 +11,7 @@ enum CurlGlobal {
     }()
 }
 
-/// Runs `body` on a new thread with every signal blocked. Answers whether the system provided a thread.
+/// Runs `body` on a new thread with every signal blocked. Returns whether the system provided a thread.
 func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
     let box = Unmanaged.passRetained(ThreadBody(body))
     let hasStarted = ccurl_start_thread(
@@ -27,17 +28,17 @@ private final class ThreadBody: Sendable {
     init(_ run: @escaping @Sendable () -> Void) { self.run = run }
 }
 
-/// The sockets that wake a loop's thread, however many there are (epoll), and a bell with which other threads wake it
-/// (eventfd).
+/// A set of sockets that wake a loop's thread, without a limit on their number (epoll), and a bell with which other
+/// threads wake it (eventfd).
 final class EpollSet: Sendable {
     private static let batch = 128
     private let queue = epoll_create1(CInt(EPOLL_CLOEXEC))
     private let bell = eventfd(0, CInt(EFD_CLOEXEC | EFD_NONBLOCK))
-    /// Counts the time in which the machine sleeps, which epoll_wait's own limit does not: after a suspend, what is late
-    /// is noticed at once.
+    /// A timer that also counts the time in which the machine sleeps, which epoll_wait's own limit does not. After a
+    /// suspend, a deadline that has passed is noticed at once.
     private let timer = timerfd_create(CLOCK_BOOTTIME, CInt(TFD_CLOEXEC | TFD_NONBLOCK))
 
-    /// `nil` if the process has no descriptor left.
+    /// Creates a set. Returns `nil` if the process has no descriptor left.
     init?() {
         guard queue >= 0, bell >= 0, timer >= 0 else { return nil }
         watch(bell, reads: true, writes: false)
@@ -50,10 +51,10 @@ final class EpollSet: Sendable {
         close(queue)
     }
 
-    /// May be called from any thread.
+    /// Wakes the loop's thread. May be called from any thread.
     func ring() { eventfd_write(bell, 1) }
 
-    /// Watches the socket from now on, level-triggered. If both are `false`, removes the socket.
+    /// Watches the socket from now on, level-triggered. If both `reads` and `writes` are `false`, removes the socket.
     func watch(_ socket: CInt, reads: Bool, writes: Bool) {
         var event = epoll_event()
         event.data.fd = socket
@@ -77,7 +78,9 @@ final class EpollSet: Sendable {
         eventfd_read(bell, &rings)
     }
 
-    /// - Returns: the limit for epoll_wait.
+    /// Starts the timer.
+    ///
+    /// - Returns: The limit for epoll_wait.
     private func setTimer(_ milliseconds: Int) -> CInt {
         var time = itimerspec()
         time.it_value = timespec(tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
@@ -89,11 +92,11 @@ final class EpollSet: Sendable {
         _ = read(timer, &count, MemoryLayout<UInt64>.size)
     }
 
-    /// Sleeps at most for the given time, then names the sockets that are ready. A socket that has failed is ready for
-    /// both.
+    /// Sleeps at most for the given time, and then calls `isReady` for each socket that is ready. A socket that has
+    /// failed is ready for both reading and writing.
     func sleep(milliseconds: Int, _ isReady: (_ socket: CInt, _ reads: Bool, _ writes: Bool) -> Void) {
         withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: Self.batch) { events in
-            // A short wait does without the timer's system call.
+            // A short wait avoids the timer's system call.
             let limit = milliseconds > 1000 ? setTimer(milliseconds) : CInt(milliseconds)
             let count = epoll_wait(queue, events.baseAddress, CInt(Self.batch), limit)
             for event in events.prefix(max(0, Int(count))) {

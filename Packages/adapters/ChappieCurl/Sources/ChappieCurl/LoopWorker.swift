@@ -2,8 +2,9 @@ import CCurl
 @_spi(ChappieInternals) import ChappieCore
 import HeapModule
 
-/// The work of the loop's thread. It owns the members with their handles, the multi handles that perform them, and the
-/// sockets and deadlines that it waits for. A round costs as much as its work, whatever the number of members.
+/// The worker that runs on the loop's thread. It owns the members with their handles, the multi handles that perform
+/// them, and the sockets and deadlines that it waits for. The cost of a round depends on its work, not on the number of
+/// members.
 final class LoopWorker {
     /// The work that other threads have queued for the loop's thread.
     struct PendingWork {
@@ -11,10 +12,10 @@ final class LoopWorker {
         var woken: Set<ObjectIdentifier> = []
     }
 
-    /// The time at which a member wants a visit.
+    /// The time at which a member needs a visit.
     ///
     /// An entry can't be removed from the heap. If the member's deadline has moved, the worker notices that when the
-    /// old time comes. So a deadline that moves back a thousand times costs one entry.
+    /// old time comes. As a result, a deadline that is postponed a thousand times costs one entry.
     private struct Deadline: Comparable {
         let moment: Int
         let member: ObjectIdentifier
@@ -26,12 +27,12 @@ final class LoopWorker {
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
     private var registrations: [ObjectIdentifier: Registration] = [:]
     private var registrationsBySocket: [CInt: Registration] = [:]
-    /// Members whose connections curl has closed. They have yet to learn of it.
+    /// The members whose connections curl has closed and that have not been notified yet.
     private var closed: [ObjectIdentifier] = []
     private var deadlines = Heap<Deadline>()
-    /// Whether a transfer is in a burst. Then the sockets are left alone for a short time.
+    /// Whether a transfer is in a burst. The sockets are then not polled for a short time.
     private var rests = false
-    /// All transfers share the pooled connections of one multi handle.
+    /// The multi handle whose pooled connections all transfers share.
     private var transfers: MultiShard?
     private var connections: [MultiShard] = []
 
@@ -39,8 +40,8 @@ final class LoopWorker {
 
     deinit { buffer.deallocate() }
 
-    /// One round: takes the work that other threads have queued, runs curl and the members, and sleeps until there is
-    /// more work.
+    /// Runs one round. Takes the work that other threads have queued, runs curl and the members, and sleeps until there
+    /// is more work.
     func work(with pending: PendingWork) {
         for member in pending.newcomers { admit(member) }
         for member in pending.woken { visit(registrations[member]) }
@@ -70,9 +71,9 @@ final class LoopWorker {
 
     private var shards: [MultiShard] { (transfers.map { [$0] } ?? []) + connections }
 
-    /// Waits for sockets, the bell or the given time, and passes on which sockets are ready.
+    /// Waits for sockets, the bell or the given time, and notifies the owners of the sockets that are ready.
     private func sleep(until moment: Int?) {
-        // Rounded up, so that the loop never wakes just before the given time.
+        // The time is rounded up, so that the loop never wakes shortly before it.
         let milliseconds = moment.map { max(0, ($0 - LoopClock.now + 999_999) / 1_000_000) } ?? .max
         if rests {
             rests = false
@@ -98,7 +99,8 @@ final class LoopWorker {
         visit(registration)
     }
 
-    /// A connection gets the fullest shard that has room, so that the others may become empty.
+    /// Returns the shard for `member`. A connection gets the fullest shard that has room, so that the others may become
+    /// empty.
     private func shard(for member: any NetworkMember) -> MultiShard? {
         let fullest = connections.filter(\.hasRoom).max { $0.registrations.count < $1.registrations.count }
         if let shard = member.isConnection ? fullest : transfers { return shard }
@@ -107,7 +109,7 @@ final class LoopWorker {
         return shard
     }
 
-    /// Called when curl closes a socket: before it opens a connection, curl closes others that their peers have ended.
+    /// Forgets a socket that curl closes. Before curl opens a connection, it closes others that their peers have ended.
     private func forget(_ socket: CInt) {
         guard let registration = registrationsBySocket.removeValue(forKey: socket) else { return }
         watch.watch(socket, reads: false, writes: false)
@@ -115,7 +117,7 @@ final class LoopWorker {
         closed.append(ObjectIdentifier(registration.member))
     }
 
-    /// Notifies the members of curl's work since the last call.
+    /// Notifies the members of the work that curl has done since the last call.
     private func settle(_ shard: MultiShard) {
         guard shard.takeHasWorked() else { return }
         while let (registration, result) = shard.nextDone() {
@@ -136,7 +138,7 @@ final class LoopWorker {
     }
 
     private func deadlineCame(_ entry: Deadline, at now: Int) {
-        // The deadline was moved, and another entry stands for it.
+        // The deadline was moved, and another entry represents it.
         guard let registration = registrations[entry.member], registration.queued == entry.moment else { return }
         registration.queued = nil
         if let deadline = registration.deadline, deadline > now {

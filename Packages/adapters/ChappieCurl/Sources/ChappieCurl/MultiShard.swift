@@ -1,13 +1,13 @@
 import CCurl
 @_spi(ChappieInternals) import ChappieCore
 
-/// A member on the loop's thread.
+/// A member that is on the loop's thread.
 final class Registration {
     let member: any NetworkMember
     let handle: EasyHandle
     let shard: MultiShard
     var isConnected = false
-    /// The socket of an open connection; `nil` again once curl has closed it.
+    /// The socket of an open connection, or `nil` after curl has closed it.
     var socket: CInt?
     var reads = false
     var writes = false
@@ -22,33 +22,35 @@ final class Registration {
     }
 }
 
-/// A multi handle, driven by curl's socket interface (curl_multi_socket_action). Stays on the loop's thread.
+/// A multi handle, driven by curl's socket interface (curl_multi_socket_action). It stays on the loop's thread.
 ///
-/// One shard performs all transfers. Connections are spread over several shards for two reasons: curl 7.88 closes a
+/// One shard performs all transfers. Connections are spread over several shards for two reasons. curl 7.88 closes a
 /// CURLOPT_CONNECT_ONLY connection whose handle leaves its multi handle, so connections stay in the shard that opened
-/// them; and curl looks through all connections of a multi handle each time it reads or writes any of them.
+/// them. Also, curl searches all connections of a multi handle each time it reads or writes any of them.
 final class MultiShard {
-    /// A multi handle costs two descriptors and some 40 KB; this many connections share it.
+    /// The number of connections that share a multi handle, which costs two descriptors and about 40 KB.
     private static let limit = 64
-    /// A connection fails if the peer's kernel has acknowledged nothing for so many milliseconds. By default the system
-    /// tries for a quarter of an hour (tcp(7), TCP_USER_TIMEOUT).
+    /// The number of milliseconds after which a connection fails if the peer's kernel has acknowledged nothing. By
+    /// default the system tries for a quarter of an hour (tcp(7), TCP_USER_TIMEOUT).
     fileprivate static let acknowledgementLimit: CUnsignedInt = 30_000
 
     private let raw: UnsafeMutableRawPointer
     private let watch: EpollSet
     private let closing: (_ socket: CInt) -> Void
-    /// The sockets that curl watches at present.
+    /// The sockets that curl currently watches.
     private var sockets: Set<CInt> = []
-    /// The local ports of connections that may be dead and that other transfers still use. curl would put new transfers
-    /// on such a connection until the last of these has left.
+    /// The local ports of connections that may be dead and that other transfers still use. curl would assign new
+    /// transfers to such a connection until the last of these has left.
     private var distrusted: Set<CInt> = []
     private(set) var registrations: [ObjectIdentifier: Registration] = [:]
-    /// The time at which curl wants to be called, whatever its sockets do.
+    /// The time at which curl must be called, whatever its sockets do.
     private(set) var moment: Int?
     private var hasWorked = false
 
-    /// - Parameter closing: Called for each socket that is about to be closed. Afterwards its number may belong to
-    ///   another socket.
+    /// Creates a shard. Returns `nil` if curl can't create a multi handle.
+    ///
+    /// - Parameter closing: A closure that is called for each socket that is about to be closed. Afterwards its number
+    ///   may belong to another socket.
     init?(watch: EpollSet, closing: @escaping (_ socket: CInt) -> Void) {
         guard let raw = curl_multi_init() else { return nil }
         self.raw = raw
@@ -100,13 +102,13 @@ final class MultiShard {
         curl_multi_socket_action(raw, socket, mask, &running)
     }
 
-    /// Whether curl has worked since the last call.
+    /// Returns whether curl has worked since the last call.
     func takeHasWorked() -> Bool {
         defer { hasWorked = false }
         return hasWorked
     }
 
-    /// The next handle whose work has ended.
+    /// Returns the next member whose work has ended, or `nil` if there is none.
     func nextDone() -> (Registration, CURLcode)? {
         var result = CURLE_OK
         var registration: UnsafeMutableRawPointer?
@@ -148,21 +150,21 @@ private func socketChanged(
     return 0
 }
 
-/// The port of this side of a connection; 0 if there is none.
+/// Returns the local port of a connection, or 0 if there is none.
 private func localPort(of socket: curl_socket_t) -> CInt {
     var address = sockaddr_in6()
     var size = socklen_t(MemoryLayout<sockaddr_in6>.size)
     let status = withUnsafeMutablePointer(to: &address) {
         $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &size) }
     }
-    // An IPv4 address has its port in the same place.
+    // An IPv4 address has its port at the same offset.
     return status == 0 ? CInt(in_port_t(bigEndian: address.sin6_port)) : 0
 }
 
 private func limitWaiting(
     _ context: UnsafeMutableRawPointer?, _ socket: curl_socket_t, _ purpose: curlsocktype
 ) -> CInt {
-    // A program that the host starts must not keep the connection open.
+    // A program that this process starts must not keep the connection open.
     ccurl_close_on_exec(socket)
     var limit = MultiShard.acknowledgementLimit
     setsockopt(socket, CInt(IPPROTO_TCP), TCP_USER_TIMEOUT, &limit, socklen_t(MemoryLayout<CUnsignedInt>.size))

@@ -1,20 +1,20 @@
 @_spi(ChappieInternals) public import ChappieCore
 import Synchronization
 
-/// One thread for any number of transfers and connections.
+/// A thread for any number of transfers and connections.
 ///
 /// The thread starts with the first member and ends when the loop is stopped or released. In between it sleeps until a
-/// socket, a deadline or another thread wakes it. A member that needs the loop holds it strongly, so that the loop
-/// lives as long as its last member.
+/// socket, a deadline or another thread wakes it. A member that needs the loop holds a strong reference to it, so that
+/// the loop exists as long as its last member.
 @_spi(ChappieInternals) public final class NetworkLoop: Sendable {
-    /// All state that the thread shares with others. It doesn't retain the loop.
+    /// The state that the thread shares with others. It doesn't retain the loop.
     private final class Mailbox: Sendable {
         struct Content {
-            /// `nil` until the thread starts.
+            /// The sockets, or `nil` until the thread starts.
             var watch: EpollSet?
             var pending = LoopWorker.PendingWork()
             var isStopping = false
-            /// One ring is enough until the thread has looked.
+            /// Whether the bell has been rung. One ring is enough until the thread has collected its work.
             var isRung = false
 
             mutating func ring() {
@@ -25,7 +25,7 @@ import Synchronization
 
         let content = Mutex(Content())
 
-        /// The work that was queued since the last round; `nil` if the thread must end.
+        /// Returns the work that was queued since the last round, or `nil` if the thread must end.
         func collect() -> LoopWorker.PendingWork? {
             content.withLock { content in
                 content.isRung = false
@@ -38,12 +38,12 @@ import Synchronization
 
     private let mailbox = Mailbox()
 
-    /// Starts no thread yet.
+    /// Creates a loop. It starts no thread yet.
     public init() {}
 
     deinit { stop() }
 
-    /// Hands `member` to the loop's thread, which starts with the first member.
+    /// Adds `member` to the loop's thread, which starts with the first member.
     ///
     /// - Throws: ``ChappieTransportError`` with code `.unavailable` if the loop has been stopped or can't start.
     public func add(_ member: any NetworkMember) throws(ChappieTransportError) {
@@ -65,7 +65,7 @@ import Synchronization
         if let problem { throw problem }
     }
 
-    /// Asks for a visit to `member`, from any thread. Does nothing if the member isn't on the loop.
+    /// Requests a visit to `member`, from any thread. Does nothing if the member isn't on the loop.
     public func wake(_ member: any NetworkMember) {
         mailbox.content.withLock { content in
             content.pending.woken.insert(ObjectIdentifier(member))
@@ -73,7 +73,7 @@ import Synchronization
         }
     }
 
-    /// Removes every member and ends the thread; returns without waiting for that. May be called more than once.
+    /// Removes every member and ends the thread. Returns without waiting for that. May be called more than once.
     public func stop() {
         mailbox.content.withLock { content in
             content.isStopping = true

@@ -2,36 +2,35 @@ import CCurl
 @_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 
-/// The certificate authorities of a network, as one PEM text. curl takes only one bundle, and a bundle given as bytes
+/// The certificate authorities of a network, as one PEM text. curl accepts only one bundle, and a bundle given as bytes
 /// replaces its default file.
 ///
-/// `SSL_CERT_FILE` and `SSL_CERT_DIR` stand in the place of the system's file and of its directory, as in OpenSSL and in
-/// the Codex CLI. In a directory every file is read, whatever its name. The extra file is added to all of these.
+/// `SSL_CERT_FILE` and `SSL_CERT_DIR` replace the system's file and its directory, as in OpenSSL and in the Codex CLI.
+/// In a directory every file is read, whatever its name. The extra file is added to all of these.
 struct TrustAnchors: Sendable, Hashable {
     /// The variables that replace the system's authorities.
     static let variables = ["SSL_CERT_FILE", "SSL_CERT_DIR"]
-    /// Ten times longer than any bundle in use.
+    /// The largest file that is read, in bytes. It is ten times longer than any bundle in use.
     private static let limit = 16 << 20
 
     let bundle: [UInt8]
-    /// Whether the directory of certificates that curl was built with stays in force, in addition to the bundle.
+    /// Whether the directory of certificates that curl was built with is used in addition to the bundle.
     let usesSystemDirectory: Bool
-    /// The extra file, by the name of its setting and its path.
+    /// The name of the extra file's setting, with the file's path.
     private(set) var extra: String?
-    /// The file or the directories in the place of the system's, in the same form.
+    /// The file or the directories that replace the system's, in the same form.
     private(set) var replacement: String?
-    /// Whether the system's own file should be used, and can't be read.
+    /// Whether the system's own file should be used but can't be read.
     let isSystemMissing: Bool
-    /// A sentence about each certificate that was left out.
+    /// A sentence about each certificate that is ignored.
     private(set) var notes: [String] = []
 
-    /// Reads the files.
+    /// Reads the files. Returns `nil` if nothing is set, so that the system's authorities are enough.
     ///
     /// - Parameters:
-    ///   - name: The name of the setting that `extraFile` comes from, for messages.
-    ///   - environment: Only ``variables`` are read from it. An empty one counts as unset.
-    ///   - systemFile: The system's bundle. It is left out if it can't be read, since the directory may be enough.
-    /// - Returns: `nil` if nothing is set, so that the system's authorities are enough.
+    ///   - name: The name of the setting that provides `extraFile`, for messages.
+    ///   - environment: The environment. Only ``variables`` are read from it. An empty variable counts as unset.
+    ///   - systemFile: The system's bundle. It is omitted if it can't be read, since the directory may be enough.
     /// - Throws: ``ChappieTransportError`` with code `.invalidCAFile`, naming the setting and the file.
     init?(
         extraFile: String?, called name: String, environment: [String: String],
@@ -80,7 +79,7 @@ struct TrustAnchors: Sendable, Hashable {
 
     // MARK: Files
 
-    /// Reads the certificates of a file that a setting names. One that can't be read costs a note.
+    /// Reads the certificates of a file that a setting names. Adds a note if some of them can't be read.
     private static func certificates(
         in file: String, called name: String, _ notes: inout [String]
     ) throws(ChappieTransportError) -> [PEMCertificate] {
@@ -126,8 +125,8 @@ struct TrustAnchors: Sendable, Hashable {
             advice: "Point \(name) at certificate authorities in PEM form, or unset it.")
     }
 
-    /// The reason why a file that a setting names can't be read. It may be a directory, a pipe that waits for its
-    /// writer, or endless.
+    /// Returns the reason why a file that a setting names can't be read, or `nil` if it can. The file may be a
+    /// directory, a pipe that waits for its writer, or endless.
     private static func problem(with path: String) -> String? {
         var info = stat()
         guard stat(path, &info) == 0 else { return "there is no such file" }
@@ -141,7 +140,7 @@ struct TrustAnchors: Sendable, Hashable {
 private struct PEMCertificate {
     let text: String
 
-    /// The labels that OpenSSL reads a trust anchor from.
+    /// The labels of the blocks from which OpenSSL reads a trust anchor.
     private static let labels = ["CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CERTIFICATE"]
 
     /// Returns the certificates of a file, with `nil` for each one that can't be read.
@@ -159,7 +158,8 @@ private struct PEMCertificate {
         }
     }
 
-    /// Editors write a mark of the byte order before the first line, some of them with two bytes for each character.
+    /// Returns the content of a file as text. Editors write a byte order mark before the first line, and some of them
+    /// use two bytes for each character.
     private static func text(of content: Data) -> String {
         let isBig = content.starts(with: [0xFE, 0xFF])
         guard isBig || content.starts(with: [0xFF, 0xFE]) else { return String(decoding: content, as: UTF8.self) }

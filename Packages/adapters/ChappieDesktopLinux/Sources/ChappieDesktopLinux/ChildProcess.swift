@@ -10,51 +10,53 @@
     import Darwin
 #endif
 
-/// How a program ended, or that it did not.
+/// The outcome of running a program.
 enum ChildOutcome: Sendable, Hashable {
     /// The program ended by itself. `code` is its exit code, or 128 plus the number of the signal that ended it, or -1
-    /// if another part of this process has reaped it. `words` are the first 4096 bytes of its standard error.
+    /// if another part of this process has reaped it. `words` contains the first 4096 bytes of its standard error.
     case exited(code: Int32, words: String)
-    /// The limit has passed, or the task was cancelled. The program was left running or killed, as the caller asked.
+    /// The limit has passed, or the task was cancelled. The program was left running or killed, as the caller
+    /// specified.
     case stillRunning
-    /// The program could not be started; the text is the system's.
+    /// The program could not be started. The text is the system's message.
     case notStarted(String)
 }
 
 /// A program to run, as a value.
 ///
-/// swift-subprocess does not fit. A program may be left running at the limit, and must be reaped then too. A program
-/// that goes into the background keeps its standard error open, and its caller must not wait for that. Long standard
-/// error is cut off, and is not an error.
+/// swift-subprocess does not fit. A program may be left running at the limit, and must still be reaped then. A program
+/// that moves to the background keeps its standard error open, and its caller must not wait for that. Long standard
+/// error is cut off, which is not an error.
 struct ChildProcess: Sendable, Hashable {
-    /// How a program is treated that still runs at the limit.
+    /// The treatment of a program that is still running at the limit.
     enum AtLimit: Sendable, Hashable {
-        /// The program keeps running: a browser that stays in the foreground.
+        /// The program keeps running, for example a browser that stays in the foreground.
         case leave
-        /// The program is killed, with its process group.
+        /// The program is killed together with its process group.
         case kill
     }
 
     /// The path of the program, which is also its first argument.
     let path: String
-    /// The arguments after the program's name. Every process of the machine can read them, so a text to copy is never
-    /// among them.
+    /// The arguments after the program's name. Every process of the machine can read them, so text to copy is never
+    /// passed as an argument.
     let arguments: [String]
     let environment: [String: String]
-    /// The content of its standard input; `nil` for /dev/null.
+    /// The content of the program's standard input, or `nil` for /dev/null.
     var input: [UInt8]?
     let limit: Duration
     let atLimit: AtLimit
 
-    /// Starts the program and waits until it ends, at most for the limit.
+    /// Starts the program and waits until it ends or the limit has passed.
     ///
-    /// The program runs in its own session, without a terminal: an interrupt from the keyboard does not reach it, and
-    /// it can't read the user's input. Its output goes to /dev/null unless it is taken. It is reaped whenever it ends.
+    /// The program runs in its own session, without a terminal. An interrupt from the keyboard does not reach it, and
+    /// it can't read the user's input. Its output is written to /dev/null unless it is captured. The program is reaped
+    /// whenever it ends.
     func run() async -> ChildOutcome { await run(writingTo: nil) }
 
-    /// Runs the program, and takes what it writes.
+    /// Runs the program and returns its output.
     ///
-    /// - Returns: `nil` if the program fails, or writes more than `limit` bytes.
+    /// - Returns: The output, or `nil` if the program fails or writes more than `limit` bytes.
     func output(upTo limit: Int) async -> [UInt8]? {
         let output = FileDescriptor.memory()
         guard output.isOpen, case .exited(code: 0, _) = await run(writingTo: output) else { return nil }
@@ -63,7 +65,7 @@ struct ChildProcess: Sendable, Hashable {
     }
 
     private func run(writingTo output: FileDescriptor?) async -> ChildOutcome {
-        // Unnamed files replace pipes: a grandchild that keeps its copy open blocks nothing, and a program that does
+        // Unnamed files replace pipes. A grandchild that keeps its copy open blocks nothing, and a program that does
         // not read causes no signal.
         let null = FileDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
         let words = FileDescriptor.memory()
@@ -93,12 +95,13 @@ struct ChildProcess: Sendable, Hashable {
 }
 
 extension FileDescriptor {
-    /// Writes `bytes` and goes back to the start. Does nothing if `bytes` is empty.
+    /// Writes `bytes` and returns to the start of the file. Does nothing if `bytes` is empty. Returns whether this
+    /// succeeded.
     fileprivate func fill(with bytes: [UInt8]) -> Bool {
         bytes.isEmpty || (bytes.withUnsafeBytes { writeAll($0, to: number) } == 0 && lseek(number, 0, SEEK_SET) == 0)
     }
 
-    /// The file's first bytes, at most `limit` of them.
+    /// Returns the first bytes of the file, at most `limit` of them.
     fileprivate func bytes(limit: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: min(limit, max(Int(lseek(number, 0, SEEK_END)), 0))) { buffer, count in
             count = max(pread(number, buffer.baseAddress, buffer.count, 0), 0)

@@ -2,7 +2,7 @@ public import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 import FoundationEssentials
 
-/// Shows notifications through the desktop's notification service, `org.freedesktop.Notifications`.
+/// A notifier that uses the desktop's notification service, `org.freedesktop.Notifications`.
 ///
 /// The adapter calls the service with busctl (systemd) or gdbus (GLib), whichever is installed. It never starts a bus.
 ///
@@ -14,19 +14,21 @@ public struct DBusNotifier: Notifier {
     private let applicationName: String
     private let environment: DesktopEnvironment
 
+    /// Creates a notifier.
+    ///
     /// - Parameters:
-    ///   - applicationName: The sender's name, as the desktop shows it. Default: the name of this process.
-    ///   - environment: The environment with the session bus and the programs. Default: this process's.
+    ///   - applicationName: The sender's name, as the desktop shows it. The default is the name of this process.
+    ///   - environment: The environment with the session bus and the programs. The default is this process's.
     public init(applicationName: String? = nil, environment: DesktopEnvironment = .current) {
         self.applicationName = applicationName ?? ProcessInfo.processInfo.processName
         self.environment = environment
     }
 
-    /// Shows `title` (256 characters at most) and `body` (1024 at most), both as plain text; a longer text is cut.
+    /// Shows `title` (at most 256 characters) and `body` (at most 1024), both as plain text. A longer text is cut off.
     ///
-    /// - Throws: ``DesktopError`` if the session bus, the notification service or a program to call it is missing, and
-    ///   if the service does not answer within 2 seconds. A desktop that shows nothing, because the user does not want
-    ///   to be disturbed, is not an error.
+    /// - Throws: ``DesktopError`` if the session bus, the notification service or a program to call it is missing, or
+    ///   if the service does not answer within 2 seconds. If the desktop shows nothing because the user does not want
+    ///   to be disturbed, this is not an error.
     public func notify(title: String, body: String) async throws(DesktopError) {
         guard environment.hasSessionBus else { throw Self.failure("there is no desktop session bus here") }
         let name = Self.plain(applicationName, limit: 256)
@@ -53,8 +55,8 @@ public struct DBusNotifier: Notifier {
             path: program, arguments: arguments, environment: environment.variables, limit: .seconds(2), atLimit: .kill)
     }
 
-    /// `Notify` takes the sender, the notification to replace, an icon, title, body, actions, hints, and a time in
-    /// milliseconds (-1: the server's default).
+    /// Returns busctl's arguments. `Notify` takes the sender, the notification to replace, an icon, title, body,
+    /// actions, hints, and a time in milliseconds (-1 for the server's default).
     private static func busctlArguments(_ name: String, _ title: String, _ body: String) -> [String] {
         [
             "--user", "--timeout=2", "--quiet", "call", "--", service, path, service, "Notify", "susssasa{sv}i", name,
@@ -62,7 +64,7 @@ public struct DBusNotifier: Notifier {
         ]
     }
 
-    /// The same in GVariant's text format.
+    /// Returns gdbus's arguments, which are the same values in GVariant's text format.
     private static func gdbusArguments(_ name: String, _ title: String, _ body: String) -> [String] {
         [
             "call", "--session", "--timeout", "2", "--dest", service, "--object-path", path, "--method",
@@ -75,25 +77,25 @@ public struct DBusNotifier: Notifier {
         DesktopError("No notification was shown: \(reason).")
     }
 
-    /// The first line of a program's standard error, made fit for the end of a sentence.
+    /// Returns the first line of a program's standard error, in a form that fits at the end of a sentence.
     private static func firstLine(of words: String) -> String {
         var text = plain(words.split(whereSeparator: \.isNewline).first.map(String.init) ?? "", limit: 200)
         while text.last == "." || text.last == " " { text.removeLast() }
         return text.isEmpty ? "the notification service refused" : text
     }
 
-    /// Control characters other than line breaks and tabs are replaced.
+    /// Cuts off a text at `limit` characters and replaces control characters other than line breaks and tabs.
     private static func plain(_ text: String, limit: Int) -> String {
         UntrustedText.forTerminal(String(text.prefix(limit)))
     }
 
-    /// Escapes markup characters: text from outside must not become a link. Servers that understand markup show `&lt;`
-    /// as `<`; a server without markup shows the escape, which is the lesser evil.
+    /// Escapes markup characters, because text from outside must not become a link. Servers that understand markup show
+    /// `&lt;` as `<`. A server without markup shows the escape, which is less harmful.
     private static func escaped(_ text: String) -> String {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
     }
 
-    /// A string in GVariant's text format. Without quotes gdbus would read `true` or `[]` as another type.
+    /// Returns a string in GVariant's text format. Without quotes gdbus would read `true` or `[]` as another type.
     private static func quoted(_ text: String) -> String {
         "'" + text.replacing("\\", with: #"\\"#).replacing("'", with: #"\'"#).replacing("\n", with: #"\n"#) + "'"
     }

@@ -11,9 +11,9 @@ import FoundationEssentials
     import Darwin
 #endif
 
-/// The surroundings of the desktop adapters: environment variables, programs, the terminal.
+/// The surroundings of the desktop adapters: environment variables, programs, and the terminal.
 ///
-/// The adapters use nothing else, so that a program or a test can give them other surroundings:
+/// The adapters use nothing else, so that a program or a test can provide other surroundings:
 /// ```swift
 /// let browser = XDGOpenBrowser(environment: DesktopEnvironment(variables: ["PATH": "/opt/kiosk/bin", "DISPLAY":
 /// ":1"]))
@@ -24,27 +24,28 @@ public struct DesktopEnvironment: Sendable {
     var isSocket: @Sendable (String) -> Bool = { Self.has(S_IFSOCK, at: $0) }
     var run: @Sendable (ChildProcess) async -> ChildOutcome = { await $0.run() }
     var output: @Sendable (ChildProcess, _ limit: Int) async -> [UInt8]? = { await $0.output(upTo: $1) }
-    /// Writes to the user's terminal; `false` if the process has no terminal.
+    /// Writes to the user's terminal. Returns `false` if the process has no terminal or the terminal does not accept
+    /// the bytes.
     var writeToTerminal: @Sendable ([UInt8]) async -> Bool = { bytes in
         // A stopped terminal blocks the write, so it runs on its own thread.
         await DispatchQueue(label: "chappie.terminal").run { TerminalDevice.current()?.write(bytes) ?? false }
     }
 
-    /// This machine, with other environment variables.
+    /// Creates an environment of this machine with other environment variables.
     ///
-    /// - Parameter variables: The only variables of the programs that the adapters start; `PATH` among them is the list
-    ///   of folders to look for these programs.
+    /// - Parameter variables: The only variables of the programs that the adapters start. `PATH` among them is the list
+    ///   of folders in which these programs are found.
     public init(variables: [String: String]) { self.variables = variables }
 
-    /// This machine, with the present environment variables of the process.
+    /// The environment of this machine, with the current environment variables of the process.
     public static var current: DesktopEnvironment {
         DesktopEnvironment(variables: ProcessInfo.processInfo.environment)
     }
 
-    /// The value of a variable; `nil` if the variable is missing or empty.
+    /// Returns the value of a variable, or `nil` if the variable is missing or empty.
     subscript(_ name: String) -> String? { variables[name].flatMap { $0.isEmpty ? nil : $0 } }
 
-    /// The path of the program `name` in the folders of `PATH`.
+    /// Returns the path of the program `name` in the folders of `PATH`, or `nil` if it is not there.
     func executable(_ name: String) -> String? {
         ProgramInvocation.find(name, in: self["PATH"], where: isExecutable)
     }
@@ -52,7 +53,7 @@ public struct DesktopEnvironment: Sendable {
     /// Whether a program can show windows.
     var hasDisplay: Bool { self["WAYLAND_DISPLAY"] != nil || self["DISPLAY"] != nil }
 
-    /// Whether a session bus runs that programs will find. A bus that must be started first does not count.
+    /// Whether there is a running session bus that programs will find. A bus that must be started first does not count.
     var hasSessionBus: Bool {
         if let address = self["DBUS_SESSION_BUS_ADDRESS"] {
             return address.split(separator: ";").contains { !$0.hasPrefix("autolaunch:") }
@@ -67,11 +68,11 @@ public struct DesktopEnvironment: Sendable {
     }
 }
 
-/// A terminal to write to; never a pipe or a file.
+/// A terminal to write to. It is never a pipe or a file.
 struct TerminalDevice {
     private let file: FileDescriptor
 
-    /// Opens the terminal at `path`; `nil` if nothing at `path` is a terminal.
+    /// Opens the terminal at `path`. Returns `nil` if there is no terminal at `path`.
     ///
     /// It opens a new file description, because "non-blocking" is a property of the description, and other programs
     /// share the description of standard error.
@@ -80,13 +81,13 @@ struct TerminalDevice {
         guard file.isOpen, isatty(file.number) == 1 else { return nil }
     }
 
-    /// The process's controlling terminal, otherwise the terminal behind standard error.
+    /// Returns the process's controlling terminal, or otherwise the terminal behind standard error.
     static func current() -> TerminalDevice? {
         TerminalDevice(path: "/dev/tty") ?? TerminalDevice(path: "/proc/self/fd/\(STDERR_FILENO)")
     }
 
-    /// Writes `bytes`; `false` if the terminal does not take them within half a second, for example because it is
-    /// stopped.
+    /// Writes `bytes`. Returns `false` if the terminal does not accept them within half a second, for example because
+    /// it is stopped.
     func write(_ bytes: [UInt8]) -> Bool {
         let end = ContinuousClock.now + .milliseconds(500)
         var rest = bytes[...]

@@ -1,11 +1,11 @@
 public import ChappieAuth
 import FoundationEssentials
 
-/// Copies text with wl-copy under Wayland, with xclip under X11, and otherwise through the terminal (OSC 52).
+/// A clipboard that uses wl-copy under Wayland, xclip under X11, and otherwise the terminal (OSC 52).
 ///
-/// If one way fails, the next one is tried. A program gets the text on its standard input, never as an argument.
+/// If one method fails, the next one is tried. A program receives the text on its standard input, never as an argument.
 public struct LinuxClipboard: Clipboard {
-    /// The variable of each display, and its program. Without a type wl-copy would run another program to guess it.
+    /// The variable of each display, and its program. Without a type, wl-copy would run another program to guess it.
     private static let programs = [
         (display: "WAYLAND_DISPLAY", name: "wl-copy", arguments: ["--type", "text/plain"], package: "wl-clipboard"),
         (display: "DISPLAY", name: "xclip", arguments: ["-selection", "clipboard", "-in"], package: "xclip"),
@@ -13,16 +13,18 @@ public struct LinuxClipboard: Clipboard {
 
     private let environment: DesktopEnvironment
 
-    /// - Parameter environment: The environment with the display, the programs and the terminal. Default: this
+    /// Creates a clipboard.
+    ///
+    /// - Parameter environment: The environment with the display, the programs and the terminal. The default is this
     ///   process's.
     public init(environment: DesktopEnvironment = .current) { self.environment = environment }
 
     /// Copies `text`.
     ///
-    /// - Returns: `.copied` if wl-copy or xclip now holds the text; `.requested` if the terminal was asked, which does
-    ///   not answer.
-    /// - Throws: ``DesktopError`` if all three are missing, or none took the text. A program that has not taken the
-    ///   text within two seconds has failed. A text of more than 74,994 bytes is not sent to a terminal.
+    /// - Returns: `.copied` if wl-copy or xclip now holds the text, or `.requested` if the terminal was asked, which
+    ///   does not answer.
+    /// - Throws: ``DesktopError`` if all three are missing, or none accepted the text. A program that has not accepted
+    ///   the text within two seconds has failed. A text of more than 74,994 bytes is not sent to a terminal.
     public func copy(_ text: String) async throws(DesktopError) -> ClipboardOutcome {
         var missing: String?
         for program in Self.programs where environment[program.display] != nil {
@@ -51,11 +53,11 @@ public struct LinuxClipboard: Clipboard {
 
     // MARK: Pasting
 
-    /// The clipboard's content: an image as PNG if there is one, else text.
+    /// Returns the clipboard's content, which is an image as PNG if there is one, and otherwise text.
     ///
-    /// - Parameter limit: In bytes. Default 16 MiB.
-    /// - Throws: ``DesktopError`` if the clipboard is empty, holds more, or can't be reached. A terminal's clipboard
-    ///   can't be read: many terminals refuse it, because a program on another machine could read it too.
+    /// - Parameter limit: The maximum size in bytes. The default is 16 MiB.
+    /// - Throws: ``DesktopError`` if the clipboard is empty, contains more, or can't be reached. A terminal's clipboard
+    ///   can't be read. Many terminals refuse it, because a program on another machine could also read it.
     public func paste(limit: Int = 16 << 20) async throws(DesktopError) -> [UInt8] {
         var missing: String?
         for program in Self.readers where environment[program.display] != nil {
@@ -94,15 +96,15 @@ public struct LinuxClipboard: Clipboard {
     ]
 }
 
-/// The terminal's clipboard: "Manipulate Selection Data" of xterm's control sequences.
+/// The terminal's clipboard, which is "Manipulate Selection Data" in xterm's control sequences.
 ///
 /// <https://invisible-island.net/xterm/ctlseqs/ctlseqs.html#h2-Operating-System-Commands>
 enum OSC52 {
-    /// The bytes that ask a terminal to put `text` on its clipboard; `nil` if the text is too long: more than 100,000
-    /// bytes in Base64, a common limit of terminals.
+    /// Returns the bytes that ask a terminal to put `text` on its clipboard, or `nil` if the text is too long. The
+    /// limit is 100,000 bytes in Base64, which is common among terminals.
     ///
-    /// - Parameter insideTmux: wraps the sequence so that tmux passes it on to its own terminal; by default tmux
-    ///   ignores the sequence if a program inside of it sends it.
+    /// - Parameter insideTmux: Whether to wrap the sequence so that tmux passes it on to its own terminal. By default,
+    ///   tmux ignores the sequence if a program that runs inside it sends it.
     static func sequence(copying text: String, insideTmux: Bool) -> [UInt8]? {
         let bytes = Data(text.utf8)
         guard bytes.count <= 74_994 else { return nil }

@@ -1,18 +1,18 @@
 @_spi(ChappieInternals) public import ChappieCore
 
 extension ChappieImage {
-    /// Reads the image from a file, and blocks until the disk has answered. See ``init(bytes:name:detail:limit:)``.
+    /// Reads the image from a file. Blocks until the disk has answered. See ``init(bytes:name:detail:limit:)``.
     public init(
         path: String, detail: Detail = .high, limit: Int = ChappieImage.defaultLimit
     ) throws(ChappieAttachmentError) {
-        // An image that is a little too large is reported with its size.
+        // An image that is slightly too large is reported with its size.
         try self.init(bytes: read(path, max(limit, Self.readLimit)), name: path, detail: detail, limit: limit)
     }
 
     private static let readLimit = 64 << 20
 
-    /// An image by its address: a `file:` URL is read now, a `data:` URL is checked like bytes, and the backend fetches
-    /// an `https:` or `http:` URL. See ``init(bytes:name:detail:limit:)``.
+    /// Creates an image from its address. A `file:` URL is read immediately, a `data:` URL is checked like bytes, and
+    /// the backend fetches an `https:` or `http:` URL. See ``init(bytes:name:detail:limit:)``.
     public init(
         url: URL, detail: Detail = .high, limit: Int = ChappieImage.defaultLimit
     ) throws(ChappieAttachmentError) {
@@ -33,8 +33,8 @@ extension ChappieImage {
 }
 
 extension ChappieFile {
-    /// Reads a file, and blocks until the disk has answered. The model sees the last part of its path as its name. See
-    /// ``init(bytes:name:mediaType:limit:)``.
+    /// Reads a file. Blocks until the disk has answered. The model sees the last component of the path as the file's
+    /// name. See ``init(bytes:name:mediaType:limit:)``.
     public init(
         path: String, mediaType: String? = nil, limit: Int = ChappieFile.defaultLimit
     ) throws(ChappieAttachmentError) {
@@ -43,7 +43,7 @@ extension ChappieFile {
     }
 }
 
-/// Reads an attachment, with the reason in its own terms.
+/// Reads an attachment. Reports a failure as an error about attachments.
 private func read(_ path: String, _ limit: Int) throws(ChappieAttachmentError) -> [UInt8] {
     do {
         return try WholeFile.contents(of: path, limit: limit)

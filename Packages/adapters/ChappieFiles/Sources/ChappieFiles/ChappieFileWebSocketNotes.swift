@@ -9,12 +9,12 @@ import Dispatch
     import Darwin
 #endif
 
-/// Notes on blocked WebSockets in one file, `websockets.json`, that only its owner can read.
+/// A store of notes on blocked WebSockets, in one file, `websockets.json`, that only its owner can read.
 ///
-/// A network is named by the proxy for the backend and by the addresses from which this machine reaches the internet.
-/// The file holds digests of these, and times.
+/// A network is identified by the proxy for the backend and by the addresses from which this machine reaches the
+/// internet. The file contains only digests of these, and times.
 public struct ChappieFileWebSocketNotes: ChappieWebSocketNotes {
-    /// The most networks that are remembered.
+    /// The maximum number of networks that are remembered.
     private static let networks = 20
     private static let limit = 64 << 10
 
@@ -22,10 +22,12 @@ public struct ChappieFileWebSocketNotes: ChappieWebSocketNotes {
     private let proxy: ChappieNetworkPolicy.Proxy
     private let variables: [String: String]
 
+    /// Creates a store in `directory`.
+    ///
     /// - Parameters:
-    ///   - directory: Absolute. If it is missing, it is made with the first note.
-    ///   - proxy: The choice of a proxy, as for the requests.
-    ///   - variable: Looks up a variable of the environment.
+    ///   - directory: An absolute path. If the folder is missing, it is made with the first note.
+    ///   - proxy: The choice of a proxy, which must be the one that requests use.
+    ///   - variable: A closure that looks up an environment variable.
     public init(directory: String, proxy: ChappieNetworkPolicy.Proxy, environment variable: (String) -> String?) {
         path = "\(directory)/websockets.json"
         self.proxy = proxy
@@ -33,14 +35,14 @@ public struct ChappieFileWebSocketNotes: ChappieWebSocketNotes {
         variables = Dictionary(uniqueKeysWithValues: found)
     }
 
-    /// A file in `$XDG_STATE_HOME/chappie`, or in `~/.local/state/chappie`; `nil` without a home directory. On Apple's
-    /// platforms it is in the program's own folder.
+    /// Creates a store in `$XDG_STATE_HOME/chappie`, or in `~/.local/state/chappie`. Returns `nil` without a home
+    /// directory. On Apple's platforms the file is in the program's own folder.
     public init?(proxy: ChappieNetworkPolicy.Proxy, environment variable: (String) -> String?) {
         guard let directory = (try? UserFolders.ofPlatform(variable))?.state else { return nil }
         self.init(directory: directory, proxy: proxy, environment: variable)
     }
 
-    /// Reads the file.
+    /// Reads the file and returns the time of the last blockage, or `nil` if there is none.
     public func blockage(of backend: URL) async -> Date? {
         await DispatchQueue.global().run {
             guard let key = key(of: backend), let seconds = notes()[key]?.int else { return nil }
@@ -48,7 +50,7 @@ public struct ChappieFileWebSocketNotes: ChappieWebSocketNotes {
         }
     }
 
-    /// Writes the file.
+    /// Adds the blockage to the file.
     public func noteBlockage(of backend: URL, at time: Date) async {
         await DispatchQueue.global().run {
             guard let key = key(of: backend) else { return }
@@ -65,7 +67,7 @@ public struct ChappieFileWebSocketNotes: ChappieWebSocketNotes {
         return (try? ChappieJSON(parsing: bytes))?.object ?? ChappieJSONObject()
     }
 
-    /// Returns the name of the backend on this network; `nil` for an address or a proxy that can't be used.
+    /// Returns the name of the backend on this network, or `nil` for an address or a proxy that can't be used.
     private func key(of backend: URL) -> String? {
         guard let origin = try? Origin(of: backend, for: .webSocket),
             let proxy = try? ProxySelection(proxy, for: origin, environment: variables).map(\.label) ?? "none"
@@ -73,8 +75,9 @@ public struct ChappieFileWebSocketNotes: ChappieWebSocketNotes {
         return FNV1a.hexadecimal([origin.description, proxy] + Self.localAddresses())
     }
 
-    /// Returns the addresses from which this machine reaches the internet, over IPv4 and IPv6. Sends nothing: connecting
-    /// a datagram socket only chooses the route. The targets are reserved for documentation (RFC 5737, RFC 3849).
+    /// Returns the addresses from which this machine reaches the internet, over IPv4 and IPv6. Sends nothing, because
+    /// connecting a datagram socket only chooses the route. The targets are reserved for documentation (RFC 5737, RFC
+    /// 3849).
     private static func localAddresses() -> [String] {
         var ofIPv4 = sockaddr_in()
         ofIPv4.sin_family = sa_family_t(AF_INET)

@@ -6,11 +6,11 @@
     import Darwin
 #endif
 
-/// Writes all of `bytes`, even after signals and short writes. Waits for a descriptor that would block: another program
-/// may have set that mode on a shared descriptor.
+/// Writes all of `bytes`, even after signals and short writes. Waits for a descriptor that would block, because another
+/// program may have set that mode on a shared descriptor.
 ///
 /// - Returns: 0, or the `errno` of the write that failed, in which case a part may have been written. A descriptor that
-///   takes nothing counts as full (`ENOSPC`).
+///   accepts nothing counts as full (`ENOSPC`).
 @_spi(ChappieInternals) public func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -29,8 +29,8 @@
     return 0
 }
 
-/// The next bytes. Waits for them, even after signals and for a descriptor that would block. Empty at the end, and `nil`
-/// for a failure that `errno` names.
+/// Reads the next bytes. Waits for them, even after signals and for a descriptor that would block. Returns an empty
+/// array at the end, and `nil` after a failure, whose reason is in `errno`.
 @_spi(ChappieInternals) public func readPiece(of descriptor: CInt, atMost limit: Int = 64 << 10) -> [UInt8]? {
     var piece = [UInt8](repeating: 0, count: limit)
     while true {

@@ -9,30 +9,34 @@
     import Darwin
 #endif
 
-/// ``CredentialLock`` by flock(2) on a file, one for each slot: the system releases the lock when its holder dies. It
-/// also implements ``CredentialNotes``: the file holds the mark of the last change, and a second file holds the note.
+/// A ``CredentialLock`` that uses flock(2) on one file for each slot. The system releases the lock when its holder
+/// dies. The type also implements ``CredentialNotes``. The lock file contains the mark of the last change, and a second
+/// file contains the note.
 ///
-/// The files are never removed: otherwise two processes could each lock a file of their own. Their names are digests.
+/// The files are never removed, since otherwise two processes could each lock a different file. Their names are
+/// digests.
 public struct FileCredentialLock: CredentialLock, CredentialNotes {
     private let directory: String?
     private static let maximumNote = 64 << 10
     private static let markLength = 16
-    /// A home on a network may not answer.
+    /// The worker for the files, since a home folder on a network may not answer.
     private static let worker = StoreWorker(label: "chappie.credential-locks")
     private static let fileDeadline = Duration.seconds(10)
     private let clock: any ChappieClock
 
+    /// Creates a lock.
+    ///
     /// - Parameters:
-    ///   - directory: The same for all processes that share the credential, and for no others, however the user has
-    ///     logged in. It is made if it is missing. `nil`, for a user without a home directory, makes
-    ///     ``acquire(_:within:)`` fail.
-    ///   - clock: For pauses between attempts.
+    ///   - directory: The folder of the files. It must be the same for all processes that share the credential, however
+    ///     the user has logged in, and different for all others. It is made if it is missing. `nil`, for a user without
+    ///     a home directory, makes ``acquire(_:within:)`` fail.
+    ///   - clock: The clock for pauses between attempts.
     public init(directory: String?, clock: any ChappieClock = SystemClock()) {
         self.directory = directory
         self.clock = clock
     }
 
-    /// Asks for the lock every few milliseconds, so that the caller can stop waiting.
+    /// Acquires the lock. Tries every few milliseconds, so that the caller can stop waiting.
     ///
     /// - Throws: ``CredentialStoreError/busy(_:)``, ``CredentialStoreError/failed(_:)``.
     public func acquire(
@@ -42,7 +46,7 @@ public struct FileCredentialLock: CredentialLock, CredentialNotes {
         let (descriptor, hold) = try await Self.worker.perform(within: Self.fileDeadline) {
             _ throws(CredentialStoreError) -> (CInt, CredentialLockHold) in
             let descriptor = try lockFile(of: slot)
-            // The file is closed however this ends.
+            // The file is closed whatever the outcome.
             return (descriptor, CredentialLockHold { close(descriptor) })
         }
         try await clock.waitForLock(limit, since: start) { () throws(CredentialStoreError) in
@@ -51,10 +55,10 @@ public struct FileCredentialLock: CredentialLock, CredentialNotes {
         return hold
     }
 
-    /// Tries to lock the file, and returns whether that worked.
+    /// Tries to lock the file. Returns whether this succeeded.
     private func locks(_ descriptor: CInt, _ hold: CredentialLockHold) async throws(CredentialStoreError) -> Bool {
         try await Self.worker.perform(within: Self.fileDeadline) { _ throws(CredentialStoreError) in
-            // The hold keeps the file open, even if the caller has left.
+            // The hold keeps the file open, even if the caller has stopped waiting.
             try withExtendedLifetime(hold) { () throws(CredentialStoreError) in
                 if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
                 let reason = errno
@@ -67,24 +71,24 @@ public struct FileCredentialLock: CredentialLock, CredentialNotes {
         }
     }
 
-    /// Keeps the note in a file beside the lock file, and replaces it as a whole.
+    /// Stores the note in a file next to the lock file. The file is replaced in one step.
     public func setNote(_ note: [UInt8]?, for slot: CredentialSlot) {
         guard let path = try? path(of: slot, "signed-out") else { return }
         if let note { _ = PrivateFile.replace(path, with: note) } else { PrivateFile.remove(path) }
     }
 
-    /// Reads the file that ``setNote(_:for:)`` wrote.
+    /// Reads the note that ``setNote(_:for:)`` wrote.
     public func note(for slot: CredentialSlot) -> [UInt8]? {
         guard let path = try? path(of: slot, "signed-out") else { return nil }
         let note = try? WholeFile.contents(of: path, limit: Self.maximumNote)
         return note?.isEmpty == false ? note : nil
     }
 
-    /// Writes a new mark into the lock file.
+    /// Writes a new mark to the lock file.
     public func announceChange(of slot: CredentialSlot) -> [UInt8]? {
         guard let descriptor = try? lockFile(of: slot) else { return nil }
         defer { close(descriptor) }
-        // Of a constant length, so that no reader sees a part of it.
+        // The mark has a constant length, so that no reader sees only a part of it.
         let mark = (0..<Self.markLength).map { _ in UInt8.random(in: .min ... .max) }
         return pwrite(descriptor, mark, mark.count, 0) == mark.count ? mark : nil
     }
@@ -121,23 +125,24 @@ public struct FileCredentialLock: CredentialLock, CredentialNotes {
 }
 
 extension FileCredentialLock {
-    /// The lock in the folder that all programs of this user share: `$XDG_STATE_HOME/chappie/locks`, or
-    /// `~/.local/state/chappie/locks` if that variable is not set. On Apple's platforms the folder is the program's own.
+    /// Creates the lock in the folder that all programs of this user share: `$XDG_STATE_HOME/chappie/locks`, or
+    /// `~/.local/state/chappie/locks` if that variable is not set. On Apple's platforms the folder is the program's
+    /// own.
     ///
-    /// - Parameter variable: looks up a variable of the process.
+    /// - Parameter variable: A closure that looks up a variable of the process.
     public static func userDefault(_ variable: (String) -> String?) -> FileCredentialLock {
         (try? sharing(accessGroup: nil, appGroup: nil, variable)) ?? FileCredentialLock(directory: nil)
     }
 
-    /// The lock of a credential in the keychain: in Application Support of this program, or of the app group of the
-    /// programs that share the credential. On Linux it is the same as ``userDefault(_:)``.
+    /// Creates the lock of a credential in the keychain. Its files are in Application Support of this program, or of
+    /// the app group of the programs that share the credential. On Linux it is the same as ``userDefault(_:)``.
     ///
     /// - Parameters:
     ///   - accessGroup: The configuration's `keychainAccessGroup`.
-    ///   - appGroup: The configuration's `appGroup`. It may be left out if the access group begins with `group.`: it is
-    ///     then taken for an app group.
-    ///   - variable: Looks up a variable of the process.
-    /// - Throws: ``CredentialStoreError/noSharedFolder(_:)`` if an access group is named and no app group, or if this
+    ///   - appGroup: The configuration's `appGroup`. It may be omitted if the access group begins with `group.`, which
+    ///     is then used as the app group.
+    ///   - variable: A closure that looks up a variable of the process.
+    /// - Throws: ``CredentialStoreError/noSharedFolder(_:)`` if an access group is given and no app group, or if this
     ///   program can't use the app group's folder.
     public static func sharing(
         accessGroup: String?, appGroup: String?, _ variable: (String) -> String?
@@ -146,7 +151,7 @@ extension FileCredentialLock {
         #if canImport(Security)
             if let locks {
                 PrivateFile.makeFolder(of: locks + "/")
-                // A renewal in the background needs the lock. A note in a restored backup could end a later sign-in.
+                // A renewal in the background needs the lock. A note from a restored backup could end a later sign-in.
                 FolderCare.apply(.completeUntilFirstUserAuthentication, isExcludedFromBackup: true, to: locks)
             }
         #endif

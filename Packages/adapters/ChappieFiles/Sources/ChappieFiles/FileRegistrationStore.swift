@@ -9,25 +9,27 @@
     import Darwin
 #endif
 
-/// ``RegistrationStore`` in one file for its owner alone, `registrations.json`, which is replaced in one step under a lock
-/// between processes. It has no secret in it, and is never in a folder of credentials.
+/// A ``RegistrationStore`` in one file that only its owner can access, `registrations.json`. The file is replaced in
+/// one step under a lock between processes. It contains no secret, and is never in a folder of credentials.
 ///
-/// A file that this version can't read whole is an error and stays as it is: a registration that is lost makes the user
-/// register once more. Members that a later version has added stay.
+/// A file that this version can't read completely is an error and stays unchanged, because the user would have to
+/// register again after a registration was lost. Members that a later version has added are kept.
 public struct FileRegistrationStore: RegistrationStore {
-    /// Some thousand registrations.
+    /// The largest file, in bytes, which is enough for some thousand registrations.
     static let limit = 1 << 20
-    /// A home on a network may not answer.
+    /// The worker for the files, since a home folder on a network may not answer.
     private static let worker = StoreWorker(label: "chappie.registrations")
     private static let deadline = Duration.seconds(10)
-    /// Names the lock, beside the file. No credential has this name.
+    /// The slot that names the lock, which is next to the file. No credential has this name.
     private static let lockSlot = CredentialSlot(service: "com.chappie.registrations")
     private let directory: String?
     private let lock: FileCredentialLock
     private let lockLimit: Duration
 
-    /// - Parameter directory: Absolute, and the same for all programs that share registrations. It is made if it is
-    ///   missing. `nil`, for a user without a home directory, makes each call fail.
+    /// Creates a store.
+    ///
+    /// - Parameter directory: An absolute path, which must be the same for all programs that share registrations. The
+    ///   folder is made if it is missing. `nil`, for a user without a home directory, makes each call fail.
     public init(directory: String?) { self.init(directory: directory, lockLimit: Self.deadline) }
 
     init(directory: String?, lockLimit: Duration) {
@@ -36,19 +38,20 @@ public struct FileRegistrationStore: RegistrationStore {
         self.lockLimit = lockLimit
     }
 
-    /// Reads the file.
+    /// Reads the registration of `slot` from the file.
     ///
-    /// - Throws: ``CredentialStoreError/unsafeFile(_:remedy:)`` for a file that other users can open or that is damaged,
-    ///   `timedOut`, `failed`.
+    /// - Throws: ``CredentialStoreError/unsafeFile(_:remedy:)`` for a file that other users can open or that is
+    ///   damaged, `timedOut`, or `failed`.
     public func registration(
         for slot: CredentialSlot
     ) async throws(CredentialStoreError) -> ChappieClientRegistration? {
         try await read().registration(for: slot)
     }
 
-    /// Replaces the file.
+    /// Stores the registration of `slot`, or removes it if it is `nil`. Replaces the file.
     ///
-    /// - Throws: The errors of ``registration(for:)``; ``CredentialStoreError/busy(_:)`` if another process holds the lock.
+    /// - Throws: The errors of ``registration(for:)``, and ``CredentialStoreError/busy(_:)`` if another process holds
+    ///   the lock.
     public func save(
         _ registration: ChappieClientRegistration?, for slot: CredentialSlot
     ) async throws(CredentialStoreError) {
@@ -57,7 +60,7 @@ public struct FileRegistrationStore: RegistrationStore {
         }
     }
 
-    /// Reads the id, or makes it under the lock: processes that ask at once get the same.
+    /// Reads the id, or creates it under the lock, so that processes that ask at the same time get the same id.
     ///
     /// - Throws: The errors of ``save(_:for:)``.
     public func hostID() async throws(CredentialStoreError) -> String {
@@ -79,14 +82,14 @@ public struct FileRegistrationStore: RegistrationStore {
         }
     }
 
-    /// Reads the file, changes its content and writes it, while no other process does.
+    /// Reads the file, changes its content and writes it. No other process does so at the same time.
     private func change<Output: Sendable>(
         _ body: @escaping @Sendable (inout RegistrationDocument) -> Output
     ) async throws(CredentialStoreError) -> Output {
         let path = try path()
         let hold = try await lock.acquire(Self.lockSlot, within: lockLimit)
         return try await Self.worker.perform(within: Self.deadline) { _ throws(CredentialStoreError) in
-            // The lock is held until the file is written, even if the caller has left.
+            // The lock is held until the file is written, even if the caller has stopped waiting.
             try withExtendedLifetime(hold) { () throws(CredentialStoreError) in
                 var document = try RegistrationDocument(contentsOf: path)
                 let output = body(&document)
@@ -98,23 +101,23 @@ public struct FileRegistrationStore: RegistrationStore {
 }
 
 extension FileRegistrationStore {
-    /// The store of a program that shares its credentials with no other, on Apple's platforms. On Linux it is the same as
-    /// ``sharing(accessGroup:appGroup:_:)``.
+    /// Creates the store of a program that shares its credentials with no other program, on Apple's platforms. On Linux
+    /// it is the same as ``sharing(accessGroup:appGroup:_:)``.
     ///
-    /// - Parameter variable: Looks up a variable of the process.
+    /// - Parameter variable: A closure that looks up a variable of the process.
     public static func userDefault(_ variable: (String) -> String?) -> FileRegistrationStore {
         (try? sharing(accessGroup: nil, appGroup: nil, variable)) ?? FileRegistrationStore(directory: nil)
     }
 
-    /// The store in the folder that all programs of this user share: `$XDG_STATE_HOME/chappie/registrations`, or
-    /// `~/.local/state/chappie/registrations` if that variable is not set. On Apple's platforms the folder is the
-    /// program's own, or the app group's, as for the lock of a credential. It is left out of backups there: restored
-    /// on another device, the id of this machine would be wrong.
+    /// Creates the store in the folder that all programs of this user share: `$XDG_STATE_HOME/chappie/registrations`,
+    /// or `~/.local/state/chappie/registrations` if that variable is not set. On Apple's platforms the folder is the
+    /// program's own, or the app group's, as for the lock of a credential. There it is excluded from backups, because
+    /// the id of this machine would be wrong on another device.
     ///
     /// - Parameters:
     ///   - accessGroup: The configuration's `keychainAccessGroup`.
     ///   - appGroup: The configuration's `appGroup`.
-    ///   - variable: Looks up a variable of the process.
+    ///   - variable: A closure that looks up a variable of the process.
     /// - Throws: ``CredentialStoreError/noSharedFolder(_:)``, on Apple's platforms.
     public static func sharing(
         accessGroup: String?, appGroup: String?, _ variable: (String) -> String?
@@ -133,12 +136,12 @@ extension FileRegistrationStore {
 
 /// The content of the file: `{"version": 1, "host_id": "urn:uuid:…", "registrations": [{…}]}`.
 private struct RegistrationDocument {
-    /// A name, an id or an address, in bytes.
+    /// The maximum length of a name, an id or an address, in bytes.
     private static let textLimit = 4 << 10
     private var root: ChappieJSONObject = ["version": 1]
     private var entries: [ChappieJSONObject] = []
 
-    /// The file at `path`; an empty document if there is none.
+    /// Reads the file at `path`. Creates an empty document if there is none.
     init(contentsOf path: String) throws(CredentialStoreError) {
         let advice = "Nothing was changed. Move the file away and sign in again, which registers the app again."
         let bytes: [UInt8]
@@ -194,7 +197,7 @@ private struct RegistrationDocument {
         }
     }
 
-    /// Writes the file, on the disk when this returns.
+    /// Writes the file, which is on the disk when this returns.
     func write(to path: String) throws(CredentialStoreError) {
         var root = root
         root["registrations"] = entries.isEmpty ? nil : .array(entries.map { .object($0) })
@@ -213,7 +216,7 @@ private struct RegistrationDocument {
 
     var hostID: String? { root["host_id"]?.string }
 
-    /// The id of this machine, which is made if it is missing.
+    /// Returns the id of this machine. Creates it if it is missing.
     mutating func someHostID() -> String {
         if let hostID { return hostID }
         let id = Self.hostPrefix + UUID().uuidString.lowercased()
@@ -227,7 +230,7 @@ private struct RegistrationDocument {
         entries.first { Self.slot(of: $0) == slot }.flatMap(Self.registration)
     }
 
-    /// Whether the registration has a form that can be read again.
+    /// Stores the registration, or removes it if it is `nil`. Returns whether it has a form that can be read again.
     mutating func set(_ registration: ChappieClientRegistration?, for slot: CredentialSlot) -> Bool {
         let index = entries.firstIndex { Self.slot(of: $0) == slot }
         guard let registration else {
@@ -270,7 +273,7 @@ private struct RegistrationDocument {
         value?.string.flatMap { $0.utf8.count <= textLimit ? $0 : nil }
     }
 
-    /// `.some(nil)` if the text is missing, `nil` if it is none.
+    /// Returns the text, `.some(nil)` if it is missing, or `nil` if the value is not a valid text.
     private static func optionalText(_ value: ChappieJSON?) -> String?? {
         value == nil ? .some(nil) : text(value).map(Optional.some)
     }

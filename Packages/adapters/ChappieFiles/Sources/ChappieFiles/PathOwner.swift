@@ -8,13 +8,13 @@
     import Darwin
 #endif
 
-/// Answers whose files are at a path, before this program makes any there.
+/// A check of the owner of the files at a path, before this program makes any files there.
 @_spi(ChappieInternals) public enum PathOwner {
-    /// Refuses a place that belongs to another user when this program runs as root. Files that root makes there lock
-    /// their owner out of all programs.
+    /// Returns the reason why no files may be made at a path: it belongs to another user and this program runs as root.
+    /// Files that root makes there would prevent their owner from using any program.
     ///
-    /// - Parameter path: Need not exist. The nearest folder above it that exists is then examined.
-    /// - Returns: `nil` if files may be made there.
+    /// - Parameter path: A path that need not exist. The nearest folder above it that exists is then examined.
+    /// - Returns: The reason, or `nil` if files may be made there.
     public static func refusal(of path: String) -> FolderProblem? {
         guard geteuid() == 0, let place = nearest(to: path), place.owner != 0 else { return nil }
         return FolderProblem(
@@ -22,8 +22,8 @@
             remedy: "Run it as that user, or with root's own home: sudo -H.")
     }
 
-    /// The command that gives files of root back to this user, for a path that can't be opened. `nil` if there are no
-    /// files of root among this user's.
+    /// Returns the command that gives root's files back to this user, for a path that can't be opened. Returns `nil` if
+    /// there are no files of root among this user's files.
     public static func remedy(for path: String) -> String? {
         let user = geteuid()
         guard user != 0, var place = nearest(to: path) else { return nil }
@@ -36,14 +36,14 @@
         return nil
     }
 
-    /// Why a file can't be written, from `errno`.
+    /// Returns the reason why a file can't be written, from `errno`.
     public static func problem(writing path: String) -> FolderProblem {
         let words = String(cString: strerror(errno))
         return refusal(of: path)
             ?? FolderProblem("\(path) can't be written: \(words)", remedy: remedy(for: path) ?? "Check the folder.")
     }
 
-    /// The path, or the first folder above it that can be examined, with its owner.
+    /// Returns the path, or the first folder above it that can be examined, with its owner.
     private static func nearest(to path: String) -> (path: String, owner: uid_t)? {
         var place = path
         var facts = stat()
@@ -71,7 +71,7 @@
 }
 
 extension CredentialStoreError {
-    /// The error about a folder without which nothing can be stored.
+    /// Creates the error about a folder without which nothing can be stored.
     @_spi(ChappieInternals) public init(_ problem: FolderProblem, for what: String? = nil) {
         self = .unusableFolder(
             what.map { "there is no folder for \($0): " + problem.reason } ?? problem.reason, remedy: problem.remedy)

@@ -12,33 +12,33 @@
     import Security
 #endif
 
-/// The folders in which programs of this user keep files. Each answer follows the same rule, for every adapter and
-/// every command. A folder is `nil` if there is none, and ``problem`` then has the reason.
+/// The folders in which programs of this user keep files. The same rule applies to each folder, for every adapter and
+/// every command. A folder is `nil` if there is none. ``problem`` then contains the reason.
 @_spi(ChappieInternals) public struct UserFolders: Sendable, Hashable {
-    /// The user's home directory. `nil` on Apple's platforms, where nothing is kept next to the user's files.
+    /// The user's home directory. It is `nil` on Apple's platforms, where nothing is stored next to the user's files.
     public let home: String?
     /// The folder of the user's settings and templates.
     public let configuration: String?
-    /// The folder of credentials in files. They must last: users publish their configuration with their dot files, and
-    /// clear state and cache.
+    /// The folder of credentials in files. They must be permanent, because users publish their configuration with their
+    /// dot files, and clear state and cache.
     public let data: String?
     /// The folder of locks, threads and notes on sign-outs. The files are kept until they are deleted.
     public let state: String?
     /// The folder of files that can be fetched again. The system may empty it.
     public let cache: String?
-    /// Why a folder is missing.
+    /// The reason why a folder is missing.
     public let problem: FolderProblem?
 
-    /// The locks of credentials, and the notes beside them.
+    /// The folder of the locks of credentials and of the notes next to them.
     public var locks: String? { state.map { $0 + "/locks" } }
 
-    /// The folders of this platform.
+    /// Returns the folders of this platform.
     ///
     /// - Parameters:
-    ///   - accessGroup: The keychain's access group in which programs share the credential. Linux shares these folders
-    ///     among all of the user's programs and does not ask for it.
+    ///   - accessGroup: The keychain's access group in which programs share the credential. On Linux, all of the user's
+    ///     programs share these folders, and this parameter is ignored.
     ///   - appGroup: The app group of these programs, on Apple's platforms.
-    ///   - variable: Looks up a variable of the process, on Linux.
+    ///   - variable: A closure that looks up a variable of the process, on Linux.
     /// - Throws: ``CredentialStoreError/noSharedFolder(_:)``, on Apple's platforms.
     public static func ofPlatform(
         accessGroup: String? = nil, appGroup: String? = nil, _ variable: (String) -> String?
@@ -52,13 +52,14 @@
 
     // MARK: Linux
 
-    /// `$XDG_STATE_HOME/chappie` or `~/.local/state/chappie`, and so on. Relative paths are ignored, as the XDG Base
-    /// Directory Specification says. A home directory that is not set is the one of the user database. One that is set
-    /// and can't be used is not replaced by another: the user's files would be somewhere else.
+    /// Finds `$XDG_STATE_HOME/chappie` or `~/.local/state/chappie`, and so on. Relative paths are ignored, as the XDG
+    /// Base Directory Specification requires. If no home directory is set, the one in the user database is used. If the
+    /// home directory is set and can't be used, it is not replaced by another, because the user's files would be
+    /// somewhere else.
     ///
     /// - Parameters:
-    ///   - variable: Looks up a variable.
-    ///   - userHome: Asks the user database.
+    ///   - variable: A closure that looks up a variable.
+    ///   - userHome: A closure that returns the home directory in the user database.
     public init(xdg variable: (String) -> String?, userHome: () -> String? = Self.userHome) {
         var problem: FolderProblem?
         func absolute(_ name: String) -> Result<String, FolderProblem>? {
@@ -90,26 +91,26 @@
         self.problem = problem
     }
 
-    /// Returns the home directory of this user in the user database.
+    /// Returns the home directory of this user from the user database.
     public static func userHome() -> String? { UserEntry(of: geteuid())?.home }
 
     // MARK: Apple's platforms
 
     /// The answers of an Apple system about a program.
     struct AppleSystem {
-        /// The program's folder in Application Support, and the one for caches.
+        /// The program's folder in Application Support, and its folder for caches.
         var state: String?
         var cache: String?
-        /// The folder of an app group; `nil` if this program can't use it.
+        /// A closure that returns the folder of an app group, or `nil` if this program can't use it.
         var container: (_ appGroup: String) -> String?
     }
 
-    /// The program's own folders, or its app group's. A group whose name begins with `group.` may be both an app
+    /// Finds the program's own folders, or its app group's. A group whose name begins with `group.` may be both an app
     /// group and an access group of the keychain.
     ///
-    /// - Throws: ``CredentialStoreError/noSharedFolder(_:)`` if the credential is shared and no app group is named, or
-    ///   this program can't use it. The program's own folder would hold a lock that excludes no other program, and a
-    ///   refresh token works once.
+    /// - Throws: ``CredentialStoreError/noSharedFolder(_:)`` if the credential is shared and no app group is given, or
+    ///   if this program can't use the app group. A lock in the program's own folder would exclude no other program,
+    ///   and a refresh token works only once.
     init(on system: AppleSystem, accessGroup: String?, appGroup: String?) throws(CredentialStoreError) {
         let shared = accessGroup.flatMap { $0.hasPrefix("group.") ? $0 : nil }
         guard let group = appGroup ?? shared else {
@@ -126,7 +127,7 @@
             state: container + "/Library/Application Support/Chappie", cache: container + "/Library/Caches/Chappie")
     }
 
-    /// Everything that lasts is in one folder.
+    /// Uses one folder for everything that is permanent.
     private init(state: String?, cache: String?) {
         home = nil
         configuration = state
@@ -142,7 +143,7 @@ struct UserEntry {
     let name: String
     let home: String
 
-    /// `nil` without an entry: a container may run as any user.
+    /// Finds the entry of a user. Returns `nil` without an entry, because a container may run as any user.
     init?(of user: uid_t) {
         var entry = passwd()
         var found: UnsafeMutablePointer<passwd>?
@@ -160,39 +161,39 @@ struct UserEntry {
     }
 }
 
-/// Why a folder or a file can't be used, and what the user can do.
+/// The reason why a folder or a file can't be used, and the action that the user can take.
 @_spi(ChappieInternals) public struct FolderProblem: Error, Sendable, Hashable {
     /// The reason, without a full stop.
     public let reason: String
-    /// The user's next step, in a sentence.
+    /// The user's next step, as a sentence.
     public let remedy: String
 
     /// Creates a problem with these texts.
     public init(_ reason: String, remedy: String) { (self.reason, self.remedy) = (reason, remedy) }
 
-    /// No home directory is known.
+    /// The problem that no home directory is known.
     public static let homeless = FolderProblem("no home directory is known", remedy: "Set HOME.")
 
-    /// A variable holds bytes that are not UTF-8.
+    /// Returns the problem that a variable contains bytes that are not UTF-8.
     public static func notUTF8(_ variable: String) -> FolderProblem {
         FolderProblem("\(variable) is not UTF-8", remedy: "Set \(variable) to a path in UTF-8.")
     }
 }
 
-/// When an Apple system lets programs read files. Linux has no such classes.
+/// The times at which an Apple system lets programs read files. Linux has no such classes.
 @_spi(ChappieInternals) public enum FolderProtection: Sendable, Hashable {
-    /// While the device is unlocked; a file that is open stays open.
+    /// Files can be read while the device is unlocked. A file that is open stays open.
     case completeUnlessOpen
-    /// Once the device has been unlocked since it started.
+    /// Files can be read once the device has been unlocked after its start.
     case completeUntilFirstUserAuthentication
-    /// At any time.
+    /// Files can be read at any time.
     case none
 }
 
-/// Tells an Apple system how to protect and back up the files of a folder.
+/// Settings by which an Apple system protects and backs up the files of a folder.
 @_spi(ChappieInternals) public enum FolderCare {
-    /// Protects the files that are made in the folder from now on, and leaves the folder out of the system's backups or
-    /// takes that back. A disk without such attributes causes no error. Does nothing on Linux.
+    /// Protects the files that are made in the folder from now on, and excludes the folder from the system's backups or
+    /// includes it again. A disk without such attributes causes no error. Does nothing on Linux.
     public static func apply(_ protection: FolderProtection, isExcludedFromBackup: Bool, to path: String) {
         #if canImport(Security)
             let type: FileProtectionType =
@@ -211,10 +212,10 @@ struct UserEntry {
 }
 
 #if canImport(Security)
-    // No machine of the project has run this: it is compiled against declarations that are written by hand.
+    // The project has not run this on any machine. It is compiled against declarations that are written by hand.
     extension UserFolders.AppleSystem {
-        /// This system, asked about this program. Programs without a sandbox share the folders of their user, so each
-        /// has a folder of its own in them.
+        /// The current system and this program. Programs without a sandbox share the folders of their user, so each has
+        /// its own folder inside them.
         static var current: Self {
             let files = FileManager.default
             func folder(_ kind: FileManager.SearchPathDirectory) -> String? {
@@ -222,7 +223,7 @@ struct UserEntry {
                 return files.urls(for: kind, in: .userDomainMask).first?.appending(path: "\(program)/Chappie").path
             }
             return Self(state: folder(.applicationSupportDirectory), cache: folder(.cachesDirectory)) { group in
-                // A Mac names a folder for every group, also if the program may not use the group.
+                // A Mac returns a folder for every group, even if the program may not use the group.
                 let container = files.containerURL(forSecurityApplicationGroupIdentifier: group)?.path
                 return container.flatMap { files.isWritableFile(atPath: $0) ? $0 : nil }
             }

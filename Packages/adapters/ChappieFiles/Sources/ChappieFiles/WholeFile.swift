@@ -6,7 +6,7 @@
     import Darwin
 #endif
 
-/// Reads whole files of bounded size.
+/// A reader of complete files of limited size.
 @_spi(ChappieInternals) public enum WholeFile {
     /// The reason why a file could not be read.
     public enum Failure: Error, Sendable, Hashable {
@@ -16,16 +16,16 @@
         case directory
         /// The path leads to a pipe, a socket or a device, which may never end.
         case special
-        /// Other users can read or write the file, or it is not a regular file of this user's.
+        /// Other users can read or write the file, or it is not a regular file that belongs to this user.
         case open
         /// Every user can write the file.
         case changeable
         /// The file has more bytes than the limit.
         case tooLarge
-        /// The system's sentence.
+        /// Another failure, with the system's message.
         case system(String)
 
-        /// Why the file can't be read, without a full stop: the system's words if it has some.
+        /// The reason why the file can't be read, without a full stop. It is the system's message if there is one.
         public var words: String {
             switch self {
             case .missing: String(cString: strerror(ENOENT))
@@ -41,19 +41,19 @@
 
     /// The files that are accepted.
     public enum Kind: Sendable {
-        /// A file with an end.
+        /// A regular file, which has an end.
         case regular
-        /// A file with an end that not every user can write.
+        /// A regular file that not every user can write.
         case guarded
-        /// A file with an end that this user owns and no other user can open, by a name that is not a link.
+        /// A regular file that this user owns and that no other user can open, by a name that is not a link.
         case ownAndPrivate
-        /// Pipes and devices as well, which are read to their end.
+        /// Any file. Pipes and devices are read to their end.
         case any
     }
 
-    /// The bytes of the file at `path`. Blocks until the disk, or the writer of a pipe, has answered.
+    /// Returns the bytes of the file at `path`. Blocks until the disk, or the writer of a pipe, has answered.
     ///
-    /// The open file is judged, because its name may lead somewhere else a moment later.
+    /// The checks examine the open file, because its name may refer to another file a moment later.
     public static func contents(of path: String, limit: Int, kind: Kind = .regular) throws(Failure) -> [UInt8] {
         let (descriptor, size) = try opened(path, limit: limit, kind: kind)
         defer { close(descriptor) }
@@ -68,7 +68,7 @@
         throw failure()
     }
 
-    /// The descriptor of an accepted file, and its size; pipes and devices have size 0.
+    /// Opens an accepted file and returns its descriptor and its size. Pipes and devices have size 0.
     fileprivate static func opened(
         _ path: String, limit: Int, kind: Kind
     ) throws(Failure) -> (descriptor: CInt, size: Int) {
@@ -104,17 +104,19 @@
     fileprivate static func failure() -> Failure { .system(String(cString: strerror(errno))) }
 }
 
-/// The lines of a regular file, read when they are asked for. Closed at the end.
+/// The lines of a regular file, read on demand. The file is closed when this object is destroyed.
 @_spi(ChappieInternals) public final class FileLines {
     private let descriptor: CInt
     private let limit: Int
-    /// Read and not given out: from `start` on.
+    /// The bytes that were read. Those from `start` on have not been returned yet.
     private var buffer: [UInt8] = []
     private var start = 0
     private var count = 0
     private var hasEnded = false
 
-    /// - Parameter limit: the most bytes of a file.
+    /// Opens the file.
+    ///
+    /// - Parameter limit: The maximum number of bytes in the file.
     public init(_ path: String, limit: Int) throws(WholeFile.Failure) {
         descriptor = try WholeFile.opened(path, limit: limit, kind: .regular).descriptor
         self.limit = limit
@@ -122,13 +124,14 @@
 
     deinit { close(descriptor) }
 
-    /// The first bytes that were not read yet, at most so many. They stay.
+    /// Returns the first unread bytes, at most `length` of them, without consuming them.
     public func start(_ length: Int) throws(WholeFile.Failure) -> [UInt8] {
         while buffer.count - start < length, try readMore() {}
         return Array(buffer[start...].prefix(length))
     }
 
-    /// The next line without its line feed, and whether it has one: the last line may have none. `nil` at the end.
+    /// Returns the next line without its line feed, and whether it has one, since the final line may have none. Returns
+    /// `nil` at the end.
     public func next() throws(WholeFile.Failure) -> (bytes: [UInt8], isWhole: Bool)? {
         var searched = 0
         while true {
@@ -149,7 +152,8 @@
         hasEnded = piece.isEmpty
         count += piece.count
         guard count <= limit else { throw .tooLarge }
-        // Memory stays at a line, and not at the file. More than half goes each time: a byte moves once on average.
+        // The memory depends on the length of a line, not of the file. Each removal takes more than half, so that a
+        // byte moves once on average.
         if start > buffer.count / 2 {
             buffer.removeFirst(start)
             start = 0

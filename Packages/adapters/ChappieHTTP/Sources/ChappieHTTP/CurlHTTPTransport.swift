@@ -4,7 +4,8 @@ public import FoundationEssentials
 import HTTPTypes
 import Synchronization
 
-/// ``HTTPTransport`` over libcurl: HTTP/2 and HTTP/1.1, pooled connections, one thread for any number of exchanges.
+/// An ``HTTPTransport`` that uses libcurl, with HTTP/2 and HTTP/1.1, pooled connections, and one thread for any number
+/// of exchanges.
 ///
 /// ```swift
 /// let transport = CurlHTTPTransport()
@@ -13,46 +14,50 @@ import Synchronization
 /// ```
 ///
 /// - TLS is 1.2 or newer, verified against the system's certificate authorities and the file
-///   ``ChappieNetworkPolicy/extraCAFile``. Plain `http` goes to `localhost`, 127.0.0.0/8 and `::1` only. It goes
-///   through a proxy only if the proxy is on this machine as well.
-/// - Redirects (301, 302, 303, 307, 308 with a `Location`) are followed within the origin, five at most. Every other
-///   status is a response.
-/// - No request is sent twice, except that one over HTTP/1.1 follows an HTTP/2 stream that ends with HTTP_1_1_REQUIRED: the
-///   server has not acted on it (RFC 9113, 7). A connection that was idle for 10 s is not used again. If a pooled connection turns out to be dead after the request was written to it, the
-///   exchange fails with code `.connectionLost`, or with `.timedOut` if the peer is silent. That connection is not used
-///   again, so a second try, which is the caller's decision, goes out over a fresh one. A connection is lost if the
-///   peer acknowledges nothing for 30 s.
-/// - The transport reads at most some 256 KiB of a response body ahead of its reader. Then the connection waits for the
-///   reader, and no deadline runs. The transport neither asks for a content coding nor removes one.
-/// - No cookies, no `.netrc`, no `Expect: 100-continue`, no header fields but the request's own, `host`,
-///   `content-length` and (for a compressed body) `content-encoding`. `content-length` and `transfer-encoding` in the
-///   request are left out: the adapter writes its own.
+///   ``ChappieNetworkPolicy/extraCAFile``. Plain `http` is allowed only to `localhost`, 127.0.0.0/8 and `::1`. It uses
+///   a proxy only if the proxy is also on this machine.
+/// - Redirects (301, 302, 303, 307, 308 with a `Location`) are followed within the origin, at most five times. Every
+///   other status is a response.
+/// - No request is sent twice, with one exception: a request over HTTP/1.1 follows an HTTP/2 stream that ends with
+///   HTTP_1_1_REQUIRED, because the server has not acted on it (RFC 9113, 7). A connection that was idle for 10 s is
+///   not used again. If a pooled connection turns out to be dead after the request was written to it, the exchange
+///   fails with code `.connectionLost`, or with `.timedOut` if the peer is silent. That connection is not used again,
+///   so a second attempt, which is the caller's decision, uses a new connection. A connection is lost if the peer
+///   acknowledges nothing for 30 s.
+/// - The transport reads at most about 256 KiB of a response body ahead of its reader. The connection then waits for
+///   the reader, and no deadline runs. The transport neither asks for a content coding nor removes one.
+/// - There are no cookies, no `.netrc`, no `Expect: 100-continue`, and no header fields other than the request's own,
+///   `host`, `content-length` and (for a compressed body) `content-encoding`. `content-length` and `transfer-encoding`
+///   in the request are omitted, because the adapter writes its own.
 ///
-/// The environment (for the proxy) and the extra CA file are read when the first request is sent. The thread starts
-/// then, too. It ends once the transport is released and the last response body is read or released.
+/// The environment (for the proxy) and the extra CA file are read when the first request is sent. The thread also
+/// starts then. It ends after the transport is released and the last response body is read or released.
 public final class CurlHTTPTransport: HTTPTransport {
     private let network: CurlNetwork
     /// The servers that have refused a request over HTTP/2.
     private let http1 = Mutex<Set<Origin>>([])
 
-    /// Runs on a thread of its own. Opens nothing and can't fail: each request reports an invalid policy as its error.
+    /// Creates a transport with its own thread. This opens nothing and can't fail. Each request reports an invalid
+    /// policy as its error.
     public convenience init(policy: ChappieNetworkPolicy = .default) { self.init(network: CurlNetwork(policy: policy)) }
 
-    /// Runs on the thread and under the policy of `network`, which other transports may share.
+    /// Creates a transport that uses the thread and the policy of `network`, which other transports may share.
     public init(network: CurlNetwork) { self.network = network }
 
-    /// Shuts the network down: ends every exchange in progress with code `.unavailable`, closes all connections and
-    /// ends the thread. Returns without waiting for that. Later requests fail with the same code.
+    /// Ends every exchange in progress with code `.unavailable`, closes all connections and ends the thread of the
+    /// network. Returns without waiting for this to finish. Later requests fail with the same code.
     public func shutdown() { network.shutdown() }
 
-    /// Reports at once a problem that would stop every request to `url` before it is sent: the address, the proxy
-    /// setting, the extra CA file. Opens no connection. For programs that check their settings before they begin.
+    /// Reports a problem that would stop every request to `url` before it is sent: the address, the proxy setting, or
+    /// the extra CA file. Opens no connection. Programs can use it to check their settings before they begin.
     ///
     /// - Throws: ``ChappieTransportError`` with stage `.configuration`.
     public func check(_ url: URL) throws(ChappieTransportError) { _ = try plan(HTTPExchangeRequest(url: url)) }
 
-    /// - Throws: ``ChappieTransportError``; `CancellationError` as soon as the task is cancelled, in any phase of the
-    ///   exchange. No status code is an error.
+    /// Sends the request and returns the response when its head has arrived.
+    ///
+    /// - Throws: ``ChappieTransportError``, or `CancellationError` as soon as the task is cancelled, in any phase of
+    ///   the exchange. No status code is an error.
     public func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
         try await RedirectRule.follow(request) { request in
             let (transfer, head) = try await start(try plan(request))
@@ -63,7 +68,7 @@ public final class CurlHTTPTransport: HTTPTransport {
         }
     }
 
-    /// Starts the exchange, over HTTP/1.1 if the server demands it.
+    /// Starts the exchange, over HTTP/1.1 if the server requires it.
     private func start(_ plan: RequestPlan) async throws -> (HTTPTransfer, ResponseHead) {
         let origin = plan.route.origin
         var plan = plan

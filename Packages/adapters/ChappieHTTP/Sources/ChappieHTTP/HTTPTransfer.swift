@@ -3,16 +3,16 @@
 import HTTPTypes
 import Synchronization
 
-/// One exchange on the network loop: the shell between curl's callbacks on one side and a reader's task on the other.
+/// An exchange on the network loop, which connects curl's callbacks to a reader's task.
 ///
-/// curl's callbacks never resume the reader. The visit at the end of the loop's round does, so that a hundred small
+/// curl's callbacks never resume the reader. The visit at the end of the loop's round does so, so that a hundred small
 /// pieces wake a task once.
 final class HTTPTransfer: NetworkTransfer {
-    /// Only the loop's thread reads and changes this state.
+    /// The state that only the loop's thread reads and changes.
     private struct Traffic {
         var head: CurlResponseHead
         var burst = ReadBurst()
-        /// The number of bytes of the request body that curl has taken.
+        /// The number of bytes of the request body that curl has read.
         var bodyOffset = 0
         var mustUseHTTP1 = false
     }
@@ -30,7 +30,7 @@ final class HTTPTransfer: NetworkTransfer {
         traffic = Mutex(Traffic(head: CurlResponseHead(isThroughProxy: !plan.route.isDirect)))
     }
 
-    /// Whether the server has refused the request without acting on it, because it wants HTTP/1.1.
+    /// Whether the server has refused the request without acting on it, because it requires HTTP/1.1.
     var mustUseHTTP1: Bool { traffic.withLock(\.mustUseHTTP1) }
 
     // MARK: The reader's side
@@ -42,7 +42,7 @@ final class HTTPTransfer: NetworkTransfer {
         return try await handoff.head { self.cancel() }
     }
 
-    /// All bytes that have arrived, as soon as there are some; `nil` at the end.
+    /// Returns all bytes that have arrived, as soon as there are some. Returns `nil` at the end.
     func nextChunk() async throws -> [UInt8]? {
         let (ready, isPaused) = handoff.act { ($0.takeChunk(), $0.phase == .paused) }
         if isPaused { loop.wake(self) }
@@ -50,7 +50,7 @@ final class HTTPTransfer: NetworkTransfer {
         return try await handoff.chunk { self.cancel() }
     }
 
-    /// Ends the exchange unless it has ended. The reader gets the error at once; the loop's thread closes the
+    /// Ends the exchange unless it has already ended. The reader gets the error at once. The loop's thread closes the
     /// connection.
     func cancel() {
         let wasRunning = handoff.act { state in
@@ -60,7 +60,7 @@ final class HTTPTransfer: NetworkTransfer {
         if wasRunning { loop.wake(self) }
     }
 
-    /// Raises the deadline within the body.
+    /// Extends the deadline for silence within the body.
     func allow(silence: Duration) {
         handoff.act { $0.allow(silence: silence) }
         loop.wake(self)
@@ -78,7 +78,7 @@ final class HTTPTransfer: NetworkTransfer {
     }
 
     func visited(_ handle: EasyHandle, _ visit: LoopVisit) -> LoopVerdict {
-        // Outside the lock: within this call, curl offers the bytes that it held back.
+        // This happens outside the lock, because curl offers the bytes that it held back within this call.
         if handoff.withState({ $0.resume(at: visit.now) }) { handle.resume() }
         return handoff.act { state in
             if let allowance = state.expired(at: visit.now) {
@@ -106,7 +106,7 @@ final class HTTPTransfer: NetworkTransfer {
                 case .violation(let rule): failure.violation(rule)
                 case .refusedByProxy: failure.refusedByProxy
                 case nil where !result.isSuccess: failure.error
-                // curl accepts a head that is cut off.
+                // curl accepts an incomplete head.
                 case nil: isWhole ? nil : failure.lost
                 }
             state.ended(error)
@@ -151,13 +151,13 @@ final class HTTPTransfer: NetworkTransfer {
     }
 }
 
-/// The response head as curl hands it on, line by line, and the reason why it was refused: curl itself reports only
+/// The response head, which curl delivers line by line, and the reason why it was refused. curl itself reports only
 /// that a callback has stopped it.
 struct CurlResponseHead {
     enum Refusal: Equatable {
         case violation(String)
-        /// Only a proxy asks for proxy credentials (RFC 9110, 15.5.8). If there is a tunnel, the proxy does so while
-        /// connecting; this is a plain http request through a proxy on this machine.
+        /// The proxy refused the request. Only a proxy asks for proxy credentials (RFC 9110, 15.5.8). With a tunnel,
+        /// the proxy does so while connecting. This case is a plain http request through a proxy on this machine.
         case refusedByProxy
     }
 
@@ -170,7 +170,9 @@ struct CurlResponseHead {
     /// Whether the final head is complete.
     var isComplete: Bool { parser.isComplete }
 
-    /// - Returns: Whether curl may go on, and the final head with its last line.
+    /// Takes a line.
+    ///
+    /// - Returns: Whether curl may continue, and the final head with its last line.
     mutating func receivedLine(_ line: UnsafeRawBufferPointer) -> (goesOn: Bool, head: ResponseHead?) {
         switch parser.receivedLine(line) {
         case .more: return (true, nil)
@@ -184,15 +186,15 @@ struct CurlResponseHead {
     }
 }
 
-/// Finds out whether a body comes in a burst of small pieces, so that the loop may rest.
+/// A detector of bodies that arrive in a burst of small pieces, during which the loop may rest.
 struct ReadBurst {
-    /// The number of bytes that were read in the present visit.
+    /// The number of bytes that were read in the current visit.
     private var bytes = 0
     private var lastReadAt: Int?
 
     mutating func read(_ count: Int) { bytes += count }
 
-    /// Asked once in a visit.
+    /// Returns whether the burst continues. It is called once in each visit.
     mutating func goesOn(isReceiving: Bool, at now: Int) -> Bool {
         guard bytes > 0 else { return false }
         defer {

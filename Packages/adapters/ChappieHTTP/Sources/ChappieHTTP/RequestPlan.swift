@@ -4,22 +4,22 @@ import CZstd
 import FoundationEssentials
 import HTTPTypes
 
-/// All of curl's input for one exchange, checked and ready.
+/// All of curl's input for one exchange, in its checked form.
 struct RequestPlan {
     let route: CurlRoute
     let method: HTTPRequest.Method
     let target: String
-    /// In curl's notation.
+    /// The header fields in curl's notation.
     let headerLines: [String]
-    /// The bytes that are sent; `nil` for no body.
+    /// The bytes that are sent, or `nil` for no body.
     let body: [UInt8]?
     let deadlines: ChappieDeadlines
-    /// Whether the request travels over HTTP/1.1.
+    /// Whether the request is sent over HTTP/1.1.
     var isHTTP1 = false
 
-    /// Converts `request`, which goes by `route`. Opens nothing and sends nothing.
+    /// Converts `request`, which uses `route`. Opens nothing and sends nothing.
     ///
-    /// - Throws: ``ChappieTransportError`` with stage `.configuration` if the request can't be sent as it is.
+    /// - Throws: ``ChappieTransportError`` with stage `.configuration` if the request can't be sent unchanged.
     init(
         _ request: HTTPExchangeRequest, by route: CurlRoute, deadlines policyDeadlines: ChappieDeadlines
     ) throws(ChappieTransportError) {
@@ -34,7 +34,7 @@ struct RequestPlan {
         self.route = route
         method = request.method
         target = route.origin.target(of: request.url)
-        // curl would add these fields by itself. Only the fields of the request go out.
+        // curl would add these fields by itself. Only the fields of the request are sent.
         let suppressed = [HTTPField.Name.accept, .userAgent, .contentType, .expect].filter { fields[$0] == nil }
         headerLines =
             fields.map { $0.value.isEmpty ? "\($0.name.rawName);" : "\($0.name.rawName): \($0.value)" }
@@ -42,8 +42,8 @@ struct RequestPlan {
         deadlines = request.deadlines ?? policyDeadlines
     }
 
-    /// One frame of the `zstd` content coding (RFC 8878) with its content size in the header. Level 3, the library's
-    /// own default, compresses hundreds of MB a second.
+    /// Compresses `bytes` into one frame of the `zstd` content coding (RFC 8878) with its content size in the header.
+    /// Level 3, the library's own default, compresses hundreds of MB per second.
     private static func compress(_ bytes: [UInt8], for origin: Origin) throws(ChappieTransportError) -> [UInt8] {
         let bound = ZSTD_compressBound(bytes.count)
         var hasFailed = false

@@ -1,25 +1,27 @@
 @_spi(ChappieInternals) public import ChappieAuth
 
-/// Credentials in the keychain of an Apple device: a generic password for each slot, in the data protection keychain.
+/// A store that keeps credentials in the keychain of an Apple device, with a generic password for each slot in the data
+/// protection keychain.
 ///
 /// ```swift
 /// let store = KeychainCredentialStore()
 /// try await store.save(Secret(json), in: CredentialSlot(account: "work"))
 /// ```
 ///
-/// An item never leaves its device: it is not iCloud's, and a backup does not bring it to another device. It may outlive
-/// the removal of its program. Programs share it if they have its access group. Each save gives the item the store's accessibility. With
-/// ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly`` the system also refuses to *store* while the device is
-/// locked; ``prepareToSave(in:)`` finds that out before a refresh token is used up.
+/// An item never leaves its device. It is not synchronized by iCloud, and a backup does not transfer it to another
+/// device. It may remain after its program has been removed. Programs share it if they have its access group. Each save
+/// gives the item the store's accessibility. With ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly`` the
+/// system also refuses to *store* while the device is locked. ``prepareToSave(in:)`` detects this before a refresh
+/// token is used up.
 ///
 /// The system's calls block, so they run on the store's own thread, one after the other. A call whose task is cancelled
-/// throws ``CredentialStoreError/failed(_:)`` at once. The store does not order the changes of two processes:
+/// throws ``CredentialStoreError/failed(_:)`` at once. The store does not order the changes of two processes.
 /// ``CredentialLock`` does.
 ///
-/// A Mac's data protection keychain is for programs that are signed with an application identifier.
+/// A Mac's data protection keychain is available to programs that are signed with an application identifier.
 /// <https://developer.apple.com/documentation/technotes/tn3137-on-mac-keychains>
 public struct KeychainCredentialStore: CredentialStore {
-    /// The most bytes of a secret.
+    /// The maximum size of a secret, in bytes.
     static let limit = 1 << 20
 
     private let accessibility: ChappieKeychainAccessibility
@@ -27,12 +29,13 @@ public struct KeychainCredentialStore: CredentialStore {
     private let calls: SecItemCalls
     private let worker = StoreWorker(label: "chappie.keychain")
 
-    /// A store over these calls, for tests. On Apple's platforms ``init(accessibility:deadline:)`` takes the system's.
+    /// Creates a store that uses these calls, for tests. On Apple's platforms, ``init(accessibility:deadline:)`` uses
+    /// the system's calls.
     ///
     /// - Parameters:
-    ///   - accessibility: When a credential can be read. Default
+    ///   - accessibility: The condition for reading a credential. The default is
     ///     ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly``.
-    ///   - deadline: The limit for all steps of a call together. Must be positive. Default 10 seconds.
+    ///   - deadline: The limit for all steps of a call together. Must be positive. The default is 10 seconds.
     ///   - calls: The keychain.
     public init(
         accessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly,
@@ -44,7 +47,7 @@ public struct KeychainCredentialStore: CredentialStore {
         self.calls = calls
     }
 
-    /// The secret in `slot`; `nil` if the keychain has no item for it.
+    /// Returns the secret in `slot`, or `nil` if the keychain has no item for it.
     ///
     /// - Throws: `absent`, `locked`, `denied`, `timedOut`, `corrupt` or `failed`.
     public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
@@ -52,8 +55,8 @@ public struct KeychainCredentialStore: CredentialStore {
         return try await worker.perform(within: deadline) { _ throws(CredentialStoreError) in try value(of: query) }
     }
 
-    /// Makes sure that a save can succeed: the keychain answers, and the system lets the program store an item that
-    /// exists. It gives that item the store's accessibility and leaves its secret as it is.
+    /// Checks that a save can succeed: the keychain answers, and the system lets the program store an existing item.
+    /// Gives that item the store's accessibility and leaves its secret unchanged.
     ///
     /// - Throws: `absent`, `locked`, `denied`, `timedOut` or `failed`.
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {
@@ -64,10 +67,10 @@ public struct KeychainCredentialStore: CredentialStore {
         }
     }
 
-    /// Replaces the secret in `slot`, 1 MiB at most, and reads it back. Replaces a corrupt item as well.
+    /// Replaces the secret in `slot`, which may have at most 1 MiB, and reads it back. Also replaces a corrupt item.
     ///
     /// - Throws: `absent`, `locked`, `denied`, `timedOut`, `notVerified` or `failed`. After `timedOut` and after a
-    ///   cancellation the system may still carry out a call that has begun.
+    ///   cancellation, the system may still execute a call that has begun.
     public func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
         let query = try KeychainQuery(slot)
         guard secret.count <= Self.limit else {
@@ -80,7 +83,7 @@ public struct KeychainCredentialStore: CredentialStore {
         }
     }
 
-    /// Removes the secret in `slot`; an empty slot is not an error.
+    /// Removes the secret in `slot`. An empty slot is not an error.
     ///
     /// - Throws: `absent`, `locked`, `denied`, `timedOut` or `failed`.
     public func delete(_ slot: CredentialSlot) async throws(CredentialStoreError) {
@@ -92,7 +95,7 @@ public struct KeychainCredentialStore: CredentialStore {
 
     // MARK: Steps, which block
 
-    /// Changes the item, or adds it. Another process may add it meanwhile: the slot never has a second item.
+    /// Changes the item, or adds it. Another process may add it in the meantime. The slot never has a second item.
     private func write(_ attributes: KeychainAttributes, to query: KeychainQuery) -> KeychainStatus {
         let status = calls.update(query, attributes)
         if status == .decode { _ = calls.delete(query) }
@@ -101,7 +104,7 @@ public struct KeychainCredentialStore: CredentialStore {
         return added == .duplicateItem ? calls.update(query, attributes) : added
     }
 
-    /// The bytes may come from another program of the access group.
+    /// Returns the secret of an item. Its bytes may come from another program of the access group.
     private func value(of query: KeychainQuery) throws(CredentialStoreError) -> Secret? {
         let (status, value) = calls.copyMatching(query)
         guard status != .itemNotFound else { return nil }
@@ -115,7 +118,7 @@ public struct KeychainCredentialStore: CredentialStore {
         KeychainAttributes(label: slot.label, accessibility: accessibility, value: value)
     }
 
-    /// - Throws: the reason why a call failed, unless it succeeded or its status is allowed.
+    /// Throws the reason why a call failed, unless it succeeded or its status is allowed.
     private func check(
         _ status: KeychainStatus, _ query: KeychainQuery, allowing allowed: Set<KeychainStatus> = []
     ) throws(CredentialStoreError) {

@@ -3,7 +3,7 @@
     import ChappieCore
     import Security
 
-    // No machine of the project has run this file: it is compiled against declarations that are written by hand.
+    // The project has not run this file on any machine. It is compiled against declarations that are written by hand.
 
     extension SecItemCalls {
         /// The keychain of this device.
@@ -28,19 +28,19 @@
     }
 
     extension KeychainCredentialStore {
-        /// A store over the keychain of this device.
+        /// Creates a store that uses the keychain of this device.
         ///
         /// - Parameters:
-        ///   - accessibility: When a credential can be read. Default
+        ///   - accessibility: The condition for reading a credential. The default is
         ///     ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly``.
-        ///   - deadline: The limit for all steps of a call together. Must be positive. Default 10 seconds.
+        ///   - deadline: The limit for all steps of a call together. Must be positive. The default is 10 seconds.
         public init(
             accessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly, deadline: Duration = .seconds(10)
         ) { self.init(accessibility: accessibility, deadline: deadline, calls: .system) }
     }
 
     extension KeychainQuery {
-        /// Finds items of this device alone, and none of a Mac's keychain files.
+        /// The query in the system's form. It finds only items of this device, and none in a Mac's keychain files.
         fileprivate var dictionary: [String: Any] {
             var dictionary: [String: Any] = [
                 kSecClass as String: kSecClassGenericPassword,
@@ -60,7 +60,7 @@
                 kSecAttrLabel as String: label,
                 kSecAttrAccessible as String: accessibility.constant,
             ]
-            // Security keeps a copy of these bytes, which is not wiped.
+            // Security keeps a copy of these bytes that is not wiped.
             if let value { dictionary[kSecValueData as String] = value.withBytes { Data($0) } }
             return dictionary
         }

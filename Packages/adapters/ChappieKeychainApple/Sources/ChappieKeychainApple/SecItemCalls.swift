@@ -2,21 +2,21 @@
 
 /// The four calls of Apple's keychain that a ``KeychainCredentialStore`` makes.
 ///
-/// `SecItemCalls.system` is the keychain of the device, on Apple's platforms. In tests `InMemoryKeychain` of
-/// ChappieTesting takes its place. The calls block.
+/// On Apple's platforms, `SecItemCalls.system` is the keychain of the device. In tests, `InMemoryKeychain` of
+/// ChappieTesting replaces it. The calls block.
 ///
 /// <https://developer.apple.com/documentation/security/keychain-items>
 public struct SecItemCalls: Sendable {
-    /// `SecItemAdd`: adds the item, unless there is one with the same names.
+    /// `SecItemAdd`, which adds the item unless there is one with the same names.
     public var add: @Sendable (KeychainQuery, KeychainAttributes) -> KeychainStatus
-    /// `SecItemUpdate`: changes every item that is found.
+    /// `SecItemUpdate`, which changes every item that is found.
     public var update: @Sendable (KeychainQuery, KeychainAttributes) -> KeychainStatus
-    /// `SecItemCopyMatching`: the value of one item that is found.
+    /// `SecItemCopyMatching`, which returns the value of one item that is found.
     public var copyMatching: @Sendable (KeychainQuery) -> (status: KeychainStatus, value: Secret?)
-    /// `SecItemDelete`: removes every item that is found.
+    /// `SecItemDelete`, which removes every item that is found.
     public var delete: @Sendable (KeychainQuery) -> KeychainStatus
 
-    /// Other calls than the system's.
+    /// Creates calls that replace the system's.
     public init(
         add: @escaping @Sendable (KeychainQuery, KeychainAttributes) -> KeychainStatus,
         update: @escaping @Sendable (KeychainQuery, KeychainAttributes) -> KeychainStatus,
@@ -30,21 +30,23 @@ public struct SecItemCalls: Sendable {
     }
 }
 
-/// The names of a generic password in the data protection keychain of this device, which is never iCloud's.
+/// The names of a generic password in the data protection keychain of this device, which iCloud never synchronizes.
 ///
-/// The service, the account and the access group are the item's key: no keychain has two items with the same three.
+/// The service, the account and the access group are the item's key. No keychain has two items with the same three
+/// values.
 public struct KeychainQuery: Sendable, Hashable {
-    /// `kSecAttrService`.
+    /// The value of `kSecAttrService`.
     public let service: String
-    /// `kSecAttrAccount`.
+    /// The value of `kSecAttrAccount`.
     public let account: String
-    /// `kSecAttrAccessGroup`. With `nil` an item is added to the program's first group, and looked for in all of them.
+    /// The value of `kSecAttrAccessGroup`. With `nil`, an item is added to the program's first group, and searched for
+    /// in all of its groups.
     public let accessGroup: String?
 
-    /// The item of `slot`.
+    /// Creates the query for the item of `slot`.
     ///
-    /// An item has no key for the issuer, and a search without a group finds the items of every group. So the service
-    /// holds both: `com.chappie.sdk|issuer=…|group=…`, in which `%` and `|` of a name are escaped.
+    /// An item has no key for the issuer, and a search without a group finds the items of every group. For this reason
+    /// the service contains both: `com.chappie.sdk|issuer=…|group=…`, in which `%` and `|` of a name are escaped.
     ///
     /// - Throws: ``CredentialStoreError/failed(_:)`` if a name contains a NUL character.
     init(_ slot: CredentialSlot) throws(CredentialStoreError) {
@@ -56,7 +58,8 @@ public struct KeychainQuery: Sendable, Hashable {
         accessGroup = slot.accessGroup
     }
 
-    /// Escapes scalars and not characters: a mark that follows `|` would make another character of it.
+    /// Escapes `%` and `|`. Works on scalars and not on characters, because a mark that follows `|` would form another
+    /// character with it.
     private static func escaped(_ name: String) -> String {
         name.unicodeScalars.map { scalar in
             switch scalar {
@@ -70,11 +73,11 @@ public struct KeychainQuery: Sendable, Hashable {
 
 /// The attributes that a call stores with an item.
 public struct KeychainAttributes: Sendable, Equatable {
-    /// `kSecAttrLabel`: the item's name in Keychain Access.
+    /// The value of `kSecAttrLabel`, which is the item's name in Keychain Access.
     public let label: String
-    /// `kSecAttrAccessible`.
+    /// The value of `kSecAttrAccessible`.
     public let accessibility: ChappieKeychainAccessibility
-    /// `kSecValueData`; `nil` leaves an item's value as it is.
+    /// The value of `kSecValueData`. `nil` leaves an item's value unchanged.
     public let value: Secret?
 }
 
@@ -85,14 +88,14 @@ public struct KeychainStatus: RawRepresentable, Sendable, Hashable {
     /// Apple's number.
     public let rawValue: Int32
 
-    /// The status with this number.
+    /// Creates a status with this number.
     public init(rawValue: Int32) { self.rawValue = rawValue }
 
     /// `errSecSuccess`.
     public static let success = Self(rawValue: 0)
     /// `errSecUserCanceled`.
     public static let userCanceled = Self(rawValue: -128)
-    /// `errSecNotAvailable`: no keychain is available.
+    /// `errSecNotAvailable`, which means that no keychain is available.
     public static let notAvailable = Self(rawValue: -25_291)
     /// `errSecAuthFailed`.
     public static let authFailed = Self(rawValue: -25_293)
@@ -100,9 +103,9 @@ public struct KeychainStatus: RawRepresentable, Sendable, Hashable {
     public static let duplicateItem = Self(rawValue: -25_299)
     /// `errSecItemNotFound`.
     public static let itemNotFound = Self(rawValue: -25_300)
-    /// `errSecInteractionNotAllowed`: the device is locked.
+    /// `errSecInteractionNotAllowed`, which means that the device is locked.
     public static let interactionNotAllowed = Self(rawValue: -25_308)
-    /// `errSecInDarkWake`: the Mac works with its screen off, and can't ask.
+    /// `errSecInDarkWake`, which means that the Mac works with its screen off and can't ask the user.
     public static let inDarkWake = Self(rawValue: -25_320)
     /// `errSecDecode`.
     public static let decode = Self(rawValue: -26_275)

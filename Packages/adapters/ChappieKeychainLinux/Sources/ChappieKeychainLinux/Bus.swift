@@ -11,10 +11,10 @@ import ChappieAuth
 
 /// The address of a message bus.
 enum BusAddress {
-    /// The login session's bus: the address that `environment` names, or the socket of the user's bus under
-    /// `XDG_RUNTIME_DIR`.
+    /// Returns the address of the login session's bus. It is the address that `environment` names, or the socket of the
+    /// user's bus under `XDG_RUNTIME_DIR`.
     ///
-    /// An `autolaunch:` entry is ignored: a bus that a library starts has no keyring and outlives this process.
+    /// An `autolaunch:` entry is ignored, because a bus that a library starts has no keyring and outlives this process.
     ///
     /// - Throws: `absent`.
     static func session(
@@ -27,7 +27,7 @@ enum BusAddress {
             }
             return entries.joined(separator: ";")
         }
-        // The XDG Base Directory Specification: relative paths are invalid and ignored.
+        // According to the XDG Base Directory Specification, relative paths are invalid and ignored.
         if let folder = environment["XDG_RUNTIME_DIR"], folder.hasPrefix("/"), isSocket(folder + "/bus") {
             return "unix:path=" + escaped(folder + "/bus")
         }
@@ -35,15 +35,15 @@ enum BusAddress {
             "there is no session bus (DBUS_SESSION_BUS_ADDRESS is not set and there is no $XDG_RUNTIME_DIR/bus)")
     }
 
-    /// The machine's bus: the address that `environment` names, or the address in the D-Bus specification's "Well-known
-    /// Message Bus Instances"; `nil` if the socket is missing.
+    /// Returns the address of the machine's bus. It is the address that `environment` names, or the address in the
+    /// D-Bus specification's "Well-known Message Bus Instances". Returns `nil` if the socket is missing.
     static func system(_ environment: [String: String], isSocket: (String) -> Bool = isSocket) -> String? {
         if let named = environment["DBUS_SYSTEM_BUS_ADDRESS"], !named.isEmpty { return named }
         let socket = "/var/run/dbus/system_bus_socket"
         return isSocket(socket) ? "unix:path=\(socket)" : nil
     }
 
-    /// The user's number, as both buses know it.
+    /// The numeric user ID, as both buses know it.
     static var userID: UInt32 { getuid() }
 
     static func isSocket(_ path: String) -> Bool {
@@ -51,7 +51,8 @@ enum BusAddress {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
     }
 
-    /// D-Bus specification, "Server Addresses": every other byte is written as `%` and two hex digits.
+    /// Escapes a path for an address. Every byte that needs it is written as `%` and two hex digits (D-Bus
+    /// specification, "Server Addresses").
     private static func escaped(_ path: String) -> String {
         let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/.\\*".utf8)
         return path.utf8.reduce(into: "") { text, byte in
@@ -61,19 +62,21 @@ enum BusAddress {
     }
 }
 
-/// A private connection to a message bus, for one call of the store. Its methods block: use it on a worker's thread
-/// only.
+/// A private connection to a message bus, for one call of the store. Its methods block. Use it only on a worker's
+/// thread.
 struct BusConnection {
     let object: LibraryObject
     let cancellation: Cancellation
 
-    /// The same connection, for another call.
+    /// Creates a value for the same connection and another call.
     init(_ object: LibraryObject, cancellation: Cancellation) {
         self.object = object
         self.cancellation = cancellation
     }
 
-    /// - Throws: ``LibraryError``, as ``call(_:of:at:in:_:milliseconds:)``.
+    /// Opens a connection to the bus at `address`.
+    ///
+    /// - Throws: ``LibraryError``, like ``call(_:of:at:in:_:milliseconds:)``.
     init(address: String, cancellation: Cancellation) throws {
         let flags = UInt32(CS_CONNECTION_AUTHENTICATION_CLIENT | CS_CONNECTION_MESSAGE_BUS)
         let pointer = try LibraryError.catching(isConnecting: true) {
@@ -84,17 +87,17 @@ struct BusConnection {
 
     var isClosed: Bool { g_dbus_connection_is_closed(object.pointer) != 0 }
 
-    /// Calls one method and returns its result, a tuple.
+    /// Calls one method and returns its result, which is a tuple.
     ///
-    /// The call does not start the service: a service that is not running has no state and shows no prompt.
+    /// The call does not start the service, because a service that is not running has no state and shows no prompt.
     ///
-    /// - Parameter milliseconds: A separate limit for this method, which holds even after the whole call has ended.
-    ///   `nil`: the method ends with the whole call.
+    /// - Parameter milliseconds: A separate limit for this method, which applies even after the entire call has ended.
+    ///   With `nil`, the method ends with the entire call.
     func call(
         _ method: String, of interface: String, at path: String, in name: String, _ arguments: [BusArgument] = [],
         milliseconds: Int32? = nil
     ) throws -> BusValue {
-        // The tuple owns each of them, and the call owns the tuple: there is nothing to release here.
+        // The tuple owns each of them, and the call owns the tuple, so there is nothing to release here.
         let children = arguments.map { $0.makePointer() }
         let parameters = children.withUnsafeBufferPointer { g_variant_new_tuple($0.baseAddress, $0.count) }
         return BusValue(
@@ -105,7 +108,7 @@ struct BusConnection {
             })
     }
 
-    /// The value of a property; `nil` if the answer has another type.
+    /// Returns the value of a property, or `nil` if the answer has another type.
     func property(_ name: String, of interface: String, at path: String, in service: String) throws -> BusValue? {
         try call(
             "Get", of: "org.freedesktop.DBus.Properties", at: path, in: service, [.text(interface), .text(name)]
@@ -119,7 +122,7 @@ indirect enum BusArgument {
     case number(UInt32)
     case bool(Bool)
     case object(String)
-    /// Object paths, at least one: an empty array would have no type.
+    /// Object paths, at least one, because an empty array would have no type.
     case objects([String])
     /// `a{ss}`, with at least one entry.
     case texts([String: String])
@@ -127,7 +130,7 @@ indirect enum BusArgument {
     case properties([String: BusArgument])
     case value(BusValue)
 
-    /// A GVariant that has no owner yet: its container takes it over.
+    /// Returns a GVariant that has no owner yet. Its container becomes the owner.
     func makePointer() -> OpaquePointer? {
         switch self {
         case .text(let text): g_variant_new_string(text)
@@ -151,21 +154,21 @@ indirect enum BusArgument {
     }
 }
 
-/// One reference to a GVariant: a value as it travels over D-Bus.
+/// A reference to a GVariant, which is a value sent over D-Bus.
 ///
-/// Each accessor checks the type first: for a wrong type GLib's getters log a warning at best.
+/// Each accessor first checks the type, because GLib's getters at best log a warning for a wrong type.
 final class BusValue {
     let pointer: OpaquePointer
 
-    /// Takes over the caller's reference.
+    /// Creates a value that takes over the caller's reference.
     init(owning pointer: OpaquePointer) { self.pointer = pointer }
 
-    /// Adds a reference, or takes over a "floating" one, which has no owner yet.
+    /// Creates a value with an additional reference, or takes over a "floating" one, which has no owner yet.
     init(retaining pointer: OpaquePointer) { self.pointer = g_variant_ref_sink(pointer) }
 
     deinit { g_variant_unref(pointer) }
 
-    /// The type in D-Bus's own notation, such as `(o)`.
+    /// The type in D-Bus's notation, such as `(o)`.
     var type: String { g_variant_get_type_string(pointer).map { String(cString: $0) } ?? "" }
 
     /// The text of a string, an object path or a signature.
@@ -187,16 +190,17 @@ final class BusValue {
     /// The value inside a value of the type `v`.
     var boxed: BusValue? { type == "v" ? g_variant_get_variant(pointer).map(BusValue.init(owning:)) : nil }
 
-    /// An array of object paths.
+    /// The elements of an array of object paths.
     var paths: [String]? { type == "ao" ? (0..<g_variant_n_children(pointer)).compactMap { child($0)?.text } : nil }
 
-    /// The value of `key` in a dictionary of strings, taken out of its box if it is in one.
+    /// Returns the value of `key` in a dictionary of strings, taken out of its box if it is in one.
     subscript(key: String) -> BusValue? {
         guard type.hasPrefix("a{s") else { return nil }
         return g_variant_lookup_value(pointer, key, nil).map(BusValue.init(owning:))
     }
 
-    /// A member of a tuple whose whole type must be `type`: an index past its end would end the process.
+    /// Returns a member of a tuple whose complete type must be `type`, because an index beyond its end would end the
+    /// process.
     func member(_ index: Int, ofTuple type: String) -> BusValue? { self.type == type ? child(index) : nil }
 
     private func child(_ index: Int) -> BusValue? {

@@ -2,22 +2,25 @@ import CSecret
 @_spi(ChappieInternals) import ChappieAuth
 import Synchronization
 
-/// The blocking calls over one message bus, one after the other, on one thread outside of Swift's pool.
+/// A worker that makes the blocking calls over one message bus, one after the other, on one thread outside Swift's
+/// pool.
 final class BusWorker: Sendable {
     private static let workers = Mutex<[String: BusWorker]>([:])
 
     private let address: String
     private let worker = StoreWorker(label: "chappie.bus")
-    // The connection that the last call left, and the context that it was made in. They need no Mutex: only the
-    // worker's jobs touch them, and the worker runs one job at a time.
+    // The connection that the last call left, and the context in which it was made. They need no Mutex, because only
+    // the worker's jobs access them, and the worker runs one job at a time.
     nonisolated(unsafe) private var kept: KeyringConnection?
     nonisolated(unsafe) private var context: ThreadContext?
 
+    /// Creates a worker.
+    ///
     /// - Parameter address: The D-Bus address of the bus.
     init(address: String) { self.address = address }
 
-    /// The worker of the bus at `address`. It is the same for all callers, so that no other call comes between a save
-    /// and the look-up that checks it.
+    /// Returns the worker of the bus at `address`. All callers share it, so that no other call runs between a save and
+    /// the search that checks it.
     static func worker(for address: String) -> BusWorker {
         workers.withLock { workers in
             let worker = workers[address] ?? BusWorker(address: address)
@@ -26,10 +29,10 @@ final class BusWorker: Sendable {
         }
     }
 
-    /// Runs `work` when its turn comes, and cancels it at the deadline or when the task is cancelled.
+    /// Runs `work` in turn, and cancels it at the deadline or when the task is cancelled.
     ///
-    /// - Throws: The errors of `work`, with each ``LibraryError`` translated by its meaning; `absent` if libsecret is
-    ///   missing; `timedOut`; `failed` if the task is cancelled.
+    /// - Throws: The errors of `work`, with each ``LibraryError`` translated by its meaning, `absent` if libsecret is
+    ///   missing, `timedOut`, and `failed` if the task is cancelled.
     func perform<Output: Sendable>(
         within deadline: Duration, _ work: @escaping @Sendable (StoreCall, Cancellation) throws -> Output
     ) async throws(CredentialStoreError) -> Output {
@@ -50,9 +53,9 @@ final class BusWorker: Sendable {
     /// Runs `work` after all waiting calls. No caller waits for it.
     func enqueue(_ work: @escaping @Sendable () -> Void) { worker.enqueue(work) }
 
-    /// Runs `work` in a session with the keyring service. It uses the connection that an earlier call left, or a new
-    /// one, and leaves the connection for the next call if `work` succeeds. A failure that another session may not have is
-    /// believed at the second time, so `work` must bear a repetition.
+    /// Runs `work` in a session with the keyring service. Uses the connection that an earlier call left, or a new one,
+    /// and leaves the connection for the next call if `work` succeeds. A failure that may be due to the session is
+    /// reported only if it happens again in another session, so `work` must allow repetition.
     func inSession<Output: Sendable>(
         _ limits: KeyringLimits, _ work: @escaping @Sendable (KeyringSession) throws -> Output
     ) async throws(CredentialStoreError) -> Output {
@@ -68,7 +71,7 @@ final class BusWorker: Sendable {
                 do {
                     return try run(on: connection)
                 } catch {
-                    // The service may have restarted since then, and have forgotten the session.
+                    // The service may have restarted since then, and have lost the session.
                     let reason = CredentialStoreError(error, deadline: limits.work)
                     let hasGone = if case .absent = reason { true } else { false }
                     guard hasGone || reason.mayBeOfTheSession, !cancellation.isCancelled else { throw error }
@@ -77,8 +80,8 @@ final class BusWorker: Sendable {
             do {
                 return try run(on: KeyringConnection(address: address, cancellation))
             } catch {
-                // KWallet takes no key that begins with a zero byte, and misreads what is encrypted with one. Of 128
-                // sessions, one has such a key.
+                // KWallet accepts no key that begins with a zero byte, and misreads data that is encrypted with one.
+                // One of 128 sessions has such a key.
                 let reason = CredentialStoreError(error, deadline: limits.work)
                 guard reason.mayBeOfTheSession, !cancellation.isCancelled else { throw error }
                 return try run(on: KeyringConnection(address: address, cancellation))
@@ -88,7 +91,7 @@ final class BusWorker: Sendable {
 }
 
 extension CredentialStoreError {
-    /// Whether the reason may be the keys of one session with the keyring service.
+    /// Whether the keys of one session with the keyring service may be the reason.
     fileprivate var mayBeOfTheSession: Bool {
         switch self {
         case .corrupt, .notVerified, .failed: true
@@ -96,7 +99,7 @@ extension CredentialStoreError {
         }
     }
 
-    /// The error of a job, as its caller sees it.
+    /// Creates the error of a job, in the form for its caller.
     fileprivate init(_ error: any Error, deadline: Duration) {
         self =
             switch error {

@@ -1,10 +1,11 @@
 import FoundationEssentials
 
-/// KWallet as the program behind the Secret Service.
+/// KWallet as the program that provides the Secret Service.
 ///
-/// A wallet that its user has opened is locked on this service until a client has called `Unlock` and run the prompt, which
-/// shows nothing then (5.103; invent.kde.org/frameworks/kwallet). For a closed wallet, the same prompt shows a dialogue
-/// that stays on the screen when the prompt is dismissed. So KWallet's own interface is asked before.
+/// A wallet that its user has opened is locked on this service until a client has called `Unlock` and run the prompt,
+/// which shows nothing in that case (5.103; invent.kde.org/frameworks/kwallet). For a closed wallet, the same prompt
+/// shows a dialogue that stays on the screen when the prompt is dismissed. For this reason, KWallet's own interface is
+/// asked before.
 struct KWallet {
     /// The limit for a prompt that shows nothing.
     static let patience = Duration.seconds(2)
@@ -20,7 +21,7 @@ struct KWallet {
     private let path: String
     private let environment: [String: String]
 
-    /// Finds KWallet; `nil` if another program is behind the service.
+    /// Finds KWallet. Returns `nil` if another program provides the service.
     ///
     /// - Throws: ``LibraryError``.
     init?(behind service: String, on connection: BusConnection, _ environment: [String: String]) throws {
@@ -34,8 +35,8 @@ struct KWallet {
         (name, path) = found
     }
 
-    /// Returns whether the prompt for this keyring, or for an item in it, shows nothing: its wallet is open, and its user
-    /// does not want to be asked about each program.
+    /// Returns whether the prompt for this keyring, or for an item in it, shows nothing. That is the case if its wallet
+    /// is open and its user does not want to be asked about each program.
     ///
     /// - Throws: ``LibraryError``.
     func opensSilently(_ object: String) throws -> Bool {
@@ -48,7 +49,7 @@ struct KWallet {
     }
 
     /// Returns whether the user has chosen to be asked when a program uses an open wallet (`kwalletrc`). No method of
-    /// KWallet tells it.
+    /// KWallet reports it.
     static func asksAboutEachProgram(_ environment: [String: String]) -> Bool {
         func folders(_ name: String, _ usual: String) -> [String] {
             let value = environment[name] ?? ""
@@ -58,13 +59,13 @@ struct KWallet {
             folders("XDG_CONFIG_HOME", "\(environment["HOME"] ?? "")/.config") + folders("XDG_CONFIG_DIRS", "/etc/xdg")
         let lines = folders.lazy.compactMap { try? String(contentsOfFile: "\($0)/kwalletrc", encoding: .utf8) }
             .flatMap { $0.split(separator: "\n") }
-        // The user's own file comes first. KDE writes a Boolean as one of these words.
+        // The user's own file takes precedence. KDE writes a Boolean as one of these strings.
         guard let line = lines.first(where: { $0.hasPrefix("Prompt on Open") }) else { return false }
         let value = line.split(separator: "=").last.map { $0.lowercased().filter { !$0.isWhitespace } }
         return !["false", "off", "no", "0"].contains(value)
     }
 
-    /// Returns the connection that owns a name of the bus; `nil` if none does.
+    /// Returns the connection that owns a name on the bus, or `nil` if none does.
     private static func owner(of name: String, on connection: BusConnection) throws -> String? {
         do {
             return try connection.call(

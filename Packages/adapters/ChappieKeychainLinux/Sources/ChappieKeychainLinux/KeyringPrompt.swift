@@ -2,8 +2,8 @@ import CSecret
 
 /// A prompt that the keyring service shows to the user for this process (org.freedesktop.Secret.Prompt).
 ///
-/// This class runs the prompt, and not libsecret: libsecret waits forever for a service that does not say when a prompt
-/// has ended, and its unlocking (0.20) never returns after the user dismissed a prompt.
+/// This class runs the prompt instead of libsecret. libsecret waits forever for a service that does not report that a
+/// prompt has ended, and its unlocking (0.20) never returns after the user dismissed a prompt.
 ///
 /// <https://specifications.freedesktop.org/secret-service/latest/org.freedesktop.Secret.Prompt.html>
 final class KeyringPrompt {
@@ -16,6 +16,8 @@ final class KeyringPrompt {
     private let path: String
     private var outcome: Outcome?
 
+    /// Creates a prompt that has not been shown.
+    ///
     /// - Parameter service: The name of the service on the bus.
     init(of service: String, at path: String, on connection: BusConnection) {
         self.service = service
@@ -23,14 +25,15 @@ final class KeyringPrompt {
         self.connection = connection
     }
 
-    /// Shows the prompt and waits for its end. The outcome is `vanished` also if the call was cancelled or the bus went
-    /// away. A cancelled call takes the prompt back, and so does a prompt that has not ended in time.
+    /// Shows the prompt and waits for its end. The outcome is also `vanished` if the call was cancelled or the bus
+    /// connection was closed. If the call is cancelled or the prompt has not ended in time, the prompt is withdrawn.
     ///
-    /// - Parameter limit: The limit of this prompt, after which it is `unanswered`. Default: the limit of the call.
+    /// - Parameter limit: The limit of this prompt, after which it is `unanswered`. The default is the limit of the
+    ///   call.
     func run(within limit: Duration? = nil) throws -> Outcome {
         let end = limit.map { ContinuousClock.now + $0 }
         func isLate() -> Bool { end.map { $0 <= .now } ?? false }
-        // Before the call: the end may come before its answer.
+        // The subscriptions precede the call, because the end may be reported before the answer to the call.
         let subscriptions = [
             subscribe(to: "Completed", of: Self.interface, at: path, from: service),
             subscribe(
@@ -39,7 +42,7 @@ final class KeyringPrompt {
         ]
         defer {
             for id in subscriptions { g_dbus_connection_signal_unsubscribe(connection.object.pointer, id) }
-            // The call may also end before the service has answered that it shows the prompt.
+            // The call may also end before the service has confirmed that it shows the prompt.
             if connection.cancellation.isCancelled || outcome == nil && isLate() { dismiss() }
         }
         _ = try call("Prompt", [.text("")])
@@ -50,8 +53,8 @@ final class KeyringPrompt {
         return outcome ?? (isLate() ? .unanswered : .vanished)
     }
 
-    /// Takes the prompt back. The answer does not matter, and a service that gives none must not delay the next call for
-    /// long.
+    /// Withdraws the prompt. The answer does not matter, and a service that does not answer must not delay the next
+    /// call for long.
     func dismiss() { _ = try? call("Dismiss", milliseconds: 500) }
 
     private func call(
@@ -61,7 +64,9 @@ final class KeyringPrompt {
             method, of: Self.interface, at: path, in: service, arguments, milliseconds: milliseconds)
     }
 
-    /// - Parameter first: The first argument of the signals to deliver; `nil` for any.
+    /// Subscribes to a signal.
+    ///
+    /// - Parameter first: The first argument of the signals to deliver, or `nil` for any.
     private func subscribe(
         to name: String, of interface: String, at path: String, from sender: String, about first: String? = nil
     ) -> UInt32 {
@@ -75,7 +80,7 @@ final class KeyringPrompt {
             }, Unmanaged.passUnretained(self).toOpaque(), nil)
     }
 
-    /// Takes a signal's arguments, and ignores arguments of any other type.
+    /// Takes a signal's arguments. Ignores arguments of any other type.
     private func received(_ arguments: BusValue) {
         guard outcome == nil else { return }
         switch arguments.type {

@@ -3,21 +3,21 @@ import CSecret
 
 /// The limits of a keyring call.
 struct KeyringLimits {
-    /// For the service's own work.
+    /// The limit for the service's own work.
     let work: Duration
-    /// For a question to the user; `nil` if the service must not ask the user to unlock anything.
+    /// The limit for a question to the user, or `nil` if the service must not ask the user to unlock anything.
     let prompt: Duration?
-    /// The program's environment, which says where the settings of the user's keyring are.
+    /// The program's environment, which specifies where the settings of the user's keyring are.
     let environment: [String: String]
 }
 
-/// A connection to the bus and an encrypted session with the keyring service on it. Both outlive the call that made
-/// them: a renewed token is then stored sooner.
+/// A connection to the bus and an encrypted session with the keyring service on it. Both outlive the call that created
+/// them, so that a renewed token is stored sooner.
 final class KeyringConnection {
     let bus: LibraryObject
     let service: LibraryObject
     /// The slot of the last search and the path of its item, if the search found exactly one. The item itself is not
-    /// kept, because it holds the secret.
+    /// kept, because it contains the secret.
     var found: (slot: CredentialSlot, path: String)?
 
     init(address: String, _ cancellation: Cancellation) throws {
@@ -28,7 +28,7 @@ final class KeyringConnection {
     }
 }
 
-/// One call's use of a ``KeyringConnection``. Its methods block: use it on a worker's thread only. They throw
+/// The use of a ``KeyringConnection`` by one call. Its methods block. Use it only on a worker's thread. They throw
 /// ``CredentialStoreError`` and ``LibraryError``.
 ///
 /// <https://specifications.freedesktop.org/secret-service/latest/>
@@ -85,7 +85,7 @@ struct KeyringSession {
         for item in items { try deleteItem(item) }
     }
 
-    /// Takes the steps of a save that come before the write.
+    /// Runs the steps of a save that precede the write.
     func prepareToSave(in slot: CredentialSlot) throws {
         // An existing item is replaced in its own collection.
         if try findUnlocking(slot).isEmpty { _ = try defaultCollectionForNewItems() }
@@ -93,10 +93,10 @@ struct KeyringSession {
 
     /// Replaces the value of the slot's item, or creates an item.
     ///
-    /// The service's own "replace" does not fit: it replaces an item that has *at least* the same attributes, so a slot
+    /// The service's own "replace" does not fit. It replaces an item that has *at least* the same attributes, so a slot
     /// without an access group would overwrite a slot with a group.
     private func write(_ value: OpaquePointer, in slot: CredentialSlot) throws {
-        // If anything is wrong with the item of the earlier search, the new search finds it out.
+        // If anything is wrong with the item of the earlier search, the new search detects it.
         if let found = shared.found, found.slot == slot, (try? set(value, ofItemAt: found.path)) != nil { return }
         let items = try findUnlocking(slot)
         guard let newest = items.first else { return try create(value, in: slot) }
@@ -123,13 +123,13 @@ struct KeyringSession {
 
     private func deleteItem(_ path: String) throws {
         try mayPrompt {
-            // Another program may have deleted it first.
+            // Another program may already have deleted it.
             let answer = try unlessGone { try call("Delete", of: "Item", at: path) }
             if let answer { try run(promptIn: answer.member(0, ofTuple: "(o)")) }
         }
     }
 
-    /// The secret, encoded for the session of this connection.
+    /// Returns the secret, encoded for the session of this connection.
     private func encoded(_ value: OpaquePointer) throws -> BusValue {
         guard let encoded = secret_service_encode_dbus_secret(shared.service.pointer, value) else {
             throw CredentialStoreError.failed("the secret can't be encoded for the keyring service")
@@ -139,20 +139,20 @@ struct KeyringSession {
 
     // MARK: Searching
 
-    /// The paths of the slot's readable items, the last modified first. If there are none, the slot is empty. There is
-    /// more than one only if two programs created an item at the same time.
+    /// Returns the paths of the slot's readable items, beginning with the most recently modified one. If there are
+    /// none, the slot is empty. There is more than one only if two programs created an item at the same time.
     ///
-    /// A locked item, or a locked keyring that may hide one, is unlocked first.
+    /// First unlocks a locked item, or a locked keyring that may contain one.
     ///
-    /// - Throws: As ``unlock(_:)``.
+    /// - Throws: The errors of ``unlock(_:)``.
     private func findUnlocking(_ slot: CredentialSlot) throws -> [String] {
-        // Two attempts at most: an item may be in one locked keyring, and when it turns out to be another slot's, the
-        // default keyring may be locked as well.
+        // At most two attempts are made. An item may be in one locked keyring, and if it turns out to belong to another
+        // slot, the default keyring may also be locked.
         var attempts = 0
         while true {
             var (items, locked) = try find(slot)
             guard items.isEmpty else { return items }
-            // An empty answer of a locked keyring says nothing.
+            // An empty answer from a locked keyring does not prove that the slot is empty.
             if locked.isEmpty, let collection = try defaultCollection(), try isLocked(collection) {
                 locked = [collection]
             }
@@ -165,10 +165,10 @@ struct KeyringSession {
 
     /// Unlocks these objects. The user is asked only if the caller allows it.
     ///
-    /// The service is asked in any case, because it may need no answer of the user. A prompt is the service's to show, so
-    /// that without permission only a prompt is run that is known to show nothing.
+    /// The service is asked in any case, because it may need no answer from the user. The service decides whether a
+    /// prompt shows something. For this reason, without permission only a prompt is run that is known to show nothing.
     ///
-    /// - Throws: `locked`, and as ``run(promptIn:)``.
+    /// - Throws: `locked`, and the errors of ``run(promptIn:)``.
     private func unlock(_ objects: [String]) throws {
         if let limit = limits.prompt { storeCall.allow(limit) }
         let answer = try call("Unlock", of: "Service", at: Self.path, [.objects(objects)])
@@ -189,8 +189,8 @@ struct KeyringSession {
         guard try unseen.run(within: KWallet.patience) == .accepted else { throw Self.locked }
     }
 
-    /// The slot's items that can be read, and the items in a locked keyring that may be the slot's: a locked item does
-    /// not show all of its attributes.
+    /// Returns the slot's readable items, and the items in a locked keyring that may belong to the slot. A locked item
+    /// does not show all of its attributes.
     private func find(_ slot: CredentialSlot) throws -> (items: [String], locked: [String]) {
         let attributes = CredentialItem.attributes(of: slot)
         let answer = try call("SearchItems", of: "Service", at: Self.path, [.texts(attributes)])
@@ -206,7 +206,7 @@ struct KeyringSession {
                     [.text(Self.interface + "Item")])
             }
             guard let properties = answer?.member(0, ofTuple: "(a{sv})") else { continue }
-            // A search finds every item that has *at least* the asked attributes.
+            // A search finds every item that has *at least* the requested attributes.
             let stored = properties["Attributes"]
             guard
                 [CredentialItem.accessGroup, CredentialItem.issuer].allSatisfy({ stored?[$0]?.text == attributes[$0] })
@@ -218,6 +218,8 @@ struct KeyringSession {
         return (items.map(\.path), locked)
     }
 
+    /// Returns the path of the unlocked default collection.
+    ///
     /// - Throws: `absent` if the keyring has no default collection, `locked`.
     private func defaultCollectionForNewItems() throws -> String {
         guard let collection = try defaultCollection() else {
@@ -228,7 +230,7 @@ struct KeyringSession {
         return collection
     }
 
-    /// The path of the keyring for new items; `nil` if the service has none.
+    /// Returns the path of the keyring for new items, or `nil` if the service has none.
     private func defaultCollection() throws -> String? {
         let answer = try call("ReadAlias", of: "Service", at: Self.path, [.text("default")])
         guard let path = answer.member(0, ofTuple: "(o)")?.text else { throw Self.unexpectedAnswer }
@@ -251,7 +253,7 @@ struct KeyringSession {
         try connection.call(method, of: Self.interface + interface, at: path, in: Self.service, arguments)
     }
 
-    /// `nil` if the object that `body` calls is gone.
+    /// Runs `body`. Returns `nil` if the object that it calls no longer exists.
     private func unlessGone<Output>(_ body: () throws -> Output) throws -> Output? {
         do {
             return try body()
@@ -271,10 +273,10 @@ struct KeyringSession {
 
     /// Runs the prompt whose path is a method's answer, if there is one.
     ///
-    /// - Throws: `denied` if the user dismissed it, `absent` if the service went away meanwhile.
+    /// - Throws: `denied` if the user dismissed it, `absent` if the service disappeared in the meantime.
     private func run(promptIn answer: BusValue?) throws {
         guard let path = answer?.text else { throw Self.unexpectedAnswer }
-        // The path that stands for no prompt.
+        // This path means that there is no prompt.
         guard path != "/" else { return }
         switch try KeyringPrompt(of: Self.service, at: path, on: connection).run() {
         case .accepted: return
@@ -289,7 +291,7 @@ enum CredentialItem {
     static let accessGroup = "access-group"
     static let issuer = "issuer"
 
-    /// The attributes that are stored with the item and searched for.
+    /// Returns the attributes that are stored with the item and searched for.
     ///
     /// libsecret keeps the schema's name in `xdg:schema`.
     static func attributes(of slot: CredentialSlot) -> [String: String] {
@@ -301,16 +303,16 @@ enum CredentialItem {
         return attributes
     }
 
-    /// The kind of a secret's bytes.
+    /// Returns the content type of a secret.
     ///
-    /// KeePassXC relies on this: it keeps JSON as the text of a password, which loses every byte that is not text, and
-    /// keeps other bytes as an attachment.
+    /// KeePassXC relies on this. It stores JSON as the text of a password, which loses every byte that is not text, and
+    /// stores other bytes as an attachment.
     static func contentType(of secret: UnsafeBufferPointer<UInt8>) -> String {
         let binary = "application/octet-stream"
         guard secret.first == UInt8(ascii: "{"), !secret.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
             return binary
         }
-        // This does not make a string, which would leave a copy of the secret behind.
+        // This does not create a string, which would leave a copy of the secret in memory.
         let isInvalid = transcode(
             secret.makeIterator(), from: UTF8.self, to: UTF32.self, stoppingOnError: true, into: { _ in })
         return isInvalid ? binary : "application/json"

@@ -3,9 +3,10 @@ import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 import Dispatch
 
-/// The machine's libsecret.
+/// The libsecret of this machine.
 enum SecretLibrary {
-    /// Opened once per process and kept: GObject types can't be unloaded.
+    /// The result of opening the library, which happens once per process. It stays open, because GObject types can't be
+    /// unloaded.
     private static let opened = open("libsecret-1.so.0")
 
     /// Makes the functions of CSecret usable.
@@ -22,17 +23,17 @@ enum SecretLibrary {
 
 /// A GError as a value, and its meaning to the user.
 struct LibraryError: Error, Hashable {
-    /// The D-Bus name of an error that came over the bus.
+    /// The D-Bus name of an error that was received over the bus.
     var name: String?
-    /// GIO's number, if the error is GIO's own.
+    /// GIO's number, if the error comes from GIO.
     var ioCode: Int?
-    /// Whether the error came while the process connected to the bus.
+    /// Whether the error occurred while the process connected to the bus.
     var isConnecting = false
     var message: String
 
     /// Calls one C function that reports errors through a GError.
     ///
-    /// - Throws: ``LibraryError``: the error that the function reported, or that it gave no result.
+    /// - Throws: ``LibraryError``, which is the error that the function reported, or states that it returned no result.
     static func catching(
         isConnecting: Bool = false, _ call: (UnsafeMutablePointer<UnsafeMutablePointer<CSError>?>) -> OpaquePointer?
     ) throws -> OpaquePointer {
@@ -53,7 +54,7 @@ struct LibraryError: Error, Hashable {
             isConnecting: isConnecting, message: clean(error.pointee.message.map { String(cString: $0) } ?? ""))
     }
 
-    /// A sentence from outside, made fit for the middle of another sentence.
+    /// Returns a message from outside in a form that fits into the middle of a sentence.
     static func clean(_ words: String) -> String {
         var text = UntrustedText.message(words) ?? ""
         while text.last == "." || text.last == " " { text.removeLast() }
@@ -77,42 +78,43 @@ struct LibraryError: Error, Hashable {
         }
     }
 
-    /// The object is gone: the service does not know the object, or the object does not know the method.
+    /// Whether the object no longer exists. The service then does not know the object, or the object does not know the
+    /// method.
     var saysThereIsNoSuchObject: Bool {
         name == "org.freedesktop.Secret.Error.NoSuchObject" || busName == "UnknownObject" || busName == "UnknownMethod"
     }
 
-    /// The service does not run, and the bus could not start it.
+    /// Whether the service does not run and the bus could not start it.
     var saysThereIsNoService: Bool {
         busName == "ServiceUnknown" || busName == "NameHasNoOwner" || busName?.hasPrefix("Spawn.") == true
     }
 
-    /// No bus listens there: the socket is missing, or an ended bus left it behind.
+    /// Whether no bus listens at the address. The socket is missing, or a bus that has ended left it.
     var saysThereIsNoBus: Bool { ioCode == CS_IO_ERROR_NOT_FOUND || ioCode == CS_IO_ERROR_CONNECTION_REFUSED }
 
-    /// The name without D-Bus's own prefix, such as `AccessDenied`; `nil` for another prefix.
+    /// The name without D-Bus's own prefix, such as `AccessDenied`, or `nil` for another prefix.
     var busName: String? {
         let prefix = "org.freedesktop.DBus.Error."
         return name.flatMap { $0.hasPrefix(prefix) ? String($0.dropFirst(prefix.count)) : nil }
     }
 }
 
-/// One reference to a GObject.
+/// A reference to a GObject.
 final class LibraryObject {
     let pointer: OpaquePointer
 
-    /// Takes over the caller's reference.
+    /// Creates an object that takes over the caller's reference.
     init(owning pointer: OpaquePointer) { self.pointer = pointer }
 
     deinit { g_object_unref(UnsafeMutableRawPointer(pointer)) }
 }
 
-/// A GCancellable: it ends the blocking calls that it was given to, and the wait for signals.
+/// A GCancellable, which ends the blocking calls that it was passed to, and the wait for signals.
 ///
-/// It can be made only after ``SecretLibrary/require()``.
+/// It can be created only after ``SecretLibrary/require()``.
 final class Cancellation: Sendable {
     // GIO documents g_cancellable_cancel and g_cancellable_is_cancelled as safe on any thread. The pointer never
-    // changes, and this object holds the only reference until its deinit. Swift can't know either.
+    // changes, and this object holds the only reference until its deinit. Swift can't know any of this.
     nonisolated(unsafe) let pointer = g_cancellable_new()
     private let context: ThreadContext
 
@@ -135,22 +137,23 @@ final class Cancellation: Sendable {
         }
     }
 
-    /// Delivers the signals that have come, and waits for one if there is none. A cancellation ends the wait.
+    /// Delivers the signals that have arrived, and waits for one if there is none. A cancellation ends the wait.
     func waitForSignals() { _ = g_main_context_iteration(context.pointer, 1) }
 }
 
 /// A main context that belongs to one thread at a time.
 ///
-/// Without it the library's signals would pile up in the process's main context, which may never run. Signals that wait
-/// keep their context and their connection alive until the context runs again. So a kept connection keeps its context.
+/// Without it, the library's signals would accumulate in the process's main context, which may never run. Signals that
+/// wait keep their context and their connection alive until the context runs again. For this reason, a kept connection
+/// keeps its context.
 final class ThreadContext: Sendable {
     // A GMainContext has its own lock. The pointer never changes, and this object holds the only reference until its
-    // deinit. Swift can't know either.
+    // deinit. Swift can't know any of this.
     nonisolated(unsafe) let pointer = g_main_context_new()
 
     deinit { g_main_context_unref(pointer) }
 
-    /// Runs `body` under the context, and then delivers the events that came for it.
+    /// Runs `body` under the context, and then delivers the events that arrived for it.
     func run<Output>(_ body: () throws -> Output) rethrows -> Output {
         g_main_context_push_thread_default(pointer)
         defer {

@@ -4,11 +4,11 @@ import FoundationEssentials
 
 /// A ``SessionLock`` that asks logind (or elogind) for the `LockedHint` of the login session, which lock screens set.
 ///
-/// `XDG_SESSION_ID` names the session. Without it the session is the process's own according to logind, otherwise the
-/// user's display session: programs that a desktop starts through the user's service manager have no session of their
-/// own. If the machine has no system bus, no logind on it, or no session, there is nothing to check.
+/// `XDG_SESSION_ID` names the session. Without it, the session is the process's own according to logind, or otherwise
+/// the user's display session, because programs that a desktop starts through the user's service manager have no
+/// session. If the machine has no system bus, no logind on it, or no session, there is nothing to check.
 ///
-/// It uses libsecret's D-Bus client; each call opens its own connection.
+/// It uses libsecret's D-Bus client. Each call opens its own connection.
 ///
 /// <https://www.freedesktop.org/software/systemd/man/latest/org.freedesktop.login1.html>
 public struct LogindSessionLock: SessionLock {
@@ -16,10 +16,13 @@ public struct LogindSessionLock: SessionLock {
     private let busAddress: String?
     private let environment: @Sendable () -> [String: String]
 
+    /// Creates a session lock.
+    ///
     /// - Parameters:
-    ///   - deadline: How long one call may take. Must be positive. Default 2 seconds.
-    ///   - busAddress: The D-Bus address of the bus that logind is on. Default `nil`: the value of
-    ///     `DBUS_SYSTEM_BUS_ADDRESS` at the time of each call, otherwise the socket `/var/run/dbus/system_bus_socket`.
+    ///   - deadline: The limit for one call. Must be positive. The default is 2 seconds.
+    ///   - busAddress: The D-Bus address of the bus that logind is on. With `nil`, which is the default, it is the
+    ///     value of `DBUS_SYSTEM_BUS_ADDRESS` at the time of each call, or otherwise the socket
+    ///     `/var/run/dbus/system_bus_socket`.
     public init(deadline: Duration = .seconds(2), busAddress: String? = nil) {
         self.init(deadline: deadline, busAddress: busAddress) { ProcessInfo.processInfo.environment }
     }
@@ -31,11 +34,11 @@ public struct LogindSessionLock: SessionLock {
         self.environment = environment
     }
 
-    /// The state of the lock screen now.
+    /// Returns the current state of the lock screen.
     ///
-    /// - Throws: ``CredentialStoreError``: `sessionUnknown` if logind or its bus gives no usable answer, `absent` if
-    ///   libsecret is missing, `failed` if the task is cancelled. A missing bus, logind or session is not an error but
-    ///   ``SessionLockState/noSession(_:)``.
+    /// - Throws: ``CredentialStoreError``, with `sessionUnknown` if logind or its bus gives no usable answer, `absent`
+    ///   if libsecret is missing, `failed` if the task is cancelled. A missing bus, logind or session is not an error
+    ///   but ``SessionLockState/noSession(_:)``.
     public func state() async throws(CredentialStoreError) -> SessionLockState {
         let environment = environment()
         guard let address = busAddress ?? BusAddress.system(environment) else {
@@ -58,8 +61,8 @@ public struct LogindSessionLock: SessionLock {
     }
 }
 
-/// logind's objects, asked one after the other over one connection; elogind gives the same answers. The methods block:
-/// use them on a worker's thread only. They throw ``LibraryError``.
+/// The objects of logind, which are asked one after the other over one connection. elogind gives the same answers. The
+/// methods block. Use them only on a worker's thread. They throw ``LibraryError``.
 private struct Logind {
     let connection: BusConnection
 
@@ -75,14 +78,14 @@ private struct Logind {
         return try expected(hint.bool, from: "LockedHint") ? .locked : .unlocked
     }
 
-    /// The object of the process's session; `nil` if it has no session.
+    /// Returns the object of the process's session, or `nil` if it has no session.
     ///
-    /// The session that the variable names may have ended long ago (programs in tmux outlive their session), and
-    /// programs that a desktop starts through the user's service manager have no session. The session that logind calls
-    /// the user's display then takes its place.
+    /// The session that the variable names may have ended long ago, because programs in tmux outlive their session.
+    /// Programs that a desktop starts through the user's service manager have no session. In these cases the session
+    /// that logind calls the user's display is used.
     private func sessionPath(id: String?) throws -> String? {
         if let id, !id.isEmpty, let path = try object("GetSession", .text(id)) { return path }
-        // 0 stands for the caller.
+        // 0 means the caller.
         if let path = try object("GetSessionByPID", .number(0)) { return path }
         guard let user = try object("GetUser", .number(BusAddress.userID)),
             let display = try property("Display", of: "User", at: user),
@@ -111,8 +114,8 @@ private struct Logind {
         return value
     }
 
-    /// `nil` if logind does not know the process, user or session of the question, if the session has ended in between,
-    /// and if the login manager is older than the property.
+    /// Runs `question`. Returns `nil` if logind does not know the process, user or session of the question, if the
+    /// session has ended in between, or if the login manager is older than the property.
     private func unlessUnknown<Output>(_ question: () throws -> Output) throws -> Output? {
         do {
             return try question()

@@ -4,36 +4,38 @@ public import ChappieCore
 import FoundationEssentials
 import Synchronization
 
-/// ``CredentialLock`` for credentials in the keyring: a queued name on the session bus, which is the same wherever the
-/// keyring is the same. The bus takes the name from a process that dies.
+/// A ``CredentialLock`` for credentials in the keyring. It uses a queued name on the session bus, which is shared
+/// wherever the keyring is shared. If a process dies, the bus takes the name from it.
 ///
-/// The name is `com.chappie.lock.` with a digest of the slot, and it is asked for once a lock of files is held. The
-/// files alone do not exclude a process with another state folder, such as a sandboxed one. If the bus forbids the name
-/// or can't be reached, the lock of files is all there is: a Flatpak needs `--own-name=com.chappie.lock.*`.
+/// The name is `com.chappie.lock.` with a digest of the slot. It is requested after a lock of files has been acquired.
+/// The files do not exclude a process with another state folder, such as a sandboxed one. If the bus forbids the name
+/// or can't be reached, only the lock of files is used. A Flatpak needs `--own-name=com.chappie.lock.*`.
 ///
 /// D-Bus Specification, "Message Bus Messages": `RequestName`,
 /// <https://dbus.freedesktop.org/doc/dbus-specification.html#bus-messages-request-name>
 public struct SessionBusCredentialLock: CredentialLock {
     private static let workers = Mutex<[String: BusWorker]>([:])
-    /// The limit for one call of the bus, which answers by itself.
+    /// The limit for one call to the bus, which answers without any service.
     private static let callDeadline = Duration.seconds(5)
 
     private let files: any CredentialLock
     private let busAddress: String?
     private let clock: any ChappieClock
 
+    /// Creates a lock.
+    ///
     /// - Parameters:
-    ///   - files: Excludes the processes with the same state folder.
-    ///   - busAddress: The D-Bus address of the bus. Default `nil`: the session's, as for
+    ///   - files: A lock that excludes the processes with the same state folder.
+    ///   - busAddress: The D-Bus address of the bus. With `nil`, which is the default, the session's bus is used, as in
     ///     ``SecretServiceCredentialStore``.
-    ///   - clock: For pauses between attempts.
+    ///   - clock: The clock for pauses between attempts.
     public init(files: any CredentialLock, busAddress: String? = nil, clock: any ChappieClock = SystemClock()) {
         self.files = files
         self.busAddress = busAddress
         self.clock = clock
     }
 
-    /// Joins the queue for the name, and asks every few milliseconds whether it has come to its head.
+    /// Joins the queue for the name, and checks every few milliseconds whether it has reached the head of the queue.
     ///
     /// - Throws: ``CredentialStoreError/busy(_:)``, ``CredentialStoreError/failed(_:)``.
     public func acquire(
@@ -48,11 +50,11 @@ public struct SessionBusCredentialLock: CredentialLock {
         return CredentialLockHold { withExtendedLifetime((claim, hold)) {} }
     }
 
-    /// A place in the queue for the slot's name; `nil` if the bus does not give one.
+    /// Returns a place in the queue for the slot's name, or `nil` if the bus does not provide one.
     private func claim(on slot: CredentialSlot) async -> BusNameClaim? {
         let environment = ProcessInfo.processInfo.environment
         guard let address = try? busAddress ?? BusAddress.session(environment) else { return nil }
-        // A worker of its own: the keyring's may wait for a user.
+        // The lock uses a separate worker, because the keyring's worker may wait for the user.
         let worker = Self.workers.withLock { workers in
             let worker = workers[address] ?? BusWorker(address: address)
             workers[address] = worker
@@ -68,7 +70,7 @@ public struct SessionBusCredentialLock: CredentialLock {
     }
 }
 
-/// A place in the queue for a name of the bus, until this object goes.
+/// A place in the queue for a name on the bus. It is given up when this object is destroyed.
 private final class BusNameClaim: Sendable {
     private let name: String
     private let worker: BusWorker
@@ -83,7 +85,7 @@ private final class BusNameClaim: Sendable {
     }
 
     deinit {
-        // With its connection the name and the place in the queue are gone. The last reference goes to the worker.
+        // Closing the connection gives up the name and the place in the queue. The worker receives the last reference.
         worker.enqueue { [connection] in
             connection.object.withLock { _ = g_dbus_connection_close_sync($0.pointer, nil, nil) }
         }
@@ -93,19 +95,20 @@ private final class BusNameClaim: Sendable {
         try await worker.perform(within: deadline) { [self] _, cancellation in try request(cancellation) }
     }
 
-    /// Asks for the name, or asks again. Returns whether it belongs to this connection; a place in the queue stays.
+    /// Requests the name, or requests it again. Returns whether it belongs to this connection. The connection keeps its
+    /// place in the queue.
     fileprivate func request(_ cancellation: Cancellation) throws -> Bool {
         let bus = "org.freedesktop.DBus"
         return try connection.object.withLock { object in
             let answer = try BusConnection(object, cancellation: cancellation).call(
                 "RequestName", of: bus, at: "/org/freedesktop/DBus", in: bus, [.text(name), .number(0)])
-            // 1: the name is this connection's now. 4: it was already.
+            // 1 means that the name now belongs to this connection, 4 that it already did.
             return [1, 4].contains(answer.member(0, ofTuple: "(u)")?.number)
         }
     }
 }
 
-/// A connection that one thread uses at a time, and another one may close.
+/// A connection that one thread uses at a time, and that another thread may close.
 private final class SharedConnection: Sendable {
     let object: Mutex<LibraryObject>
 

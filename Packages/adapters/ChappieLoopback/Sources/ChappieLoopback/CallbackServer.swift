@@ -8,13 +8,13 @@ import ChappieAuth
     import Darwin
 #endif
 
-/// The work of the listener's thread: it accepts connections, reads a head from each and sends its answer.
+/// A server that runs on the listener's thread. It accepts connections, reads a head from each and sends the answer.
 struct CallbackServer {
     struct Limits: Sendable {
         var connections = 16
-        /// In bytes.
+        /// The maximum size of a head, in bytes.
         var head = 16 << 10
-        /// The time for a head, and for the answer.
+        /// The limit for the arrival of a head, and for sending the answer.
         var patience = Duration.seconds(10)
     }
 
@@ -22,14 +22,16 @@ struct CallbackServer {
     private let end: Descriptor
     private let limits: Limits
     private let answer: (_ head: [UInt8], _ peer: CallbackPeer) -> [UInt8]
-    /// In the order of their arrival.
+    /// The connections, in the order of their arrival.
     private var connections: [CallbackConnection] = []
-    /// Until then no connection is accepted, since the process had no descriptor left.
+    /// The time until which no connection is accepted because the process had no descriptor left, or `nil`.
     private var restUntil: ContinuousClock.Instant?
 
+    /// Creates a server.
+    ///
     /// - Parameters:
     ///   - listener: A listening socket.
-    ///   - end: The server ends once this socket's peer has shut it down.
+    ///   - end: A socket. The server ends once its peer has shut it down.
     init(
         at listener: Descriptor, until end: Descriptor, limits: Limits,
         _ answer: @escaping (_ head: [UInt8], _ peer: CallbackPeer) -> [UInt8]
@@ -40,7 +42,7 @@ struct CallbackServer {
         self.answer = answer
     }
 
-    /// Returns when the end has come. All connections are closed then.
+    /// Runs the server until its end. All connections are then closed.
     mutating func run() {
         defer { for connection in connections { connection.end() } }
         while true {
@@ -48,7 +50,7 @@ struct CallbackServer {
             if let rest = restUntil, rest <= now { restUntil = nil }
             var polled = [
                 pollfd(fd: end.number, events: Int16(POLLIN), revents: 0),
-                // poll(2) passes over a negative number.
+                // poll(2) ignores a negative number.
                 pollfd(fd: restUntil == nil ? listener.number : -1, events: Int16(POLLIN), revents: 0),
             ]
             polled += connections.map { pollfd(fd: $0.number, events: $0.events, revents: 0) }
@@ -65,7 +67,8 @@ struct CallbackServer {
         }
     }
 
-    /// In milliseconds, for poll(2); rounded up, so that the deadline is over when it returns.
+    /// Returns the time to wait, in milliseconds, for poll(2). It is rounded up, so that the deadline has passed when
+    /// poll(2) returns.
     private func timeout(from now: ContinuousClock.Instant) -> CInt {
         guard let next = (connections.map(\.deadline) + [restUntil].compactMap(\.self)).min() else { return -1 }
         return CInt(clamping: max(0, Int((next - now) / .milliseconds(1)) + 1))
@@ -77,8 +80,8 @@ struct CallbackServer {
         connections.removeAll(where: \.hasEnded)
     }
 
-    /// Accepts the connections that wait. Each is read at once: if its request has arrived already, no later connection
-    /// can take its place.
+    /// Accepts the waiting connections. Each is read at once, so that no later connection can replace it if its request
+    /// has already arrived.
     private mutating func accept() {
         for _ in 0..<limits.connections {
             guard let socket = Descriptor(systemAccept(listener.number)) else {
@@ -86,7 +89,7 @@ struct CallbackServer {
                 case EINTR, ECONNABORTED: continue
                 case EAGAIN: return
                 default:
-                    // The listener stays ready. Without a rest, the thread would run in circles.
+                    // The listener stays ready. Without a pause, the thread would loop without sleeping.
                     restUntil = ContinuousClock.now + .milliseconds(100)
                     return
                 }
@@ -99,7 +102,7 @@ struct CallbackServer {
         }
     }
 
-    /// Ends the oldest connection, or one whose answer is on its way already.
+    /// Ends a connection whose answer has already been sent, or otherwise the oldest connection.
     private mutating func makeRoom() {
         let index = connections.firstIndex(where: \.hasSentAll) ?? 0
         connections.remove(at: index).end()
@@ -108,14 +111,15 @@ struct CallbackServer {
 
 private func systemAccept(_ listener: CInt) -> CInt { accept(listener, nil, nil) }
 
-/// A connection of the browser: one request, one answer.
+/// A connection from the browser, with one request and one answer.
 private final class CallbackConnection {
     private enum State {
-        /// Next: `sending`, `ended`.
+        /// The head is being read. The next state is `sending` or `ended`.
         case reading(RequestHead)
-        /// Next: `sent`, `ended`.
+        /// The answer is being sent. The next state is `sent` or `ended`.
         case sending(ArraySlice<UInt8>)
-        /// The peer closes first: bytes of it that are not read would undo the answer (RFC 9112, 9.6). Next: `ended`.
+        /// The answer has been sent. The peer closes the connection before the server does, because unread bytes from
+        /// the peer would undo the answer (RFC 9112, 9.6). The next state is `ended`.
         case sent
         case ended
     }
@@ -125,7 +129,7 @@ private final class CallbackConnection {
     private let socket: Descriptor
     private let patience: Duration
     private var state: State
-    /// When the connection ends, whatever its state is.
+    /// The time when the connection ends, whatever its state.
     private(set) var deadline: ContinuousClock.Instant
 
     init(_ socket: Descriptor, _ limits: CallbackServer.Limits) {
@@ -149,11 +153,12 @@ private final class CallbackConnection {
         socket.shutDown()
     }
 
-    /// Does what the socket is ready for: one read, so that a peer which sends without an end does not keep the thread.
+    /// Does the work that the socket is ready for. Reads only once, so that a peer that sends endlessly does not occupy
+    /// the thread.
     func advance(_ answer: (_ head: [UInt8], _ peer: CallbackPeer) -> [UInt8]) {
         switch state {
         case .reading(var head):
-            // One owner, so that the head grows in place.
+            // The head has only one owner, so that it grows in place.
             state = .ended
             guard let piece = read() else { return state = .reading(head) }
             guard !piece.isEmpty else { return end() }
@@ -168,7 +173,7 @@ private final class CallbackConnection {
         }
     }
 
-    /// The user at the other end, who must still be there.
+    /// The user at the other end of the connection, which must still be open.
     private var peer: CallbackPeer {
         guard let server = socket.address(getsockname), let client = socket.address(getpeername) else {
             return .unknown
@@ -176,7 +181,8 @@ private final class CallbackConnection {
         return SocketOwners().peer(from: client, to: server)
     }
 
-    /// The bytes that have arrived; `nil` if there are none yet, empty at the end and after a failure.
+    /// Reads the bytes that have arrived. Returns `nil` if there are none yet, and an empty slice at the end and after
+    /// a failure.
     private func read() -> ArraySlice<UInt8>? {
         var piece = [UInt8](repeating: 0, count: 4096)
         let count = recv(socket.number, &piece, piece.count, 0)

@@ -6,20 +6,20 @@
     import Darwin
 #endif
 
-/// A socket that is closed when its last owner lets go of it.
+/// A socket that is closed when its last owner releases it.
 final class Descriptor: Sendable {
     let number: CInt
 
-    /// `nil` if the system gave none, for a reason that `errno` has.
+    /// Takes over a socket. Returns `nil` if the system returned none, with the reason in `errno`.
     ///
-    /// The socket never blocks, and programs that this process starts don't have it.
+    /// The socket never blocks, and programs that this process starts don't inherit it.
     init?(_ number: CInt) {
         guard number >= 0 else { return nil }
         self.number = number
         _ = fcntl(number, F_SETFD, FD_CLOEXEC)
         _ = fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK)
         #if canImport(Darwin)
-            // Linux has a flag for it, with each `send`.
+            // Linux has a flag for this in each `send`.
             var on: CInt = 1
             setsockopt(number, SOL_SOCKET, SO_NOSIGPIPE, &on, socklen_t(MemoryLayout<CInt>.size))
         #endif
@@ -27,10 +27,10 @@ final class Descriptor: Sendable {
 
     deinit { close(number) }
 
-    /// Ends the connection for the peer too, even if a program that was started a moment ago has a copy of the socket.
+    /// Ends the connection, also for the peer, even if a recently started program has a copy of the socket.
     func shutDown(_ direction: CInt = CInt(SHUT_RDWR)) { _ = shutdown(number, direction) }
 
-    /// Sends without waiting and without SIGPIPE. Returns as send(2) does.
+    /// Sends without waiting and without SIGPIPE. Returns the result of send(2).
     func send(_ bytes: UnsafeRawBufferPointer) -> Int {
         #if canImport(Darwin)
             Darwin.send(number, bytes.baseAddress, bytes.count, 0)
@@ -43,7 +43,7 @@ final class Descriptor: Sendable {
 
     /// Returns an address of this connection.
     ///
-    /// - Parameter name: `getsockname` for its own end, `getpeername` for the other one.
+    /// - Parameter name: `getsockname` for this end of the connection, `getpeername` for the other end.
     func address(
         _ name: (CInt, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> CInt
     ) -> sockaddr_in? {
@@ -55,10 +55,10 @@ final class Descriptor: Sendable {
         return isKnown ? address : nil
     }
 
-    /// A TCP socket of IPv4 on this machine.
+    /// Creates a TCP socket for IPv4.
     static func tcp() -> Descriptor? { Descriptor(socket(AF_INET, streamType, 0)) }
 
-    /// Two connected sockets.
+    /// Creates two connected sockets.
     static func pair() -> (Descriptor, Descriptor)? {
         var numbers: [CInt] = [-1, -1]
         guard socketpair(AF_UNIX, streamType, 0, &numbers) == 0 else { return nil }
@@ -67,7 +67,7 @@ final class Descriptor: Sendable {
     }
 
     #if canImport(Glibc)
-        // A program that is started meanwhile has no copy either.
+        // A program that is started in the meantime has no copy either.
         private static let streamType = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
     #else
         private static let streamType = SOCK_STREAM

@@ -9,43 +9,45 @@ import Dispatch
     import Darwin
 #endif
 
-/// ``CallbackListener`` over POSIX sockets, for a browser on this machine: 127.0.0.1 alone.
+/// A ``CallbackListener`` that uses POSIX sockets, for a browser on this machine. It listens only on 127.0.0.1.
 ///
-/// One thread serves all connections. There are 16 at most: another one takes the place of the oldest, which in a
-/// browser's case is a spare one. A connection without a whole head of at most 16 KiB after 10 s is closed, a longer head
+/// One thread serves all connections. There are at most 16. Another one replaces the oldest, which in the case of a
+/// browser is a spare one. A connection without a complete head of at most 16 KiB after 10 s is closed. A longer head
 /// is answered with 431.
 ///
-/// On Linux, the user of a request is the owner of the socket at its other end, which every user can read. Elsewhere the
-/// user is unknown.
+/// On Linux, the user of a request is the owner of the socket at its other end, which every user can read. On other
+/// systems, the user is unknown.
 ///
-/// On a Mac, a program in the sandbox needs the entitlement `com.apple.security.network.server`.
+/// On a Mac, a sandboxed program needs the entitlement `com.apple.security.network.server`.
 ///
 /// The listener ends with ``CallbackListening/close()``, or when the value that ``listen(_:)`` returned is released.
 public struct LoopbackCallbackListener: CallbackListener {
     private let limits: CallbackServer.Limits
     private let address: UInt32
 
-    /// A listener with the limits above.
+    /// Creates a listener with the limits above.
     public init() { self.init(limits: CallbackServer.Limits()) }
 
-    /// - Parameter address: The IPv4 address. Tests name an address that the machine lacks.
+    /// Creates a listener.
+    ///
+    /// - Parameter address: The IPv4 address. Tests use an address that the machine lacks.
     init(limits: CallbackServer.Limits, address: UInt32 = 0x7F00_0001) {
         self.limits = limits
         self.address = address
     }
 
-    /// Listens from the moment it returns. `answer` is called on the listener's own thread, one request after the other,
-    /// so it must not wait for anything.
+    /// Starts listening. `answer` is called on the listener's own thread, for one request after the other, so it must
+    /// not wait for anything.
     ///
-    /// - Throws: ``DesktopError`` if all `ports` are taken, this machine has no 127.0.0.1, or the process has no descriptor
-    ///   left.
+    /// - Throws: ``DesktopError`` if all `ports` are taken, this machine has no 127.0.0.1, or the process has no
+    ///   descriptor left.
     public func listen(
         at ports: [Int], _ answer: @escaping @Sendable (_ head: [UInt8], _ peer: CallbackPeer) -> [UInt8]
     ) throws(DesktopError) -> any CallbackListening {
         var free: Descriptor?
         var reason: CInt = EADDRINUSE
         for port in ports where free == nil {
-            // A socket that could not listen stays bound, so each port gets its own.
+            // A socket that could not listen stays bound, so each port gets its own socket.
             if let socket = Descriptor.tcp(), bind(socket, port) { free = socket } else { reason = errno }
         }
         guard let socket = free else {
@@ -56,7 +58,7 @@ public struct LoopbackCallbackListener: CallbackListener {
         }
         let port = Int(UInt16(bigEndian: name.sin_port))
         let limits = limits
-        // The queue has a thread as long as the server runs: Swift's own threads must never block.
+        // The queue occupies a thread as long as the server runs, because Swift's own threads must never block.
         let queue = DispatchQueue(label: "chappie.callback")
         queue.async {
             var server = CallbackServer(at: socket, until: end, limits: limits, answer)
@@ -66,7 +68,7 @@ public struct LoopbackCallbackListener: CallbackListener {
     }
 
     private func bind(_ socket: Descriptor, _ port: Int) -> Bool {
-        // Connections of an earlier sign-in that has ended don't keep a port. Two listeners can't share one.
+        // Connections of an earlier sign-in that has ended don't keep a port in use. Two listeners can't share a port.
         var on: CInt = 1
         setsockopt(socket.number, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<CInt>.size))
         var name = sockaddr_in()
@@ -85,6 +87,8 @@ public struct LoopbackCallbackListener: CallbackListener {
         return DesktopError("Other programs listen at 127.0.0.1 at \(ports.count == 1 ? "port" : "ports") \(names).")
     }
 
+    /// Returns the error for a failed system call.
+    ///
     /// - Parameter reason: An `errno`.
     static func refusal(_ reason: CInt) -> DesktopError {
         let words = String(cString: strerror(reason))
@@ -100,7 +104,7 @@ public struct LoopbackCallbackListener: CallbackListener {
     }
 }
 
-// Beside methods of the same names, the system's functions are found by these.
+// Wrappers for system functions that are shadowed by methods of the same name.
 private func systemBind(_ socket: CInt, _ name: UnsafePointer<sockaddr>, _ size: socklen_t) -> CInt {
     bind(socket, name, size)
 }
@@ -108,7 +112,7 @@ private func systemListen(_ socket: CInt, _ backlog: CInt) -> CInt { listen(sock
 
 private final class LoopbackCallbackListening: CallbackListening {
     let port: Int
-    /// The server ends when the other end of this pair sees its end.
+    /// One end of a pair of sockets. Shutting it down ends the server, which has the other end.
     private let bell: Descriptor
     private let queue: DispatchQueue
 
@@ -123,7 +127,7 @@ private final class LoopbackCallbackListening: CallbackListening {
     func close() { bell.shutDown() }
 
     func closed() async {
-        // The queue does one thing after the other.
+        // The queue runs one job after the other.
         await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
     }
 }

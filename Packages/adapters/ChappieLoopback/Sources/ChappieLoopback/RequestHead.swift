@@ -1,16 +1,19 @@
-/// The head of a request as it arrives: up to and including its empty line (RFC 9112, 2.1).
+/// The head of a request as it arrives, up to and including its empty line (RFC 9112, 2.1).
 struct RequestHead {
     enum Progress: Hashable { case unfinished, whole, tooLong }
 
     private let limit: Int
     private(set) var bytes: [UInt8] = []
-    /// The bytes of the present line but carriage returns. A lone line feed ends a line as well (RFC 9112, 2.2).
+    /// The number of bytes in the current line without carriage returns. A line feed without a carriage return also
+    /// ends a line (RFC 9112, 2.2).
     private var lineCount = 0
 
-    /// - Parameter limit: The most bytes of a head.
+    /// Creates an empty head.
+    ///
+    /// - Parameter limit: The maximum number of bytes in a head.
     init(limit: Int) { self.limit = limit }
 
-    /// Takes the bytes up to the end of the head. Bytes that follow it are not kept: a redirect has no body.
+    /// Takes the bytes up to the end of the head. Bytes that follow it are discarded, because a redirect has no body.
     mutating func received(_ piece: some Sequence<UInt8>) -> Progress {
         for byte in piece {
             guard bytes.count < limit else { return .tooLong }

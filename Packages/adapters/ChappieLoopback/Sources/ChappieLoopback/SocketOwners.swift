@@ -8,14 +8,14 @@ import ChappieAuth
     import Darwin
 #endif
 
-/// The users who own the TCP sockets of this machine: /proc/net/tcp and /proc/net/tcp6 of proc(5).
+/// The users who own the TCP sockets of this machine, according to /proc/net/tcp and /proc/net/tcp6 of proc(5).
 struct SocketOwners {
-    /// The tables, each with a line of titles.
+    /// The tables, each of which begins with a line of titles.
     let tables: [String]
     /// The user as whom this process runs.
     let user: uid_t
 
-    /// Reads the tables. A system without them has no owners to tell.
+    /// Reads the tables. A system without them reports no owners.
     init() {
         self.init(tables: ["/proc/net/tcp", "/proc/net/tcp6"].compactMap(Self.read), user: geteuid())
     }
@@ -27,8 +27,8 @@ struct SocketOwners {
 
     /// Returns the user of the socket at the other end of a connection.
     ///
-    /// Root counts as unknown: WSL and container engines relay a browser's connection as root, and root can read this
-    /// process anyway. A socket without an inode is closed, and its user is no longer known.
+    /// Root counts as unknown, because WSL and container engines relay a browser's connection as root, and root can
+    /// read this process anyway. A socket without an inode is closed, and its user is no longer known.
     ///
     /// - Parameters:
     ///   - client: The address of that socket.
@@ -45,20 +45,21 @@ struct SocketOwners {
         return .unknown
     }
 
-    /// Returns an address as the tables write it: as one of IPv4, and mapped to IPv6, which some programs use.
+    /// Returns an address in the two forms of the tables: as an IPv4 address, and mapped to IPv6, which some programs
+    /// use.
     private static func names(of address: sockaddr_in) -> [String] {
         func hexadecimal(_ number: UInt32) -> String {
             let digits = String(number, radix: 16, uppercase: true)
             return String(repeating: "0", count: 8 - digits.count) + digits
         }
-        // The kernel prints the bytes of an address as numbers of this machine.
+        // The kernel prints the bytes of an address as numbers in this machine's byte order.
         let name = hexadecimal(address.sin_addr.s_addr)
         let port = hexadecimal(UInt32(UInt16(bigEndian: address.sin_port))).suffix(4)
         let mapped = String(repeating: "0", count: 16) + hexadecimal(UInt32(0xFFFF).bigEndian) + name
         return ["\(name):\(port)", "\(mapped):\(port)"]
     }
 
-    /// Returns the text of a file without a size, which comes in pieces.
+    /// Returns the text of a file without a known size, which is read in pieces.
     private static func read(_ path: String) -> String? {
         guard let file = Descriptor(open(path, O_RDONLY)) else { return nil }
         var bytes: [UInt8] = []

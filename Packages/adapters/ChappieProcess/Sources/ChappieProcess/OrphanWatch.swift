@@ -6,11 +6,11 @@
     import Darwin
 #endif
 
-/// Ends the children of this process after this process was killed.
+/// A watch that ends the children of this process after this process was killed.
 ///
-/// A small shell, a process of its own, reads a pipe that only this process writes to: the number of each child at its
-/// start, and again at its end. The pipe ends with this process, however it ends. The shell then sends SIGTERM to the
-/// process groups of the children that are left, and ends.
+/// A small shell, which is a separate process, reads a pipe that only this process writes to. This process writes the
+/// number of each child when the child starts, and again when it ends. The pipe ends with this process, however it
+/// ends. The shell then sends SIGTERM to the process groups of the remaining children, and ends.
 final class OrphanWatch: Sendable {
     private static let script = """
         children=
@@ -24,13 +24,15 @@ final class OrphanWatch: Sendable {
         """
 
     private let writer: FileDescriptor
-    /// Is never read here. While it is open, a write does not fail if the shell has ended.
+    /// The read end of the pipe, which is never read here. While it is open, a write does not fail if the shell has
+    /// ended.
     private let reader: FileDescriptor
 
-    /// Starts the shell. It inherits nothing, and is in no folder that somebody may want to remove.
+    /// Starts the shell. It inherits nothing, and its working directory is not a folder that the user may want to
+    /// remove.
     init() throws(StartFailure) {
         (reader, writer) = try FileDescriptor.pipe()
-        // A shell that does not read any more must not hold this process up.
+        // A shell that has stopped reading must not delay this process.
         writer.stopBlocking()
         let null = FileDescriptor(open("/dev/null", O_WRONLY | O_CLOEXEC))
         let shell = ProgramInvocation(
@@ -38,14 +40,14 @@ final class OrphanWatch: Sendable {
         _ = try StartedChild.start(shell, input: reader, output: null, errors: null)
     }
 
-    /// From here on the child ends with this process.
+    /// Adds a child, which from now on ends with this process.
     func started(_ child: pid_t) { tell("started \(child)\n") }
 
-    /// The child has ended, and its number may soon be another process's.
+    /// Removes a child that has ended, because its number may soon belong to another process.
     func ended(_ child: pid_t) { tell("ended \(child)\n") }
 
     private func tell(_ line: String) {
-        // A short line is written at once or not at all (pipe(7)).
+        // A short line is written completely or not at all (pipe(7)).
         _ = Array(line.utf8).withUnsafeBytes { write(writer.number, $0.baseAddress, $0.count) }
     }
 }

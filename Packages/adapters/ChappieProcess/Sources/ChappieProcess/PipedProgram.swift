@@ -9,35 +9,35 @@ import Synchronization
     import Darwin
 #endif
 
-/// A program that runs beside this process, which talks to it through three pipes: standard input, standard output and
-/// standard error.
+/// A program that runs next to this process. This process communicates with it through three pipes: standard input,
+/// standard output and standard error.
 ///
 /// A separate thread reads and writes. The thread keeps this value alive until the program has ended, so the owner must
 /// end the program with ``end(patience:grace:)`` or ``kill()``.
 @_spi(ChappieInternals) public final class PipedProgram: Sendable {
     /// An event that the thread reports. The thread waits until the handler returns.
     public enum Event: Sendable, Hashable {
-        /// Bytes of its standard output, at most 64 KiB.
+        /// Bytes of the program's standard output, at most 64 KiB.
         case output([UInt8])
-        /// Bytes of its standard error, at most 64 KiB.
+        /// Bytes of the program's standard error, at most 64 KiB.
         case errors([UInt8])
-        /// The program has closed its standard output, and may keep running.
+        /// The program has closed its standard output. It may still be running.
         case outputEnded
-        /// The program has ended, with this code (see ``StartedChild``). Its last output came before; this is the last
-        /// event.
+        /// The program has ended, with this code (see ``StartedChild``). This is the last event. All output precedes
+        /// it.
         case ended(code: Int32)
     }
 
     private struct State {
-        /// The bytes for the program's input; the pipe has not yet taken `unsent[sent...]`.
+        /// The bytes for the program's input. The pipe has not yet accepted `unsent[sent...]`.
         var unsent: [UInt8] = []
         var sent = 0
         var closesInput = false
-        /// The signals to send, each at its time, soonest first.
+        /// The signals to send and their times, the earliest one at the front.
         var signals: [(at: ContinuousClock.Instant, number: Int32)] = []
         var isEnding = false
         var exitCode: Int32?
-        /// The thread takes these out of the state: a reference left here would keep them open.
+        /// The pipes until the thread takes them out of the state. A reference that stayed here would keep them open.
         var pipes: Pipes?
 
         mutating func dropInput() {
@@ -55,9 +55,9 @@ import Synchronization
     /// Starts the program.
     ///
     /// - Parameters:
-    ///   - inputLimit: how many bytes may wait until the program reads them.
-    ///   - endsGroup: whether processes that the program leaves running are killed at its end.
-    ///   - onEvent: is called on the program's thread.
+    ///   - inputLimit: The number of bytes that may wait until the program reads them.
+    ///   - endsGroup: Whether processes that the program leaves running are killed at its end.
+    ///   - onEvent: A closure that is called on the program's thread.
     public init(
         _ program: ProgramInvocation, inputLimit: Int, endsGroup: Bool, onEvent: @escaping @Sendable (Event) -> Void
     ) throws(StartFailure) {
@@ -80,9 +80,9 @@ import Synchronization
         DispatchQueue(label: "chappie.pipes").async { self.run() }
     }
 
-    /// Writes `bytes` to the program's input, as soon as the program reads.
+    /// Writes `bytes` to the program's input as soon as the program reads.
     ///
-    /// - Returns: `false` if more bytes than the limit would wait. Then none of `bytes` is written.
+    /// - Returns: `false` if more bytes than the limit would wait. In that case, none of `bytes` is written.
     public func send(_ bytes: [UInt8]) -> Bool {
         let fits = state.withLock { state in
             guard state.unsent.count - state.sent + bytes.count <= inputLimit else { return false }
@@ -104,8 +104,8 @@ import Synchronization
         wake()
     }
 
-    /// Lets the program end by itself: its input ends. The program and its process group get SIGTERM after `patience`,
-    /// and SIGKILL `grace` later. A second call changes nothing.
+    /// Ends the program's input, so that the program can end by itself. After `patience`, the program and its process
+    /// group receive SIGTERM. They receive SIGKILL `grace` later. A second call changes nothing.
     public func end(patience: Duration, grace: Duration) {
         let now = ContinuousClock.now
         state.withLock { state in
@@ -125,13 +125,13 @@ import Synchronization
 
     private func wake() {
         var byte: UInt8 = 0
-        // A full pipe wakes the thread as well.
+        // A full pipe also wakes the thread.
         _ = write(alarm.writer.number, &byte, 1)
     }
 
     // MARK: The thread
 
-    /// This process's ends of the pipes; `nil` once closed.
+    /// This process's ends of the pipes. An end is `nil` once it is closed.
     private struct Pipes {
         var input: FileDescriptor?
         var output: FileDescriptor?
@@ -139,7 +139,8 @@ import Synchronization
     }
 
     private func run() {
-        // A write to a program that has ended then returns an error number, and does not end this process.
+        // With SIGPIPE blocked, a write to a program that has ended returns an error number and does not end this
+        // process.
         var signals = sigset_t()
         sigemptyset(&signals)
         sigaddset(&signals, SIGPIPE)
@@ -147,7 +148,7 @@ import Synchronization
         var pipes = state.withLock { $0.pipes.take() } ?? Pipes()
         while true {
             if let code = state.withLock(\.exitCode) {
-                // A pipe holds 1 MiB at most (pipe(7)). Later bytes come from processes that the program left running.
+                // A pipe holds at most 1 MiB (pipe(7)). Later bytes come from processes that the program left running.
                 readRest(&pipes, limit: 1 << 20)
                 pipes = Pipes()
                 child.withLock { $0 = nil }
@@ -172,7 +173,7 @@ import Synchronization
 
     private func waitForNews(_ pipes: borrowing Pipes) {
         let (hasInput, next) = state.withLock { ($0.sent < $0.unsent.count, $0.signals.first?.at) }
-        // poll leaves out negative numbers.
+        // poll ignores negative numbers.
         var polled = [
             pollfd(fd: alarm.reader.number, events: Int16(POLLIN), revents: 0),
             pollfd(fd: hasInput ? pipes.input?.number ?? -1 : -1, events: Int16(POLLOUT), revents: 0),
@@ -183,7 +184,7 @@ import Synchronization
         _ = poll(&polled, nfds_t(polled.count), limit)
     }
 
-    /// Writes as many bytes as the pipe takes.
+    /// Writes as many bytes as the pipe accepts.
     private func writeUnsent(to input: inout FileDescriptor?) {
         guard let descriptor = input else { return state.withLock { $0.dropInput() } }
         let isOver = state.withLock { state in
@@ -193,7 +194,7 @@ import Synchronization
                 }
                 if count < 0, errno == EINTR { continue }
                 if count < 0, errno == EAGAIN { return false }
-                // The program does not read any more.
+                // The program has stopped reading.
                 guard count > 0 else { return true }
                 state.sent += count
             }
@@ -223,7 +224,8 @@ import Synchronization
         }
     }
 
-    /// The bytes that have come, at most 64 KiB; empty at the end and after an error; `nil` if no byte has come yet.
+    /// Returns the bytes that have arrived, at most 64 KiB. Returns an empty array at the end and after an error, and
+    /// `nil` if no byte has arrived yet.
     private func readPiece(of descriptor: FileDescriptor) -> [UInt8]? {
         var failure: CInt = 0
         let piece = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in

@@ -8,18 +8,19 @@ import FoundationEssentials
     import Darwin
 #endif
 
-/// A program, its arguments, its environment and its folder. No shell reads any of them.
+/// A program with its arguments, its environment and its folder. No shell interprets them.
 @_spi(ChappieInternals) public struct ProgramInvocation: Sendable, Hashable {
     /// The path of the program, which is also its first argument.
     public var path: String
-    /// The arguments after the program's name. Every process of the machine can read them: they must not hold a secret.
+    /// The arguments after the program's name. They must not contain a secret, because every process of the machine can
+    /// read them.
     public var arguments: [String]
-    /// The program's whole environment.
+    /// The program's complete environment.
     public var environment: [String: String]
-    /// The folder that the program starts in; `nil` for this process's.
+    /// The folder in which the program starts, or `nil` for this process's folder.
     public var workingDirectory: String?
 
-    /// An invocation with the given properties.
+    /// Creates an invocation with the given properties.
     public init(
         path: String, arguments: [String] = [], environment: [String: String], workingDirectory: String? = nil
     ) {
@@ -29,15 +30,15 @@ import FoundationEssentials
         self.workingDirectory = workingDirectory
     }
 
-    /// A command as users write it: a name is looked up in the `PATH` of `environment`, and a path begins at
-    /// `workingDirectory`.
+    /// Creates an invocation from a command in the form that users write. A name is looked up in the `PATH` of
+    /// `environment`. A relative path begins at `workingDirectory`.
     ///
     /// - Throws: ``StartFailure`` if the program or the folder does not exist.
     public init(
         command: [String], environment: [String: String], workingDirectory: String? = nil
     ) throws(StartFailure) {
         guard let name = command.first, !name.isEmpty else { throw StartFailure("the command is empty") }
-        // C's strings end at the first such character, so another program could start.
+        // C strings end at the first NUL character, so another program could start.
         let words = command + environment.map { "\($0.key)=\($0.value)" } + [workingDirectory ?? ""]
         guard !words.contains(where: { $0.utf8.contains(0) }) else {
             throw StartFailure("the command or its environment holds a NUL character")
@@ -61,8 +62,8 @@ import FoundationEssentials
             workingDirectory: workingDirectory)
     }
 
-    /// The path of the program `name` in the folders of `searchPath`. Relative folders are ignored: a program in the
-    /// current folder must not run by accident.
+    /// Returns the path of the program `name` in the folders of `searchPath`, or `nil` if it is not there. Relative
+    /// folders are ignored, because a program in the current folder must not run by accident.
     public static func find(
         _ name: String, in searchPath: String?, where isExecutable: (String) -> Bool = Self.isExecutable
     ) -> String? {
@@ -71,11 +72,11 @@ import FoundationEssentials
             .first(where: isExecutable)
     }
 
-    /// Whether there is a file at `path` that this user may run.
+    /// Returns whether there is a file at `path` that this user may run.
     public static func isExecutable(_ path: String) -> Bool { access(path, X_OK) == 0 && !has(S_IFDIR, at: path) }
 
-    /// A clean environment: `PATH`, `HOME` and `LANG` of this process, and `more`. Other variables of this process are
-    /// left out, because they may hold keys and tokens of other programs.
+    /// Returns a clean environment, which consists of `PATH`, `HOME` and `LANG` of this process, and `more`. Other
+    /// variables of this process are omitted, because they may contain keys and tokens of other programs.
     public static func cleanEnvironment(adding more: [String: String] = [:]) -> [String: String] {
         ProcessInfo.processInfo.environment.filter { ["PATH", "HOME", "LANG"].contains($0.key) }
             .merging(more) { _, given in given }
@@ -87,11 +88,11 @@ import FoundationEssentials
     }
 }
 
-/// A program that could not be started.
+/// The reason why a program could not be started.
 @_spi(ChappieInternals) public struct StartFailure: Error, Sendable, Hashable {
-    /// One clause, without a final stop.
+    /// The reason as one clause, without a full stop.
     public let reason: String
 
-    /// A failure for this reason.
+    /// Creates a failure for this reason.
     public init(_ reason: String) { self.reason = reason }
 }

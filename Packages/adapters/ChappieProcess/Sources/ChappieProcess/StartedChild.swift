@@ -12,35 +12,36 @@ import Synchronization
 
 /// A child of this process. A separate thread waits for its end and reaps it.
 ///
-/// The child has its own session, without a terminal: an interrupt from the keyboard does not reach it, and it can't
+/// The child has its own session, without a terminal. An interrupt from the keyboard does not reach it, and it can't
 /// read the user's input. It inherits only the three open files that it was given.
 @_spi(ChappieInternals) public final class StartedChild: Sendable {
     /// The number of the child's process and of its process group.
     private let id: pid_t
     private struct State {
-        /// From then on the number may belong to another process.
+        /// Whether the child has been reaped. Its number may then belong to another process.
         var isReaped = false
         /// Whether processes that the child leaves running are killed at its end.
         var endsGroup: Bool
     }
     private let state: Mutex<State>
-    /// The children that a program's end must not leave behind, by their numbers.
+    /// The children that must not outlive the program, by their numbers.
     private static let ending = Mutex<[pid_t: StartedChild]>([:])
-    /// Starts with the first child that ends with the program; `nil` if the system has no shell.
+    /// The watch, which starts with the first child that ends with the program. It is `nil` if the system has no shell.
     private static let watch = try? OrphanWatch()
 
     /// Starts the program.
     ///
     /// - Parameters:
-    ///   - endsGroup: whether processes that the child leaves running are killed at its end. Default `false`.
-    ///   - endsWithProgram: whether ``endAll()`` kills it, and it gets SIGTERM if this process is killed. Default `false`.
-    ///   - onExit: gets its exit code, 128 and the number of the signal that ended it, or -1 when another part of this
-    ///     process has reaped it.
+    ///   - endsGroup: Whether processes that the child leaves running are killed at its end. The default is `false`.
+    ///   - endsWithProgram: Whether ``endAll()`` kills the child, and the child receives SIGTERM if this process is
+    ///     killed. The default is `false`.
+    ///   - onExit: A closure that receives the exit code. This is 128 plus the number of the signal if a signal ended
+    ///     the child, and -1 if another part of this process has reaped it.
     public init(
         _ program: ProgramInvocation, input: FileDescriptor, output: FileDescriptor, errors: FileDescriptor,
         endsGroup: Bool = false, endsWithProgram: Bool = false, onExit: @escaping @Sendable (Int32) -> Void
     ) throws(StartFailure) {
-        // The watch starts first: a child without it would outlive a kill of this process.
+        // The watch starts before the child, because a child without it would survive a kill of this process.
         let watch = endsWithProgram ? Self.watch : nil
         id = try Self.start(program, input: input, output: output, errors: errors)
         state = Mutex(State(endsGroup: endsGroup))
@@ -49,9 +50,9 @@ import Synchronization
         DispatchQueue(label: "chappie.child").async { onExit(self.waitToTheEnd()) }
     }
 
-    /// Starts the program, and leaves it to the caller to wait for it.
+    /// Starts the program. The caller must wait for its end.
     ///
-    /// - Returns: the number of its process and of its process group.
+    /// - Returns: The number of its process and of its process group.
     static func start(
         _ program: ProgramInvocation, input: FileDescriptor, output: FileDescriptor, errors: FileDescriptor
     ) throws(StartFailure) -> pid_t {
@@ -67,7 +68,7 @@ import Synchronization
     }
 
     /// Sends a signal to the child and every process of its session's first process group, unless the child has ended.
-    /// The rest of the group is killed when the child ends: it may ignore the signal that the child obeyed.
+    /// When the child ends, the rest of the group is killed, because it may ignore the signal that the child obeyed.
     public func endGroup(by number: Int32) {
         state.withLock { state in
             guard !state.isReaped else { return }
@@ -76,7 +77,7 @@ import Synchronization
         }
     }
 
-    /// Kills every child that ends with the program, and its group: for a program that ends at once.
+    /// Kills every child that ends with the program, and its group. Use it in a program that ends at once.
     public static func endAll() {
         for child in ending.withLock({ Array($0.values) }) { child.endGroup(by: SIGKILL) }
     }
@@ -97,23 +98,23 @@ import Synchronization
     }
 }
 
-/// An open file, which is closed with the last reference to it.
+/// An open file, which is closed when the last reference to it is released.
 @_spi(ChappieInternals) public final class FileDescriptor: Sendable {
-    /// The system's number of the file.
+    /// The system's number for the file.
     public let number: Int32
 
-    /// Takes over `number`; a negative number is the result of a call that failed.
+    /// Takes over `number`. A negative number is the result of a call that failed.
     public init(_ number: Int32) { self.number = number }
 
     deinit { if isOpen { close(number) } }
 
-    /// Whether there is a file.
+    /// Whether there is an open file.
     public var isOpen: Bool { number >= 0 }
 
-    /// An empty file without a name.
+    /// Creates an empty file without a name.
     public static func memory() -> FileDescriptor { FileDescriptor(cspawn_memory_file()) }
 
-    /// A pipe whose ends a child does not inherit unless it is given them.
+    /// Creates a pipe. A child inherits its ends only if they are passed to it.
     ///
     /// - Throws: ``StartFailure`` with the system's reason.
     public static func pipe() throws(StartFailure) -> (reader: FileDescriptor, writer: FileDescriptor) {
@@ -122,6 +123,6 @@ import Synchronization
         return (FileDescriptor(ends[0]), FileDescriptor(ends[1]))
     }
 
-    /// Makes reads and writes return at once instead of waiting. The other end of a pipe stays as it is.
+    /// Makes reads and writes return at once instead of waiting. The other end of a pipe is not changed.
     func stopBlocking() { _ = fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK) }
 }

@@ -3,8 +3,8 @@ public import ChappieClient
 @_spi(ChappieInternals) import ChappieProcess
 import Synchronization
 
-/// A program as a tool: the arguments as JSON on its standard input, its standard output as the result. With a
-/// ``textFormat`` it gets the text that the model wrote, as it is.
+/// A program as a tool. It receives the arguments as JSON on its standard input, and its standard output is the result.
+/// With a ``textFormat``, it receives the text that the model wrote, unchanged.
 ///
 /// ```swift
 /// let weather = ChappieProgramTool(
@@ -13,49 +13,52 @@ import Synchronization
 ///     path: "/usr/local/bin/weather", policy: .automatic)
 /// let client = Chappie.client(tools: [weather.hostTool])
 /// ```
-/// It is started without a shell, for each call anew, in a session of its own. If its call is cancelled, or its output
-/// is over the limit, it gets SIGTERM, and a second later SIGKILL with its whole process group.
+/// The program is started again for each call, without a shell, in its own session. If its call is cancelled, or its
+/// output exceeds the limit, it receives SIGTERM. One second later, it receives SIGKILL together with its entire
+/// process group.
 public struct ChappieProgramTool: Sendable, Hashable {
-    /// The tool's name for the model: 1 to 64 letters, digits, `_` and `-`.
+    /// The tool's name for the model, which has 1 to 64 letters, digits, `_` and `-`.
     public var name: String
-    /// Explains to the model when to use it.
+    /// The description that explains to the model when to use the tool.
     public var description: String
-    /// The arguments that it takes: a JSON Schema of an object.
+    /// The arguments that the tool accepts, as a JSON Schema of an object.
     public var inputSchema: ChappieJSONValue
-    /// The form of the free text that it gets instead of JSON arguments; `nil`, the default, for JSON arguments.
+    /// The format of the free text that the tool receives instead of JSON arguments. `nil`, which is the default, means
+    /// JSON arguments.
     public var textFormat: ChappieToolTextFormat?
     /// The program's absolute path.
     public var path: String
-    /// The program's own arguments. Every process of the machine can read them: never a secret.
+    /// The program's own arguments. They must not contain a secret, because every process of the machine can read them.
     public var arguments: [String]
-    /// All variables that it gets.
+    /// All variables that the program receives.
     public var environment: [String: String]
-    /// The program's working directory; `nil` means this process's own.
+    /// The program's working directory, or `nil` for this process's own.
     public var workingDirectory: String?
     /// Whether the user is asked before each call.
     public var policy: ChappieToolPolicy
-    /// The longest time for a call.
+    /// The maximum time for a call.
     public var timeout: Duration
-    /// Whether no other tool runs beside it.
+    /// Whether no other tool runs at the same time.
     public var runsAlone: Bool
-    /// The most output that is read, in bytes; a program that prints more is ended. The model gets the ends of it if it is
-    /// longer than the `outputLimit` of ``hostTool``.
+    /// The maximum number of bytes of output that are read. A program that prints more is ended. If the output is
+    /// longer than the `outputLimit` of ``hostTool``, the model receives the beginning and the end of it.
     public var outputLimit: Int
 
-    /// A program that is not started yet.
+    /// Creates a tool. The program is not started yet.
     ///
     /// - Parameters:
-    ///   - name: see ``name``.
-    ///   - description: see ``description``. Default empty.
-    ///   - inputSchema: see ``inputSchema``. Default: no arguments.
-    ///   - path: see ``path``.
-    ///   - arguments: see ``arguments``. Default none.
-    ///   - environment: variables beside this process's `PATH`, `HOME` and `LANG`, which they may replace. Default none.
-    ///   - workingDirectory: see ``workingDirectory``. Default `nil`.
-    ///   - policy: see ``policy``. Default `.ask`.
-    ///   - timeout: see ``timeout``. Default 60 seconds.
-    ///   - runsAlone: see ``runsAlone``. Default `false`.
-    ///   - outputLimit: see ``outputLimit``. Default 256 KiB.
+    ///   - name: See ``name``.
+    ///   - description: See ``description``. The default is empty.
+    ///   - inputSchema: See ``inputSchema``. By default, there are no arguments.
+    ///   - path: See ``path``.
+    ///   - arguments: See ``arguments``. By default, there are none.
+    ///   - environment: Variables in addition to this process's `PATH`, `HOME` and `LANG`, which they may replace. By
+    ///     default, there are none.
+    ///   - workingDirectory: See ``workingDirectory``. The default is `nil`.
+    ///   - policy: See ``policy``. The default is `.ask`.
+    ///   - timeout: See ``timeout``. The default is 60 seconds.
+    ///   - runsAlone: See ``runsAlone``. The default is `false`.
+    ///   - outputLimit: See ``outputLimit``. The default is 256 KiB.
     public init(
         name: String, description: String = "", inputSchema: ChappieJSONValue? = nil, path: String,
         arguments: [String] = [], environment: [String: String] = [:], workingDirectory: String? = nil,
@@ -89,7 +92,7 @@ public struct ChappieProgramTool: Sendable, Hashable {
         self.outputLimit = outputLimit
     }
 
-    /// How long a program has to end after SIGTERM.
+    /// The time that a program has to end after SIGTERM.
     private static let grace = Duration.seconds(1)
 
     /// The tool for a client.
@@ -113,10 +116,10 @@ public struct ChappieProgramTool: Sendable, Hashable {
 
     /// Runs the program once.
     ///
-    /// - Parameter input: the arguments of a call.
-    /// - Returns: its output; a failure, with the end of its standard error, if it exits with another code than 0,
-    ///   can't be started or prints too much.
-    /// - Throws: `CancellationError` when the task is cancelled. The program has ended then, and its process group with it.
+    /// - Parameter input: The arguments of a call.
+    /// - Returns: The output of the program. If the program exits with a code other than 0, can't be started or prints
+    ///   too much, the result is a failure with the end of its standard error.
+    /// - Throws: `CancellationError` if the task is cancelled. The program and its process group have then ended.
     public func run(_ input: ChappieJSONValue) async throws -> ChappieToolResult {
         try await run(on: input.serializedBytes() + [UInt8(ascii: "\n")])
     }
@@ -134,7 +137,7 @@ public struct ChappieProgramTool: Sendable, Hashable {
         _ = program.send(input)
         program.closeInput()
         do {
-            // The output is too much, or whole.
+            // The output exceeds the limit, or is complete.
             let isTooMuch = try await run.isTooMuch.value()
             if isTooMuch { await end(program, run) }
             return run.result(isTooMuch: isTooMuch, outputLimit)
@@ -144,18 +147,19 @@ public struct ChappieProgramTool: Sendable, Hashable {
         }
     }
 
-    /// Waits in a task of its own, which nothing cancels: this process may end a moment later.
+    /// Ends the program and waits for its end. The wait is in a separate task, which nothing cancels, because this
+    /// process may end soon afterwards.
     private func end(_ program: PipedProgram, _ run: ProgramOutput) async {
         program.end(patience: .zero, grace: Self.grace)
         _ = await uncancelled { try? await run.exitCode.value() }
     }
 }
 
-/// The output of a program so far, and its end.
+/// The output of a program so far, and its exit code.
 private final class ProgramOutput: Sendable {
     private let said = Mutex<(output: [UInt8], errors: [UInt8])>(([], []))
     private let outputLimit: Int
-    /// Fulfilled at the end, and before when the output is over its limit.
+    /// A promise that is fulfilled at the end, or earlier if the output exceeds its limit.
     let isTooMuch = Promise<Bool>()
     let exitCode = Promise<Int32>()
     private let code = Mutex<Int32>(0)

@@ -2,7 +2,7 @@
 @_spi(ChappieInternals) import ChappieProcess
 import FoundationEssentials
 
-/// A file that names tools for the model: programs, and Model Context Protocol servers.
+/// A file that lists tools for the model: programs, and Model Context Protocol servers.
 ///
 /// ```json
 /// {
@@ -19,50 +19,51 @@ import FoundationEssentials
 /// }
 /// ```
 ///
-/// A program gets the arguments as JSON on its standard input, and its standard output is the result. Instead of
-/// `inputSchema` it may have a `format`, as a `ChappieToolTextFormat` is encoded: then it gets free text. Every entry may
-/// have `args`, `env` (variables beside `PATH`, `HOME` and `LANG`), `passEnv` (names of variables that are passed on),
-/// `cwd` (from the manifest's folder; default: this process's working directory), `policy` (`ask`, which is the
-/// default, `automatic` or `deny`) and `timeout` (seconds for a call; default: 60 for a program, 300 for a server). A
-/// `command` without a slash is looked up in `PATH`, another command from the manifest's folder. A server with a `url`
-/// is asked over HTTP; beside `policy` and `timeout` it may have `headers` and `bearerTokenEnv`, the name of the variable
-/// that holds its token, or `oauth` with `clientId` (a program that its owner has registered at the server's authorization
-/// server) and `scopes` (permissions to ask for) for the user's sign-in there. Every server may have `startTimeout`
-/// (seconds for its start, and for each of its lists; default: 30), `allowTools` (the names of the only tools that are
-/// offered) and `denyTools` (names of tools that are not). Times are more than 0 seconds, and at most a day. An unknown
-/// member is an error.
+/// A program receives the arguments as JSON on its standard input, and its standard output is the result. Instead of
+/// `inputSchema`, it may have a `format`, which is encoded like a `ChappieToolTextFormat`. It then receives free text.
+/// Every entry may have `args`, `env` (variables in addition to `PATH`, `HOME` and `LANG`), `passEnv` (names of
+/// variables that are passed on), `cwd` (relative to the manifest's folder; default: this process's working directory),
+/// `policy` (`ask`, which is the default, `automatic` or `deny`) and `timeout` (seconds for a call; default: 60 for a
+/// program, 300 for a server). A `command` without a slash is looked up in `PATH`. Another command is relative to the
+/// manifest's folder. A server with a `url` is called over HTTP. In addition to `policy` and `timeout`, it may have
+/// `headers` and `bearerTokenEnv`, the name of the variable that contains its token. Alternatively, it may have `oauth`
+/// for the user's sign-in at the server, with `clientId` (a program that its owner has registered at the server's
+/// authorization server) and `scopes` (permissions to request). Every server may have `startTimeout` (seconds for its
+/// start, and for each of its lists; default: 30), `allowTools` (the names of the only tools that are offered) and
+/// `denyTools` (names of tools that are not). Times are more than 0 seconds, and at most a day. An unknown member is an
+/// error.
 public struct ChappieToolManifest: Sendable, Hashable {
-    /// A Model Context Protocol server, as the manifest describes it: the values for a `ChappieMCPServer` of
-    /// ChappieMCP.
+    /// A Model Context Protocol server, as the manifest describes it. It contains the values for a `ChappieMCPServer`
+    /// of ChappieMCP.
     public struct Server: Sendable, Hashable {
-        /// Groups its tools for the model: 1 to 64 letters, digits, `_` and `-`.
+        /// The name that groups the server's tools for the model. It has 1 to 64 letters, digits, `_` and `-`.
         public var name: String
-        /// The address of a server elsewhere; `nil` for a program.
+        /// The address of a remote server, or `nil` for a program.
         public var url: URL?
-        /// The header fields for a server elsewhere, its token's among them.
+        /// The header fields for a remote server, including the one with its token.
         public var headers: [String: String]
-        /// The client id for the user's sign-in at a server elsewhere; `nil` if the program registers itself.
+        /// The client id for the user's sign-in at a remote server, or `nil` if the program registers itself.
         public var clientID: String?
-        /// The permissions to ask for at the user's sign-in, beside the server's own.
+        /// The permissions to request at the user's sign-in, in addition to the server's own.
         public var scopes: [String]
-        /// The program, as an absolute path, and its arguments; empty for a server elsewhere.
+        /// The program, as an absolute path, and its arguments. It is empty for a remote server.
         public var command: [String]
-        /// All variables that it gets.
+        /// All variables that the program receives.
         public var environment: [String: String]
-        /// The program's working directory; `nil` means this process's own.
+        /// The program's working directory, or `nil` for this process's own.
         public var workingDirectory: String?
         /// Whether the user is asked before each call.
         public var policy: ChappieToolPolicy
-        /// For a call.
+        /// The limit for a call.
         public var timeout: Duration
-        /// For its start, and for each of its lists.
+        /// The limit for the server's start, and for each of its lists.
         public var startTimeout: Duration
-        /// The names of the only tools that are offered; `nil` for all.
+        /// The names of the only tools that are offered, or `nil` for all.
         public var allowedTools: [String]?
         /// The names of tools that are not offered.
         public var deniedTools: [String]
 
-        /// A server with the given properties.
+        /// Creates a server with the given properties.
         public init(
             name: String, command: [String] = [], environment: [String: String] = [:], workingDirectory: String? = nil,
             url: URL? = nil, headers: [String: String] = [:], clientID: String? = nil, scopes: [String] = [],
@@ -90,12 +91,12 @@ public struct ChappieToolManifest: Sendable, Hashable {
     /// The servers, in the file's order.
     public var servers: [Server] = []
 
-    /// Reads a manifest. The programs that it names are there, and may be run.
+    /// Reads a manifest. Checks that the programs that it names exist and may be run.
     ///
     /// - Parameters:
-    ///   - json: the file's content.
-    ///   - file: its path: relative paths in it begin in its folder, and errors name it.
-    ///   - variable: looks up a variable of the environment. Default: this process's own.
+    ///   - json: The file's content.
+    ///   - file: The file's path. Relative paths in the manifest begin in its folder, and errors name it.
+    ///   - variable: A closure that looks up an environment variable. By default, it uses this process's environment.
     /// - Throws: ``ChappieToolManifestError``, which names the key path.
     public init(
         _ json: [UInt8], file: String,
@@ -119,9 +120,9 @@ public struct ChappieToolManifest: Sendable, Hashable {
         }
     }
 
-    /// A manifest's folder and environment, for the paths and variables in it.
+    /// The folder and the environment of a manifest, for the paths and variables in it.
     private struct Place {
-        /// Ends with a slash.
+        /// The path of the folder, which ends with a slash.
         let folder: String
         let variable: (String) -> String?
 
@@ -189,7 +190,7 @@ public struct ChappieToolManifest: Sendable, Hashable {
         }
     }
 
-    /// The program to start; it is there and may be run.
+    /// Returns the program to start. Checks that it exists and may be run.
     private static func invocation(
         _ entry: ManifestProgram, _ path: String, _ place: Place
     ) throws(ManifestFault) -> ProgramInvocation {
@@ -207,16 +208,16 @@ public struct ChappieToolManifest: Sendable, Hashable {
     }
 }
 
-/// The reason for which a manifest of tools can't be used, and the place of the mistake in it.
+/// The reason why a manifest of tools can't be used, and the location of the mistake in it.
 public struct ChappieToolManifestError: ChappieError, Hashable {
-    /// The file.
+    /// The path of the file.
     public let file: String
-    /// The place in it, such as `tools[1].command`; empty for the whole file.
+    /// The location in the file, such as `tools[1].command`. It is empty if the error concerns the entire file.
     public let keyPath: String
-    /// A sentence, which names the place.
+    /// The reason as a sentence that names the location.
     public let reason: String
 
-    /// An error with the given properties.
+    /// Creates an error with the given properties.
     public init(file: String, keyPath: String = "", reason: String) {
         self.file = file
         self.keyPath = keyPath

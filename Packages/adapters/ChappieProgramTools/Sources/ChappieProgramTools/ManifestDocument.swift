@@ -3,7 +3,7 @@
 import ChappieJSONSchema
 import FoundationEssentials
 
-/// A mistake in a manifest: `tools[1].name` `must be a string`.
+/// A mistake in a manifest, such as `tools[1].name` `must be a string`.
 struct ManifestFault: Error {
     let path: String
     let what: String
@@ -15,7 +15,9 @@ struct ManifestFault: Error {
 
     init(_ path: [any CodingKey], _ what: String) { self.init(path: path.keyPath, what: what) }
 
-    /// - Parameter error: of a decoder, or of the types below.
+    /// Creates the fault for an error.
+    ///
+    /// - Parameter error: An error of a decoder, or of the types below.
     init(_ error: any Error) {
         switch error {
         case let fault as ManifestFault: self = fault
@@ -34,7 +36,8 @@ struct ManifestFault: Error {
         return "\(type)".hasPrefix("Array<") || "\(type)".hasPrefix("Unkeyed") ? "an array" : "an object"
     }
 
-    /// The first object that has a member twice: a decoder takes either of them without an error. A schema may have it.
+    /// Finds the first object that has a member twice. Returns `nil` if there is none. A decoder accepts either member
+    /// without an error. A schema may contain a member twice.
     init?(doublesIn json: ChappieJSON, at path: [any CodingKey] = []) {
         for (index, element) in (json.array ?? []).enumerated() {
             if let fault = ManifestFault(doublesIn: element, at: path + [AnyKey(index)]) {
@@ -57,7 +60,7 @@ struct ManifestFault: Error {
     }
 }
 
-/// A manifest's members, each of its type.
+/// The members of a manifest, decoded to their types.
 struct ManifestDocument: Decodable {
     var tools: [ManifestTool]
     var servers: [String: ManifestServer]
@@ -109,11 +112,11 @@ struct ManifestTool: Decodable {
 
 /// An entry of `mcpServers`.
 struct ManifestServer: Decodable {
-    /// Its command is empty for a server that is elsewhere.
+    /// The program. Its command is empty for a remote server.
     var program: ManifestProgram
     var url: URL?
     var headerFields: [String: String]
-    /// The variable with the token of an `Authorization: Bearer` field.
+    /// The variable that contains the token for an `Authorization: Bearer` field.
     var tokenVariable: String?
     var startTimeout: Duration?
     var allowedTools: [String]?
@@ -163,7 +166,7 @@ struct ManifestServer: Decodable {
     }
 }
 
-/// The member `oauth` of a server that is elsewhere.
+/// The member `oauth` of a remote server.
 struct ManifestSignIn: Decodable {
     var clientID: String?
     var scopes: [String]
@@ -217,7 +220,7 @@ struct ManifestProgram: Decodable {
     }
 }
 
-/// A string that C can take.
+/// A string that can be passed to C.
 struct ManifestText: Decodable {
     let text: String
 
@@ -227,7 +230,7 @@ struct ManifestText: Decodable {
     }
 }
 
-/// The form of free text.
+/// The format of free text.
 struct ManifestTextFormat: Decodable {
     let format: ChappieToolTextFormat
 
@@ -250,7 +253,7 @@ struct ManifestTextFormat: Decodable {
     }
 }
 
-/// A schema that arguments can be checked against.
+/// A schema against which arguments can be checked.
 struct ManifestSchema: Decodable {
     init(from decoder: any Decoder) throws {
         let json = try ChappieJSON(from: decoder)
@@ -287,7 +290,7 @@ private struct AnyKey: CodingKey {
 }
 
 extension Decoder {
-    /// The members of an object that must have no others.
+    /// Returns the members of an object that must have no others.
     fileprivate func members<Key: CodingKey & CaseIterable>(
         _ keys: Key.Type
     ) throws -> KeyedDecodingContainer<Key> {
@@ -302,19 +305,19 @@ extension Decoder {
 }
 
 extension KeyedDecodingContainer {
-    /// The member's value; `nil` if it is missing. No member here accepts null.
+    /// Returns the member's value, or `nil` if it is missing. No member here accepts null.
     fileprivate func given<Value: Decodable>(_ type: Value.Type, _ key: Key) throws -> Value? {
         contains(key) ? try decode(type, forKey: key) : nil
     }
 
-    /// A time limit, if there is one.
+    /// Returns a time limit, or `nil` if there is none.
     fileprivate func givenSeconds(_ key: Key) throws -> Duration? {
         guard let seconds = try given(Double.self, key) else { return nil }
         guard seconds > 0, seconds <= 86_400 else { throw fault(key, "must be \(ManifestProgram.timeoutWords)") }
         return .seconds(seconds)
     }
 
-    /// Names that tools may have, if there is a list of them.
+    /// Returns the valid tool names in a list, or `nil` if there is no list.
     fileprivate func givenToolNames(_ key: Key) throws -> [String]? {
         let names = try given([ManifestText].self, key)?.map(\.text)
         for (index, name) in (names ?? []).enumerated() where !ToolName.isValid(name) {

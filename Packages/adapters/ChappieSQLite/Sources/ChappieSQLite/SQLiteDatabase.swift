@@ -2,9 +2,9 @@ import CSQLite
 
 /// SQLite's error for a call that failed.
 @_spi(ChappieInternals) public struct SQLiteFailure: Error, Sendable, Hashable {
-    /// The result code, with its extension (https://www.sqlite.org/rescode.html).
+    /// The result code, including its extension (https://www.sqlite.org/rescode.html).
     public let code: Int32
-    /// SQLite's own words.
+    /// SQLite's own message.
     public let words: String
 }
 
@@ -22,19 +22,19 @@ import CSQLite
 @_spi(ChappieInternals) public struct SQLiteRow {
     fileprivate let statement: OpaquePointer
 
-    /// The column's number; 0 for NULL.
+    /// Returns the number in a column, or 0 for NULL.
     public func integer(_ column: Int32) -> Int { Int(sqlite3_column_int64(statement, column)) }
 
-    /// The column's text; empty for NULL.
+    /// Returns the text in a column, or an empty string for NULL.
     public func text(_ column: Int32) -> String { found(column) ?? "" }
 
-    /// The column's bytes; empty for NULL.
+    /// Returns the bytes in a column, or an empty array for NULL.
     public func bytes(_ column: Int32) -> [UInt8] {
         guard let start = sqlite3_column_blob(statement, column) else { return [] }
         return Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column))))
     }
 
-    /// The text of each column by the column's name; a column with NULL is left out.
+    /// The text of each column by the column's name. A column with NULL is omitted.
     public var texts: [String: String] {
         var texts: [String: String] = [:]
         for column in 0..<sqlite3_column_count(statement) {
@@ -53,8 +53,8 @@ import CSQLite
 
 /// A connection to an SQLite database, for one thread at a time. Statements are prepared once and kept.
 ///
-/// Its functions throw the error that its owner makes of SQLite's. An error that the owner throws in a transaction
-/// passes through with its type.
+/// Its functions throw the error that its owner creates from SQLite's error. An error that the owner throws in a
+/// transaction is passed on with its type.
 @_spi(ChappieInternals) public final class SQLiteDatabase<Failure: Error> {
     private let handle: OpaquePointer
     private let failure: (SQLiteFailure) -> Failure
@@ -74,11 +74,11 @@ import CSQLite
         self.failure = failure
     }
 
-    /// Opens the file at `path`; with an `example`, it is made if it is missing, with the mode of that file.
+    /// Opens the file at `path`. With an `example`, a missing file is created with the mode of that file.
     ///
     /// - Parameters:
-    ///   - patience: how long a statement waits for another process.
-    ///   - failure: the owner's error for SQLite's.
+    ///   - patience: The time that a statement waits for another process.
+    ///   - failure: A closure that returns the owner's error for SQLite's error.
     public convenience init(
         _ path: String, modeOf example: String? = nil, patience: Duration,
         failure: @escaping (SQLiteFailure) -> Failure
@@ -87,23 +87,23 @@ import CSQLite
         var address = "file:" + Self.escaped(path)
         if let example {
             flags |= SQLITE_OPEN_CREATE
-            // SQLite gives its other two files the mode of the first.
+            // SQLite gives its other two files the mode of the database file.
             address += "?modeof=" + Self.escaped(example)
         }
         try self.init(opening: address, flags, failure: failure)
         sqlite3_busy_timeout(handle, CInt(patience / .milliseconds(1)))
     }
 
-    /// Opens a file to read it only. The file may come from an attacker: nothing of its schema runs, no value is over
-    /// 64 MiB, and after 500 million steps its statements end.
+    /// Opens a file only for reading. The file may come from an attacker. For this reason, nothing in its schema runs,
+    /// no value may exceed 64 MiB, and its statements end after 500 million steps.
     ///
-    /// - Parameter failure: the owner's error for SQLite's.
+    /// - Parameter failure: A closure that returns the owner's error for SQLite's error.
     public convenience init(
         reading path: String, failure: @escaping (SQLiteFailure) -> Failure
     ) throws(Failure) {
         try self.init(opening: path, SQLITE_OPEN_READONLY, failure: failure)
         sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, 64 << 20)
-        // A damaged file may lead in circles.
+        // A damaged file may contain cycles.
         sqlite3_progress_handler(
             handle, StepBudget.unit,
             { context in
@@ -120,7 +120,7 @@ import CSQLite
         sqlite3_close_v2(handle)
     }
 
-    /// Escaped for the path of a URI (RFC 3986, section 2.1).
+    /// Escapes a path for a URI (RFC 3986, section 2.1).
     private static func escaped(_ path: String) -> String {
         path.utf8.reduce(into: "") { escaped, byte in
             switch byte {
@@ -141,7 +141,7 @@ import CSQLite
 
     // MARK: Statements
 
-    /// Runs a statement to its end, or until `body` says that it has seen enough rows.
+    /// Runs a statement to its end, or until `body` returns `false` because it has seen enough rows.
     public func each(
         _ sql: String, _ values: [SQLiteValue] = [], _ body: (SQLiteRow) throws(Failure) -> Bool
     ) throws(Failure) {
@@ -159,10 +159,10 @@ import CSQLite
         }
     }
 
-    /// Runs a statement to its end; its rows, if it has any, are passed over.
+    /// Runs a statement to its end. Its rows, if there are any, are ignored.
     public func run(_ sql: String, _ values: SQLiteValue...) throws(Failure) { try each(sql, values) { _ in true } }
 
-    /// The results of `read`, which is called with each row.
+    /// Returns the results of `read`, which is called with each row.
     public func rows<Output>(
         _ sql: String, _ values: SQLiteValue..., read: (SQLiteRow) throws(Failure) -> Output
     ) throws(Failure) -> [Output] {
@@ -174,7 +174,7 @@ import CSQLite
         return rows
     }
 
-    /// The number in the first column of the first row; 0 without a row.
+    /// Returns the number in the first column of the first row, or 0 if there is no row.
     public func integer(_ sql: String, _ values: SQLiteValue...) throws(Failure) -> Int {
         var found = 0
         try each(sql, values) { row in
@@ -194,7 +194,7 @@ import CSQLite
     }
 
     private func bind(_ value: SQLiteValue, to index: CInt, of statement: OpaquePointer) -> CInt {
-        // SQLITE_TRANSIENT: SQLite takes a copy.
+        // This is SQLITE_TRANSIENT, which makes SQLite copy the value.
         let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
         switch value {
         case .integer(let number): return sqlite3_bind_int64(statement, index, sqlite3_int64(number))
@@ -216,12 +216,12 @@ import CSQLite
 
     // MARK: Transactions
 
-    /// All of `body`'s changes are kept, or none. No other process writes meanwhile.
+    /// Runs `body` in a transaction that keeps all of its changes or none. No other process writes in the meantime.
     public func transaction<Output>(_ body: () throws(Failure) -> Output) throws(Failure) -> Output {
         try enclosed(by: "BEGIN IMMEDIATE", body)
     }
 
-    /// `body` sees one state of the database.
+    /// Runs `body` in a transaction in which it sees one state of the database.
     public func snapshot<Output>(_ body: () throws(Failure) -> Output) throws(Failure) -> Output {
         try enclosed(by: "BEGIN", body)
     }
@@ -235,7 +235,7 @@ import CSQLite
             try run("COMMIT")
             return output
         } catch {
-            // SQLite may have rolled back by itself; then this fails, and the error is of no use.
+            // SQLite may already have rolled back. In that case this fails, and the error is useless.
             try? run("ROLLBACK")
             throw error
         }
@@ -243,8 +243,8 @@ import CSQLite
 
     // MARK: Copies
 
-    /// Copies all of this database, as it is at one moment, into the database of `target`
-    /// (https://www.sqlite.org/backup.html). Other processes go on meanwhile.
+    /// Copies this entire database, in its state at one moment, into the database of `target`
+    /// (https://www.sqlite.org/backup.html). Other processes continue in the meantime.
     public func copy(into target: SQLiteDatabase) throws(Failure) {
         guard let backup = sqlite3_backup_init(target.handle, "main", handle, "main") else {
             throw target.error(sqlite3_errcode(target.handle))

@@ -7,22 +7,22 @@ public import ChappieRuntime
 ///     connectionString: "postgresql://chat@db.example/chat?sslmode=verify-full")
 /// let runtime = client.runtime(store: try database.threads(of: user.id))
 /// ```
-/// Make one for a process: all its stores share the connections, whatever their number. The tenant is set inside each
-/// transaction. A connection that was not used for a minute is closed.
+/// Create one database for each process. All its stores share the connections, whatever their number. The tenant is set
+/// inside each transaction. A connection that was not used for a minute is closed.
 public final class ChappiePostgresDatabase: Sendable {
-    /// The settings beside the address.
+    /// The settings in addition to the address.
     public typealias Options = ChappiePostgresThreadStore.Options
 
     let pool: PostgresPool
     private let options: Options
 
-    /// The database at an address. It does not connect yet.
+    /// Creates the database at an address. It does not connect yet.
     ///
     /// - Parameters:
-    ///   - connectionString: a URI, or pairs of keyword and value, as libpq takes them. Missing settings come from
-    ///     libpq's environment variables and password file. Use `sslmode=verify-full` over a network. No message
-    ///     repeats the string.
-    ///   - options: see ``ChappiePostgresThreadStore/Options``.
+    ///   - connectionString: A URI, or pairs of keyword and value, in the form that libpq accepts. Missing settings are
+    ///     read from libpq's environment variables and password file. Use `sslmode=verify-full` over a network. No
+    ///     message repeats the string.
+    ///   - options: See ``ChappiePostgresThreadStore/Options``.
     /// - Throws: ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` for an invalid connection string or schema.
     public init(connectionString: String, options: Options = Options()) throws(ChappieThreadStoreError) {
         guard let address = PostgresAddress(connectionString) else {
@@ -43,9 +43,10 @@ public final class ChappiePostgresDatabase: Sendable {
         }
     }
 
-    /// The threads of one tenant. The result is cheap: a server may make one for each request.
+    /// Returns a store for the threads of one tenant. The result is cheap, so a server may create one for each request.
     ///
-    /// - Parameter tenant: never empty. A default would mix the users of a service that forgot it.
+    /// - Parameter tenant: The tenant's name, which must not be empty. A default would mix the users of a service that
+    ///   forgot to pass it.
     /// - Throws: ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` for a tenant without a name.
     public func threads(of tenant: String) throws(ChappieThreadStoreError) -> ChappiePostgresThreadStore {
         try ChappiePostgresThreadStore(of: tenant, in: pool, options)
@@ -53,13 +54,13 @@ public final class ChappiePostgresDatabase: Sendable {
 }
 
 extension ChappiePostgresThreadStore {
-    /// A store of one tenant's threads, with connections of its own. A service with many tenants makes its stores with
-    /// one ``ChappiePostgresDatabase``.
+    /// Creates a store for one tenant's threads with its own connections. A service with many tenants creates its
+    /// stores with one ``ChappiePostgresDatabase``.
     ///
     /// - Parameters:
-    ///   - connectionString: see ``ChappiePostgresDatabase/init(connectionString:options:)``.
-    ///   - tenant: the tenant that owns the threads. Never empty.
-    ///   - options: see ``Options``.
+    ///   - connectionString: See ``ChappiePostgresDatabase/init(connectionString:options:)``.
+    ///   - tenant: The tenant that owns the threads. It must not be empty.
+    ///   - options: See ``Options``.
     /// - Throws: ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` for an invalid connection string, tenant or
     ///   schema.
     public convenience init(

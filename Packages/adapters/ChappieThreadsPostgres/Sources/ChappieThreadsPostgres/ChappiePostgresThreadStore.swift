@@ -1,55 +1,56 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) public import ChappieRuntime
 
-/// Keeps threads in a PostgreSQL database: for a service on many machines, with many users.
+/// A store that keeps threads in a PostgreSQL database, for a service on many machines with many users.
 ///
 /// ```swift
 /// let database = try ChappiePostgresDatabase(
 ///     connectionString: "postgresql://chat@db.example/chat?sslmode=verify-full")
 /// let threads = try await database.threads(of: user.id).summaries()
 /// ```
-/// A store belongs to one tenant, and reads and changes only that tenant's threads: each statement asks only for them,
+/// A store belongs to one tenant, and reads and changes only that tenant's threads. Each statement asks only for them,
 /// and row-level security in the database refuses all other rows. Row-level security has no effect for superusers and
 /// for roles with BYPASSRLS, so the store refuses these roles. The service decides which tenants exist and which user
 /// belongs to which tenant.
 ///
-/// The first use creates the tables in their own schema, with the connection's role: the role needs CREATE on the
-/// database, or on the schema if that exists already. An append is one transaction; of two appends at the same
-/// position, one ends in ``ChappieRuntime/ChappieThreadStoreError/conflict(thread:expected:actual:)``. If the
-/// connection breaks during COMMIT, the store connects again and finds out the outcome, so that records are neither
-/// lost nor doubled.
+/// The first use creates the tables in their own schema, with the connection's role. The role needs CREATE on the
+/// database, or on the schema if that already exists. An append is one transaction. Of two appends at the same
+/// position, one ends with ``ChappieRuntime/ChappieThreadStoreError/conflict(thread:expected:actual:)``. If the
+/// connection breaks during COMMIT, the store connects again and determines the outcome, so that records are neither
+/// lost nor duplicated.
 ///
 /// A ``ChappiePostgresDatabase`` opens connections when its stores need them, keeps them while they are used, and
-/// replaces them when they break. Large threads travel in pages. A call whose task is
-/// cancelled throws ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` and has changed nothing, unless it has
-/// sent COMMIT: then the call continues to its end. Bodies come back byte for byte. They are stored as they are: if
-/// that matters, encrypt the disk or redact with `ChappieRedactingThreadStore`. A search finds only about the first
-/// 100,000 different words of a record. Make backups as a role with BYPASSRLS: other roles see one tenant at most.
+/// replaces them when they break. Large threads are transferred in pages. A call whose task is cancelled throws
+/// ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` and has changed nothing, unless it has sent COMMIT. In
+/// that case the call continues to its end. Bodies are returned byte for byte. They are stored unchanged. If that
+/// matters, encrypt the disk or redact with `ChappieRedactingThreadStore`. A search finds only about the first 100,000
+/// different words of a record. Make backups with a role that has BYPASSRLS, because other roles see at most one
+/// tenant.
 public final class ChappiePostgresThreadStore: ChappieThreadStore {
-    /// The settings beside the address and the tenant.
+    /// The settings in addition to the address and the tenant.
     public struct Options: Sendable, Hashable {
-        /// The schema of the tables, 1 to 63 bytes. Default `chappie`.
+        /// The schema of the tables, whose name has 1 to 63 bytes. The default is `chappie`.
         public var schema: String
-        /// The largest number of connections of one database. Default 4, at least 1.
+        /// The maximum number of connections of one database, which is at least 1. The default is 4.
         public var connections: Int
-        /// How long a connection that is not used stays open. Default one minute.
+        /// The time for which a connection that is not used stays open. The default is one minute.
         public var idleTimeout: Duration
-        /// How long connecting may take, without the look-up of the server's name; and how long the store tries to
-        /// replace a broken connection before the call ends in an error. Default 10 s.
+        /// The limit for connecting, without the look-up of the server's name. It is also the time for which the store
+        /// tries to replace a broken connection before the call ends with an error. The default is 10 s.
         public var connectTimeout: Duration
-        /// How long a statement may take, including the wait for other transactions, and how long the server may be
-        /// silent while data travels; and how long the store asks for the outcome of an append whose connection broke
-        /// at its end, and the last attempt may take longer. More than 24 days mean no limit, and then the store asks
-        /// for 30 s. Default 30 s.
+        /// The limit for a statement, including the wait for other transactions, and for the server's silence while
+        /// data is transferred. It is also the time for which the store asks for the outcome of an append whose
+        /// connection broke at its end. The final attempt may take longer. More than 24 days mean no limit, and the
+        /// store then asks for 30 s. The default is 30 s.
         public var statementTimeout: Duration
-        /// The largest sum of the bytes of all bodies of one tenant's records; an append that would pass it is refused.
-        /// Appends at the same time may pass it together. Default: no limit.
+        /// The maximum sum of the bytes of all bodies of one tenant's records. An append that would exceed it is
+        /// refused. Appends at the same time may exceed it together. By default, there is no limit.
         public var limit: Int?
         /// Whether the store accepts a role for which row-level security has no effect. Each statement still asks only
-        /// for the tenant's own rows. Default `false`.
+        /// for the tenant's own rows. The default is `false`.
         public var allowsUnrestrictedRole: Bool
 
-        /// Options with the given properties.
+        /// Creates options with the given properties.
         public init(
             schema: String = "chappie", connections: Int = 4, connectTimeout: Duration = .seconds(10),
             statementTimeout: Duration = .seconds(30), limit: Int? = nil, allowsUnrestrictedRole: Bool = false,
@@ -67,7 +68,7 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
 
     private let options: Options
     private let schema: PostgresSchema
-    /// The database's.
+    /// The connections, which belong to the database.
     private let pool: PostgresPool
 
     init(of tenant: String, in pool: PostgresPool, _ options: Options) throws(ChappieThreadStoreError) {
@@ -100,7 +101,7 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
     ) async throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
         var records: [ChappieThreadRecord] = []
         var next = max(position, 0)
-        // Records of other calls may follow meanwhile; records that are there stay.
+        // Other calls may add records in the meantime. Records that are there are kept.
         var end: Int?
         repeat {
             let page = try await page(of: thread, from: next)
@@ -111,7 +112,7 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
         return records
     }
 
-    /// Some MiB of a thread's records, and the thread's length.
+    /// Returns some MiB of a thread's records, and the thread's length.
     private func page(
         of thread: String, from first: Int
     ) async throws(ChappieThreadStoreError) -> (records: [ChappieThreadRecord], end: Int) {
@@ -179,7 +180,7 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
         try await write(records, to: thread, at: 0, expecting: count)
     }
 
-    /// Writes records at the thread's end, or all of them anew.
+    /// Writes records at the thread's end, or replaces all of them.
     private func write(
         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int, expecting end: Int
     ) async throws(ChappieThreadStoreError) {
@@ -188,7 +189,7 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
         try await perform { [schema, options] connection, isRepeated throws(PostgresFailure) in
             // The first statements read everything, under the lock of the thread's row.
             var looks = [schema.lock(thread.id), schema.count(of: thread.id)]
-            // This makes a row to lock: of two calls that begin the same thread, one waits here for the other.
+            // This creates a row to lock. If two calls begin the same thread, one of them waits here for the other.
             if end == 0 { looks.insert(schema.row(for: thread.id), at: 0) }
             if options.limit != nil { looks.append(schema.usage) }
             var results = try schema.begin(looks, on: connection)
@@ -211,7 +212,7 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
                 try schema.rollBack(on: connection)
                 throw .answer(.full(bytes: held - replaced + bytes, limit: limit))
             }
-            // Records and words go with the row.
+            // Records and words are deleted with the row.
             let removal = isReplaced ? [schema.deletion(of: thread.id), schema.row(for: thread.id)] : []
             try schema.commit(removal + writes, on: connection)
         }
@@ -226,8 +227,8 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
 
     // MARK: Attempts
 
-    /// Runs `work` with a connection until it succeeds or must not be tried again. `isRepeated`: an earlier attempt may
-    /// have been committed.
+    /// Runs `work` with a connection until it succeeds or must not be tried again. `isRepeated` is whether an earlier
+    /// attempt may have been committed.
     private func perform<Value: Sendable>(
         _ work: @escaping @Sendable (PostgresConnection, _ isRepeated: Bool) throws(PostgresFailure) -> Value
     ) async throws(ChappieThreadStoreError) -> Value {
@@ -241,7 +242,7 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
         var retries = PostgresRetries(
             reconnecting: options.connectTimeout.bounded, findingOut: schema.findingOut)
         while true {
-            // Even for a cancelled task the store finds out whether an earlier attempt was committed.
+            // Even for a cancelled task, the store determines whether an earlier attempt was committed.
             let isRepeated = retries.isUncertain
             do throws(PostgresFailure) {
                 if retries.wantsMigration {

@@ -12,11 +12,11 @@ import Synchronization
     import Darwin
 #endif
 
-/// Why work with the server failed.
+/// The reason why work with the server failed.
 enum PostgresFailure: Error {
     /// The store's own answer, after the transaction has ended cleanly.
     case answer(ChappieThreadStoreError)
-    /// The server refuses; another attempt would not help.
+    /// The server refuses, and another attempt would not help.
     case refused(ChappieThreadStoreError)
     /// The store could not connect.
     case unreachable(String)
@@ -24,7 +24,7 @@ enum PostgresFailure: Error {
     case lost(String)
     /// The connection broke during COMMIT.
     case uncertain
-    /// Another transaction was in the way; the server has undone this one.
+    /// Another transaction conflicted with this one, and the server has undone this one.
     case contended
     /// The server did not finish in time.
     case late
@@ -54,7 +54,8 @@ struct PostgresStatement: Sendable, ExpressibleByStringLiteral {
 
     init(stringLiteral value: String) { self.init(value) }
 
-    /// Queues the statement, with values and results in binary form. Returns its bytes; `nil` if libpq did not take it.
+    /// Queues the statement, with values and results in binary form. Returns the number of its bytes, or `nil` if libpq
+    /// did not accept it.
     fileprivate func send(on handle: OpaquePointer) -> Int? {
         var types: [Oid] = []
         var bytes: [UInt8] = []
@@ -65,7 +66,7 @@ struct PostgresStatement: Sendable, ExpressibleByStringLiteral {
             bytes.append(contentsOf: value)
             spans[spans.count - 1] = (spans.last??.lowerBound ?? 0)..<bytes.count
         }
-        // The numbers of the types come from the server's catalogue pg_type, and never change.
+        // The numbers of the types are those of the server's catalogue pg_type, and never change.
         for value in values {
             switch value {
             case .bool(let value): add(16, [value ? 1 : 0])
@@ -105,7 +106,7 @@ final class PostgresResult {
 
     fileprivate var status: ExecStatusType { PQresultStatus(handle) }
     var rows: Range<Int> { 0..<Int(PQntuples(handle)) }
-    /// The command that the server carried out: `COMMIT`, or `ROLLBACK` if the server answered COMMIT with that.
+    /// The command that the server executed. It is `COMMIT`, or `ROLLBACK` if the server answered COMMIT with that.
     var command: String { PQcmdStatus(handle).map { String(cString: $0) } ?? "" }
 
     func bytes(_ row: Int, _ column: Int) -> [UInt8] {
@@ -118,7 +119,7 @@ final class PostgresResult {
 
     func text(_ row: Int, _ column: Int) -> String { String(decoding: bytes(row, column), as: UTF8.self) }
 
-    /// A bigint, or a boolean as 0 or 1; `nil` for another size.
+    /// Returns a bigint, or a boolean as 0 or 1.
     func integer(_ row: Int, _ column: Int) -> Int {
         Int(bytes(row, column).reduce(into: Int64(0)) { $0 = $0 << 8 | Int64($1) })
     }
@@ -127,7 +128,7 @@ final class PostgresResult {
         guard let code = chappie_postgres_code(handle).map({ String(cString: $0) }) else {
             return .lost("the connection broke")
         }
-        // Messages about data (22) and constraints (23) repeat values, so they are left out.
+        // Messages about data (22) and constraints (23) repeat values, so they are omitted.
         let speaks = !code.hasPrefix("22") && !code.hasPrefix("23")
         let message = speaks ? chappie_postgres_message(handle).map { String(cString: $0) } : nil
         let words = UntrustedText.message(message).map { "\($0) (\(code))" } ?? "the server refused with \(code)"
@@ -141,14 +142,14 @@ final class PostgresResult {
     }
 }
 
-/// Lets a cancelled task end its wait for the server, which blocks another thread.
+/// An object with which a cancelled task ends its wait for the server, which blocks another thread.
 final class PostgresInterruption: Sendable {
     private let state = Mutex((isCancelled: false, socket: CInt?.none))
 
     var isCancelled: Bool { state.withLock(\.isCancelled) }
 
     /// Ends the wait by ending the connection, which can't be used any more without its answer. libpq would send a
-    /// request to cancel outside of TLS; the server itself notices connections that have ended.
+    /// cancel request outside TLS. The server itself detects connections that have ended.
     func cancel() {
         state.withLock { state in
             state.isCancelled = true
@@ -156,7 +157,7 @@ final class PostgresInterruption: Sendable {
         }
     }
 
-    /// Begins a wait; `false` after ``cancel()``.
+    /// Begins a wait. Returns `false` after ``cancel()``.
     fileprivate func enter(_ socket: CInt) -> Bool {
         state.withLock { state in
             if !state.isCancelled { state.socket = socket }
@@ -168,17 +169,17 @@ final class PostgresInterruption: Sendable {
     fileprivate func leave() { state.withLock { $0.socket = nil } }
 }
 
-/// A connection to the server, for one thread at a time. Its methods block that thread, and not longer than their
+/// A connection to the server, for one thread at a time. Its methods block that thread, but not longer than their
 /// limits.
 ///
-/// Statements travel in batches (libpq's pipeline mode): statements that don't depend on each other's results need only
-/// one round trip. After a failure that is not an answer the connection can't be used any more.
+/// Statements are sent in batches (libpq's pipeline mode), so that statements that don't depend on each other's results
+/// need only one round trip. After a failure that is not an answer, the connection can't be used any more.
 final class PostgresConnection {
-    /// A page ends with the record that reaches this many bytes.
+    /// The size in bytes at which a page ends. The record that reaches it is the final one of the page.
     static let pageBytes = 4 << 20
 
     private let handle: OpaquePointer
-    /// Belongs to the task that the connection works for now.
+    /// The interruption of the task that currently uses the connection.
     var interruption: PostgresInterruption
 
     private init(_ handle: OpaquePointer, _ interruption: PostgresInterruption) {
@@ -188,8 +189,8 @@ final class PostgresConnection {
 
     deinit { PQfinish(handle) }
 
-    /// Connects. Only the look-up of the server's name may take longer than `limit`, because the system's resolver has
-    /// its own limits.
+    /// Connects to the server. Only the look-up of the server's name may take longer than `limit`, because the system's
+    /// resolver has its own limits.
     static func open(
         _ address: PostgresAddress, within limit: Duration, for interruption: PostgresInterruption
     ) throws(PostgresFailure) -> PostgresConnection {
@@ -222,7 +223,7 @@ final class PostgresConnection {
         guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else {
             throw .unreachable("the connection can't be used")
         }
-        // Another encoding can't hold most of the world's words.
+        // Other encodings can't represent most of the world's words.
         let encoding = PQparameterStatus(handle, "server_encoding").map { String(cString: $0) }
         guard encoding == "UTF8" else {
             throw .refused(
@@ -230,11 +231,12 @@ final class PostgresConnection {
         }
     }
 
-    /// Runs statements in order; the first failure ends the batch.
+    /// Runs statements in order. The first failure ends the batch.
     ///
     /// - Parameters:
-    ///   - limit: how long the server may be silent, or take nothing. The transfer of much data may take longer.
-    ///   - commits: whether the batch ends in COMMIT. Such a batch is not interrupted, and its outcome is unknown if
+    ///   - limit: The time for which the server may be silent, or accept nothing. The transfer of much data may take
+    ///     longer.
+    ///   - commits: Whether the batch ends in COMMIT. Such a batch is not interrupted, and its outcome is unknown if
     ///     the connection breaks.
     func run(
         _ statements: [PostgresStatement], within limit: Duration, commits: Bool = false
@@ -259,7 +261,7 @@ final class PostgresConnection {
         for statement in statements {
             guard let bytes = statement.send(on: handle) else { throw loss(isInterruptible) }
             queued += bytes
-            // libpq keeps a copy of what it has not sent.
+            // libpq keeps a copy of the bytes that it has not sent.
             guard queued > Self.pageBytes else { continue }
             try flush(within: limit, isInterruptible)
             queued = 0
@@ -289,7 +291,7 @@ final class PostgresConnection {
         }
     }
 
-    /// Sends what is queued. Answers that arrive meanwhile are read, since the server may wait for that.
+    /// Sends the queued bytes. Answers that arrive in the meantime are read, since the server may wait for that.
     private func flush(within limit: Duration, _ isInterruptible: Bool) throws(PostgresFailure) {
         while case let left = PQflush(handle), left != 0 {
             guard left > 0 else { throw loss(isInterruptible) }
@@ -322,13 +324,13 @@ final class PostgresConnection {
     }
 }
 
-/// The address of the server and the sign-in there, as libpq takes them.
+/// The address of the server and the credentials for it, in libpq's form.
 struct PostgresAddress: Sendable {
     private let text: Secret
     private let secrets: [Secret]
 
-    /// `nil` for a text that libpq does not understand. libpq's message is left out, because it would repeat parts of
-    /// it.
+    /// Creates an address. Returns `nil` for a text that libpq does not understand. libpq's message is discarded,
+    /// because it would repeat parts of the text.
     init?(_ text: String) {
         guard !text.utf8.contains(0), let options = PQconninfoParse(text, nil) else { return nil }
         defer { PQconninfoFree(options) }
@@ -348,7 +350,7 @@ struct PostgresAddress: Sendable {
         String.string(of: text).withCString(body)
     }
 
-    /// libpq's message without the secrets.
+    /// Returns libpq's message without the secrets.
     func message(_ words: UnsafeMutablePointer<CChar>?) -> String {
         let words = words.map { String(cString: $0) }
         return UntrustedText.message(words, without: secrets.map { String.string(of: $0) }) ?? "there is no connection"

@@ -3,11 +3,11 @@ import ChappieRuntime
 import Dispatch
 import Synchronization
 
-/// A few connections that many tasks share. If none is free, a task waits; the tasks get connections in the order of
-/// their calls.
+/// A small number of connections that many tasks share. If none is free, a task waits. The tasks get connections in the
+/// order of their calls.
 final class PostgresPool: Sendable {
     private struct State {
-        /// The last one was used last.
+        /// The idle workers. The one at the end was used most recently.
         var idle: [(worker: PostgresWorker, since: ContinuousClock.Instant)]
         var waiters: [Promise<PostgresWorker>] = []
         /// Whether a task waits to close connections.
@@ -22,13 +22,13 @@ final class PostgresPool: Sendable {
         state = Mutex(State(idle: (0..<max(count, 1)).map { _ in (make(), .now) }))
     }
 
-    /// A worker. The caller must give it back with ``give(_:)``.
+    /// Takes a worker from the pool. The caller must return it with ``give(_:)``.
     ///
     /// - Throws: `CancellationError` if the task is cancelled while it waits.
     func take() async throws -> PostgresWorker {
         let promise = Promise<PostgresWorker>()
         let idle = state.withLock { state in
-            // The last worker to finish most likely still has its connection.
+            // The worker that finished most recently most likely still has its connection.
             let idle = state.idle.popLast()?.worker
             if idle == nil { state.waiters.append(promise) }
             return idle
@@ -42,13 +42,13 @@ final class PostgresPool: Sendable {
                 state.waiters.removeAll { $0 === promise }
                 return state.waiters.count < count
             }
-            // If a worker was handed over at the same moment, the next task gets it.
+            // If this task was given a worker at the same moment, the next task gets the worker.
             if !wasWaiting { Task { if let worker = try? await promise.value() { self.give(worker) } } }
             throw error
         }
     }
 
-    /// Gives a worker back.
+    /// Returns a worker to the pool.
     func give(_ worker: PostgresWorker) {
         let waiter = state.withLock { state -> Promise<PostgresWorker>? in
             if state.waiters.isEmpty {
@@ -60,7 +60,8 @@ final class PostgresPool: Sendable {
         if let waiter { waiter.fulfil(.success(worker)) } else { sweepLater() }
     }
 
-    /// Closes connections when they have been idle long enough. One task does it for all, and ends with the last one.
+    /// Closes connections when they have been idle long enough. One task does this for all connections, and ends when
+    /// no connection is left.
     private func sweepLater() {
         let isNeeded = state.withLock { state in
             defer { state.isSweeping = true }
@@ -76,7 +77,9 @@ final class PostgresPool: Sendable {
         }
     }
 
-    /// - Returns: how long until the next connection is due; `nil` if there is none.
+    /// Closes the connections that have been idle long enough.
+    ///
+    /// - Returns: The time until the next connection is due, or `nil` if there is none.
     private func closeIdle(now: ContinuousClock.Instant) async -> Duration? {
         let due = state.withLock { state in
             let due = state.idle.filter { now - $0.since >= idleTimeout && $0.worker.isConnected }
@@ -84,7 +87,8 @@ final class PostgresPool: Sendable {
             return due.map(\.worker)
         }
         for worker in due { await worker.close() }
-        // Calls take them last. A pool has few workers, so moving them in the array costs nothing.
+        // Calls take these workers only after the others. A pool has few workers, so moving them in the array costs
+        // nothing.
         let waiters = state.withLock { state in
             let waiters = Array(state.waiters.prefix(due.count))
             state.waiters.removeFirst(waiters.count)
@@ -100,12 +104,12 @@ final class PostgresPool: Sendable {
     }
 }
 
-/// A connection of a pool, and the thread on which its calls block: the threads of Swift's tasks never wait for the
+/// A connection of a pool, and the thread on which its calls block. The threads of Swift's tasks never wait for the
 /// server.
 final class PostgresWorker: Sendable {
     private let queue = DispatchQueue(label: "chappie.threads.postgres")
-    /// `nil` before the first use, after a failure, and after a time without use. Used on the queue, and locked as long
-    /// as a call takes.
+    /// The connection. It is `nil` before the first use, after a failure, and after a time without use. It is used on
+    /// the queue, and locked for the duration of a call.
     private let connection = Mutex<PostgresConnection?>(nil)
     private let open: @Sendable (PostgresInterruption) throws(PostgresFailure) -> PostgresConnection
 
@@ -113,15 +117,15 @@ final class PostgresWorker: Sendable {
         self.open = open
     }
 
-    /// Of a worker that nothing is running on.
+    /// Whether there is a connection. Use it only if nothing runs on the worker.
     var isConnected: Bool { connection.withLock { $0 != nil } }
 
-    /// Ends the connection; the next call opens another one.
+    /// Closes the connection. The next call opens another one.
     func close() async { await queue.run { self.connection.withLock { $0 = nil } } }
 
-    /// Runs `work` with the connection, or with a new one if there is none, and drops the connection if the work fails.
+    /// Runs `work` with the connection, or with a new one if there is none. Drops the connection if the work fails.
     ///
-    /// - Parameter isInterruptible: whether a cancellation of the task ends the work.
+    /// - Parameter isInterruptible: Whether a cancellation of the task ends the work.
     func run<Value: Sendable>(
         isInterruptible: Bool = true,
         _ work: @escaping @Sendable (PostgresConnection) throws(PostgresFailure) -> Value
@@ -158,20 +162,21 @@ final class PostgresWorker: Sendable {
     }
 }
 
-/// Decides whether failed work is tried again, and when. It has no clock: the caller passes the times.
+/// The rules that decide whether failed work is tried again, and when. They have no clock. The caller passes the times.
 struct PostgresRetries {
-    /// How long the store tries to replace a lost connection, and how long it asks for the outcome of a COMMIT.
+    /// The times for which the store tries to replace a lost connection, and for which it asks for the outcome of a
+    /// COMMIT.
     let reconnecting: Duration
     let findingOut: Duration
 
     /// Whether an earlier attempt may have been committed.
     private(set) var isUncertain = false
-    /// Whether the tables must be created or changed first.
+    /// Whether the tables must first be created or changed.
     private(set) var wantsMigration = false
     private var hasMigrated = false
     private var collisions = 0
     private var pauses = 0
-    /// Set at the first loss.
+    /// The time at which the attempts end. It is set at the first loss.
     private var deadline: ContinuousClock.Instant?
 
     init(reconnecting: Duration, findingOut: Duration) {
@@ -184,9 +189,9 @@ struct PostgresRetries {
         hasMigrated = true
     }
 
-    /// How long to wait before the next attempt; `nil` if there must be no further attempt.
+    /// Returns the time to wait before the next attempt, or `nil` if there must be no further attempt.
     ///
-    /// - Parameter jitter: between 0 and 1, so that two colliding transactions don't collide again.
+    /// - Parameter jitter: A number between 0 and 1, which prevents two colliding transactions from colliding again.
     mutating func pause(
         after failure: PostgresFailure, now: ContinuousClock.Instant, jitter: Double
     ) -> Duration? {

@@ -1,17 +1,17 @@
 import ChappieRuntime
 
-/// The tables, their migrations, and the beginning of a transaction, which sets the tenant and checks the tables'
-/// version.
+/// The tables, their migrations, and the beginning of a transaction, which sets the tenant and checks the version of
+/// the tables.
 struct PostgresSchema: Sendable {
-    /// The quoted name with its dot: `"chappie".`
+    /// The quoted name with its dot, such as `"chappie".`
     let prefix: String
     private let name: String
     let tenant: String
     /// The limit for one statement. The client waits a little longer, so that the server's own message arrives.
     private let limit: Duration
-    /// How long the store asks for the outcome of an append.
+    /// The time for which the store asks for the outcome of an append.
     var findingOut: Duration { isUnlimited ? .seconds(30) : limit }
-    /// The server counts milliseconds in 32 bits.
+    /// Whether there is no limit. The server counts milliseconds in 32 bits.
     private var isUnlimited: Bool { limit > .milliseconds(Int32.max) }
 
     /// The newest version of the tables that this program knows.
@@ -28,7 +28,7 @@ struct PostgresSchema: Sendable {
 
     // MARK: Transactions
 
-    /// Runs statements that change nothing in one transaction and one round trip; returns their results.
+    /// Runs statements that change nothing in one transaction and one round trip. Returns their results.
     func read(
         _ statements: [PostgresStatement], on connection: PostgresConnection
     ) throws(PostgresFailure) -> ArraySlice<PostgresResult> {
@@ -38,7 +38,7 @@ struct PostgresSchema: Sendable {
         return results[2...]
     }
 
-    /// Begins a transaction that writes, and runs its first statements, which have no lasting effect of their own.
+    /// Begins a transaction that writes, and runs its first statements, which by themselves have no lasting effect.
     ///
     /// The caller then calls either ``commit(_:on:)`` or ``rollBack(on:)``.
     func begin(
@@ -63,11 +63,12 @@ struct PostgresSchema: Sendable {
         _ = try connection.run(["ROLLBACK"], within: patience)
     }
 
-    /// All settings end with the transaction, so that a pooler in front of the server may share connections.
+    /// The statement that sets up a transaction. All settings end with the transaction, so that a pooler in front of
+    /// the server may share connections.
     ///
-    /// With `client_connection_check_interval` a server on Linux (since version 14) checks each second that the client
-    /// of a running statement still exists. The transaction holds a lock on the version until it ends: a migration
-    /// waits for it, and a later transaction sees the new version.
+    /// With `client_connection_check_interval`, a server on Linux (since version 14) checks each second that the client
+    /// of a running statement still exists. The transaction holds a lock on the version until it ends. A migration
+    /// waits for the lock, and a later transaction sees the new version.
     private var setup: PostgresStatement {
         PostgresStatement(
             """
@@ -92,7 +93,7 @@ struct PostgresSchema: Sendable {
 
     // MARK: Connections
 
-    /// Checks a new connection: row-level security must have an effect for its role.
+    /// Checks a new connection. Row-level security must have an effect for its role.
     func examine(_ connection: PostgresConnection, allowsUnrestrictedRole: Bool) throws(PostgresFailure) {
         let results = try connection.run(
             [
@@ -111,7 +112,8 @@ struct PostgresSchema: Sendable {
 
     // MARK: Migrations
 
-    /// Creates the tables, or changes them to this version. If several processes start at the same time, one does it.
+    /// Creates the tables, or changes them to this version. If several processes start at the same time, one of them
+    /// does this.
     func migrate(_ connection: PostgresConnection) throws(PostgresFailure) {
         let there = try connection.run(
             [
@@ -136,7 +138,7 @@ struct PostgresSchema: Sendable {
             version = found[0].rows.isEmpty ? Self.version : found[0].integer(0, 0)
             statements.append(PostgresStatement("LOCK TABLE \(prefix)format IN ACCESS EXCLUSIVE MODE"))
         }
-        // Another process may have done it meanwhile; the next transaction refuses a newer version.
+        // Another process may have done this in the meantime. The next transaction refuses a newer version.
         guard version < Self.version else { return try rollBack(on: connection) }
         statements += migrations[version...].joined()
         statements.append(PostgresStatement("UPDATE \(prefix)format SET version = $1", [.integer(Self.version)]))
@@ -149,13 +151,15 @@ struct PostgresSchema: Sendable {
         }
     }
 
-    /// The statements that lead from each version to the next. A published list never changes; new ones are added.
+    /// The statements that lead from each version to the next. A published list never changes. New lists are added.
     private var migrations: [[PostgresStatement]] { [first] }
 
+    /// The statements that create the tables of version 1.
+    ///
     /// - `threads` has a row for each thread, which is locked while records are added to it.
-    /// - `records` has their bodies byte for byte; `append` names the call that wrote them.
-    /// - `words` is the index of a search. Its policy holds the query: for a condition of the query itself, other than
-    ///   a comparison, the server would use an index only after it has checked the policy for each row.
+    /// - `records` contains the bodies byte for byte. `append` identifies the call that wrote them.
+    /// - `words` is the index for searches. Its policy contains the query. For a condition in the query itself, other
+    ///   than a comparison, the server would use an index only after it has checked the policy for each row.
     private var first: [PostgresStatement] {
         let key = "tenant text COLLATE \"C\" NOT NULL, thread text COLLATE \"C\" NOT NULL, position bigint NOT NULL"
         let isOwn = "tenant = current_setting('chappie.tenant', true)"
@@ -195,6 +199,6 @@ struct PostgresSchema: Sendable {
 }
 
 extension Duration {
-    /// At most ten years, so that a moment this far away is one.
+    /// The duration, limited to ten years, so that a moment this far in the future can be represented.
     var bounded: Duration { min(self, .seconds(315_360_000)) }
 }

@@ -1,7 +1,7 @@
 import ChappieCore
 @_spi(ChappieInternals) import ChappieRuntime
 
-/// The statements, each for the tenant's own rows only.
+/// The statements, each of which applies only to the tenant's own rows.
 extension PostgresSchema {
     // MARK: Reading
 
@@ -19,7 +19,7 @@ extension PostgresSchema {
             "SELECT record_count FROM \(prefix)threads WHERE tenant = $1 AND id = $2", [.text(tenant), .text(thread)])
     }
 
-    /// A page of records.
+    /// Returns the statement that reads a page of records.
     func records(of thread: String, from first: Int) -> PostgresStatement {
         PostgresStatement(
             """
@@ -31,12 +31,14 @@ extension PostgresSchema {
             """, [.text(tenant), .text(thread), .integer(first), .integer(PostgresConnection.pageBytes)])
     }
 
-    /// - Returns: two statements, of which the second returns the hits; `nil` if there can't be a hit.
+    /// Returns the statements of a search.
+    ///
+    /// - Returns: Two statements, of which the second returns the hits, or `nil` if there can't be a hit.
     func search(
         _ words: ChappieThreadWords, for query: ChappieThreadQuery
     ) throws(ChappieThreadStoreError) -> [PostgresStatement]? {
         guard let last = words.words.last, query.limit > 0 else { return nil }
-        // Words are letters and digits, and can't hold a quote.
+        // Words consist of letters and digits, and can't contain a quote.
         let phrases = words.phrases.map { phrase in "(" + phrase.map { "'\($0)'" }.joined(separator: " <-> ") + ")" }
         let end = words.endsWithBeginning ? "'\(last)':*" : "'\(last)'"
         let sought = (words.words.dropLast().map { "'\($0)'" } + [end] + phrases).joined(separator: " & ")
@@ -69,7 +71,7 @@ extension PostgresSchema {
         ]
     }
 
-    /// The numbers of threads, records and bytes.
+    /// The statement that returns the numbers of threads, records and bytes.
     var usage: PostgresStatement {
         PostgresStatement(
             """
@@ -80,7 +82,7 @@ extension PostgresSchema {
 
     // MARK: Writing
 
-    /// Creates the row of a thread, unless it exists.
+    /// Returns the statement that creates the row of a thread, unless it exists.
     func row(for thread: String) -> PostgresStatement {
         PostgresStatement(
             """
@@ -89,21 +91,22 @@ extension PostgresSchema {
             """, [.text(tenant), .text(thread)])
     }
 
-    /// Locks the row of a thread, and returns the number of the thread's records and of their bytes.
+    /// Returns the statement that locks the row of a thread, and returns the number of the thread's records and of
+    /// their bytes.
     func lock(_ thread: String) -> PostgresStatement {
         PostgresStatement(
             "SELECT record_count, bytes FROM \(prefix)threads WHERE tenant = $1 AND id = $2 FOR UPDATE",
             [.text(tenant), .text(thread)])
     }
 
-    /// Returns a row if this call of append wrote the record at `position`.
+    /// Returns the statement that finds a row if this call of append wrote the record at `position`.
     func record(of thread: String, at position: Int, by append: UUID) -> PostgresStatement {
         PostgresStatement(
             "SELECT 1::bigint FROM \(prefix)records WHERE tenant = $1 AND thread = $2 AND position = $3 AND append = $4",
             [.text(tenant), .text(thread), .integer(position), .uuid(append)])
     }
 
-    /// The statements that add records, and the number of bytes in their bodies.
+    /// Returns the statements that add records, and the number of bytes in their bodies.
     func writes(
         of records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int, _ key: UUID
     ) throws(ChappieThreadStoreError) -> ([PostgresStatement], Int) {
@@ -154,7 +157,7 @@ extension PostgresSchema {
 extension PostgresResult {
     // MARK: Rows
 
-    /// The summary in a column of a row.
+    /// Returns the summary in a column of a row.
     func summary(of thread: String, _ row: Int, _ column: Int) throws(PostgresFailure) -> ChappieThreadSummary {
         guard let summary = try? JSONDecoder().decode(ChappieThreadSummary.self, from: Data(bytes(row, column))),
             summary.id == thread
@@ -162,7 +165,7 @@ extension PostgresResult {
         return summary
     }
 
-    /// The record in four columns of a row, the first of which is the position.
+    /// Returns the record in four columns of a row, the first of which is the position.
     func record(of thread: String, _ row: Int, _ column: Int) throws(PostgresFailure) -> ChappieThreadRecord {
         let position = integer(row, column)
         guard let body = try? ChappieJSON(parsing: bytes(row, column + 3)) else {
@@ -181,18 +184,18 @@ private func milliseconds(of date: Date) throws(ChappieThreadStoreError) -> Int 
     return milliseconds
 }
 
-/// The words of a text with their places, in the form that the server reads: `'to':1,4 'be':2`. `nil` if there are no
-/// words.
+/// Returns a text's words with their positions, in the form that the server reads, such as `'to':1,4 'be':2`.
+/// Returns `nil` if there are no words.
 ///
-/// A tsvector has less than 1 MiB (https://www.postgresql.org/docs/15/textsearch-limitations.html); later words are
-/// left out.
+/// A tsvector has less than 1 MiB (https://www.postgresql.org/docs/15/textsearch-limitations.html). Later words are
+/// omitted.
 private func vector(of text: String) -> String? {
     var seen: Set<String> = []
     var room = 1_000_000
     var vector = ""
     for (index, word) in ChappieThreadWords(text).words.enumerated() {
         let isNew = !seen.contains(word)
-        // The largest place is 16,383.
+        // The largest position is 16,383.
         guard isNew || index < 16_383 else { continue }
         room -= isNew ? word.utf8.count + 6 : 2
         guard room > 0 else { break }

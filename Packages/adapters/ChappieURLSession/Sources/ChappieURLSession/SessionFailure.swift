@@ -5,7 +5,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// The meaning of an error of URLSession. Its text is not shown: it holds the URL.
+/// The meaning of an error from URLSession. Its text is not shown, because it contains the URL.
 enum SessionFailure: Equatable, Sendable {
     case lost
     case timedOut
@@ -18,7 +18,7 @@ enum SessionFailure: Equatable, Sendable {
         #if canImport(Security)
             self = .init(code: (error as NSError).code, domain: (error as NSError).domain)
         #else
-            // FoundationNetworking has a code for few failures, and libcurl's sentence for all.
+            // FoundationNetworking has a code for only a few failures, and libcurl's message for all of them.
             self = .init(sentence: error.localizedDescription) ?? .init(code: (error as NSError).code)
         #endif
     }
@@ -27,7 +27,7 @@ enum SessionFailure: Equatable, Sendable {
         switch self {
         case .lost: .lost(at: stage, host: host)
         case .timedOut: .timedOut(at: stage, host: host)
-        // An answer has come, whatever is out of the request.
+        // An answer has arrived, however much of the request has been sent.
         case .violation(let rule):
             .violation(rule, at: [.connect, .request].contains(stage) ? .responseHead : stage, host: host)
         case .failed(let code, let stage, let reason):
@@ -35,10 +35,10 @@ enum SessionFailure: Equatable, Sendable {
         }
     }
 
-    /// The meaning of a code of `URLError`, or of CFNetwork's for proxies.
+    /// Creates a failure from a code of `URLError`, or from a code of CFNetwork for proxies.
     init(code: Int, domain: String = NSURLErrorDomain) {
         guard domain == NSURLErrorDomain else {
-            // CFNetworkErrors: of SOCKS proxies, and of HTTP's
+            // The codes of CFNetworkErrors for SOCKS proxies and for HTTP proxies.
             let isProxys = (100..<200).contains(code) || (306...311).contains(code)
             self =
                 domain == "kCFErrorDomainCFNetwork" && isProxys
@@ -70,7 +70,8 @@ enum SessionFailure: Equatable, Sendable {
     }
 
     #if !canImport(Security)
-        /// The meaning of libcurl's sentence; `nil` if it has none that the code doesn't have.
+        /// Creates a failure from libcurl's message. Returns `nil` if the message contains no more information than the
+        /// code.
         init?(sentence: String) {
             func speaks(of words: String...) -> Bool { words.contains { sentence.contains($0) } }
             if speaks(of: "certificate") {

@@ -6,10 +6,10 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// The sessions under one policy: one for each proxy, since a session has its proxy for good.
+/// The sessions under one policy. There is one for each proxy, since a session can't change its proxy.
 ///
-/// The environment and the extra CA file are read for the first request. A failure is not remembered: the user may fix
-/// the file before the next request.
+/// The environment and the extra CA file are read for the first request. A failure is not remembered, since the user
+/// may fix the file before the next request.
 final class SessionPool: Sendable {
     struct Session: Sendable {
         let urlSession: URLSession
@@ -26,12 +26,14 @@ final class SessionPool: Sendable {
 
     init(policy: ChappieNetworkPolicy) { self.policy = policy }
 
-    /// Lets go of the sessions, once their exchanges are over.
+    /// Releases the sessions after their exchanges have ended.
     func release() {
         for session in kept.withLock({ $0.sessions.values }) { session.urlSession.finishTasksAndInvalidate() }
     }
 
-    /// - Throws: ``ChappieTransportError`` with stage `.configuration` if the policy can't be kept.
+    /// Returns the session for requests to `origin`.
+    ///
+    /// - Throws: ``ChappieTransportError`` with stage `.configuration` if the policy can't be followed.
     func session(to origin: Origin) throws(ChappieTransportError) -> Session {
         try kept.withLock { kept throws(ChappieTransportError) in
             let settings = if let known = kept.settings { known } else { try SessionSettings(policy) }
@@ -45,7 +47,7 @@ final class SessionPool: Sendable {
             configuration.httpCookieAcceptPolicy = .never
             configuration.httpShouldSetCookies = false
             configuration.urlCredentialStorage = nil
-            // The deadlines are ours, and no stream is bounded as a whole.
+            // The transport applies its own deadlines, and the total time of a stream is not limited.
             configuration.timeoutIntervalForRequest = 7 * 86400
             configuration.timeoutIntervalForResource = 7 * 86400
             try settings.apply(to: configuration, proxy: proxy, for: origin)
@@ -58,7 +60,7 @@ final class SessionPool: Sendable {
     }
 }
 
-/// Hands the events of a session's tasks to their exchanges, one after the other.
+/// A delegate that passes the events of a session's tasks to their exchanges, one after the other.
 final class SessionDelegate: NSObject, URLSessionDataDelegate {
     private let settings: SessionSettings
     private let transfers = Mutex<[Int: SessionTransfer]>([:])
@@ -80,7 +82,8 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         transfer(of: task)?.sentBody(totalBytesSent)
     }
 
-    /// `RedirectRule` judges redirects. Without a new request the redirect itself is the response.
+    /// Prevents a redirect, because `RedirectRule` handles redirects. Without a new request, the redirect itself is the
+    /// response.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void

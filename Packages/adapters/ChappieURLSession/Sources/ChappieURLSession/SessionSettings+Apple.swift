@@ -8,9 +8,9 @@
         import FoundationNetworking
     #endif
 
-    // Compiled on Linux against declarations (Tests/SwiftUICheck), and not run there.
+    // This is compiled on Linux against declarations (Tests/SwiftUICheck), but not run there.
     extension SessionSettings {
-        /// URLSession repeats no POST, and keeps the connections that save handshakes.
+        /// Whether a session keeps its connections. URLSession repeats no POST, and kept connections save handshakes.
         static let keepsConnections = true
 
         static func isCertificate(_ data: Data) -> Bool { certificate(data) != nil }
@@ -19,15 +19,16 @@
             SecCertificateCreateWithData(nil, NSData(data: data) as CFData)
         }
 
-        /// Sets the oldest version of TLS and the proxy.
+        /// Sets the minimum version of TLS and the proxy.
         ///
-        /// - Throws: ``ChappieTransportError`` with code `.proxyFailed` for a proxy that URLSession doesn't speak to.
+        /// - Throws: ``ChappieTransportError`` with code `.proxyFailed` for a kind of proxy that URLSession doesn't
+        ///   support.
         func apply(
             to configuration: URLSessionConfiguration, proxy: ProxySelection?, for origin: Origin
         ) throws(ChappieTransportError) {
             configuration.tlsMinimumSupportedProtocolVersion = policy.minimumTLS == .tls13 ? .TLSv13 : .TLSv12
             guard let proxy else {
-                // An empty dictionary switches the system's own settings off.
+                // An empty dictionary disables the system's own settings.
                 if policy.proxy != .environment || !variables.isEmpty {
                     configuration.connectionProxyDictionary = [:]
                 }
@@ -54,8 +55,9 @@
             configuration.proxyConfigurations = [setting]
         }
 
-        /// The system judges the server's certificate, beside the extra authorities if there are some. No other
-        /// challenge is met: a 401 is a response, and no credential of the device goes out by itself.
+        /// Returns the answer to a challenge. The system checks the server's certificate, with the extra authorities if
+        /// there are any. No other challenge is answered. A 401 is a response, and no credential of the device is sent
+        /// automatically.
         func answer(
             to challenge: URLAuthenticationChallenge
         ) -> (URLSession.AuthChallengeDisposition, URLCredential?) {

@@ -6,14 +6,16 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// The proxies and the trust of a policy. SessionSettings+Apple.swift sets them in a session.
+/// The proxies and the trust of a policy. SessionSettings+Apple.swift applies them to a session.
 struct SessionSettings: Sendable {
     let policy: ChappieNetworkPolicy
-    /// The proxy variables of this process, if the policy asks for them.
+    /// The proxy variables of this process, if the policy uses them.
     let variables: [String: String]
     /// The certificates of the extra CA file, in DER.
     let authorities: [Data]
 
+    /// Reads the settings of a policy.
+    ///
     /// - Throws: ``ChappieTransportError`` with code `.invalidCAFile`, naming the file.
     init(_ policy: ChappieNetworkPolicy) throws(ChappieTransportError) {
         self.policy = policy
@@ -30,13 +32,13 @@ struct SessionSettings: Sendable {
             throw invalid(file, "can't be read: \(error.words)")
         }
         let blocks = String(decoding: bytes, as: UTF8.self).split(separator: "-----BEGIN ").compactMap { block in
-            // The labels that OpenSSL reads a trust anchor from, too.
+            // OpenSSL also reads a trust anchor from blocks with these labels.
             ["CERTIFICATE-----", "X509 CERTIFICATE-----"].first { block.hasPrefix($0) }.map { label in
                 block.dropFirst(label.count).prefix { $0 != "-" }
             }
         }
         guard !blocks.isEmpty else { throw invalid(file, "holds no certificate in PEM form") }
-        // One that can't be read costs itself.
+        // Only the certificates that can't be read are ignored.
         let usable = blocks.compactMap { Data(base64Encoded: String($0), options: .ignoreUnknownCharacters) }
             .filter(isCertificate)
         guard !usable.isEmpty else { throw invalid(file, "holds no certificate that can be read") }
@@ -50,9 +52,11 @@ struct SessionSettings: Sendable {
 }
 
 #if !canImport(Security)
-    // FoundationNetworking sits on libcurl and hides what the policy needs of it. CONTRIBUTING.md has the measurements.
+    // FoundationNetworking is built on libcurl and hides the options that the policy needs. CONTRIBUTING.md contains
+    // the measurements.
     extension SessionSettings {
-        /// libcurl repeats a request if a kept connection turns out to be dead, and no option forbids it.
+        /// Whether a session keeps its connections. libcurl repeats a request if a kept connection turns out to be
+        /// dead, and no option forbids this.
         static let keepsConnections = false
 
         private static func isCertificate(_ data: Data) -> Bool { !data.isEmpty }
@@ -61,9 +65,10 @@ struct SessionSettings: Sendable {
             ProxySelection.variables.contains { !$0.lowercased().hasPrefix("no_") && getenv($0) != nil }
         }
 
-        /// Sets nothing.
+        /// Checks that the policy can be followed here. Sets nothing.
         ///
-        /// - Throws: ``ChappieTransportError`` with code `.unavailable` if the policy asks for what can't be had here.
+        /// - Throws: ``ChappieTransportError`` with code `.unavailable` if the policy requires something that is not
+        ///   available here.
         func apply(
             to configuration: URLSessionConfiguration, proxy: ProxySelection?, for origin: Origin
         ) throws(ChappieTransportError) {
@@ -85,7 +90,7 @@ struct SessionSettings: Sendable {
 
     extension URLSessionTask: SessionTask {
         func begin() { resume() }
-        /// A task that was suspended and is resumed sends its request again. So everything is buffered.
+        /// Does nothing. A task that was suspended and is resumed sends its request again, so everything is buffered.
         func hold() {}
         func proceed() {}
     }

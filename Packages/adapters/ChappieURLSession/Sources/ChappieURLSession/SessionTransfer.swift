@@ -7,7 +7,7 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// The calls of a task that an exchange makes.
+/// The calls that an exchange makes to a task.
 protocol SessionTask: Sendable {
     func begin()
     /// Stops reading from the network until ``proceed()``.
@@ -16,7 +16,7 @@ protocol SessionTask: Sendable {
     func cancel()
 }
 
-/// One exchange: the shell between the events of a URLSession's task on one side and a reader's task on the other.
+/// An exchange that connects the events of a URLSession task to a reader's task.
 final class SessionTransfer: Sendable {
     private struct Alarm {
         let moment: Int
@@ -41,18 +41,19 @@ final class SessionTransfer: Sendable {
     func start(_ task: any SessionTask) async throws -> ResponseHead {
         self.task.withLock { $0 = task }
         change { state in
-            // Of a request without a body, URLSession says nothing until the head is here.
+            // For a request without a body, URLSession reports nothing until the head has arrived.
             if bodyBytes == 0 { _ = state.connected(hasBody: false, at: LoopClock.now) }
         }
         task.begin()
         return try await handoff.head { self.cancel() }
     }
 
-    /// All bytes that have arrived, as soon as there are some; `nil` at the end.
+    /// Returns all bytes that have arrived, as soon as there are some. Returns `nil` at the end.
     func nextChunk() async throws -> [UInt8]? {
         let ready = change { state in
             let ready = state.takeChunk()
-            // Within the lock, as the call in `received`: the task counts such calls, and they must not overtake each other.
+            // This call is within the lock, like the call in `received`. The task counts such calls, and they must not
+            // overtake each other.
             if state.resume(at: LoopClock.now) { task.withLock { $0?.proceed() } }
             return ready
         }
@@ -60,17 +61,17 @@ final class SessionTransfer: Sendable {
         return try await handoff.chunk { self.cancel() }
     }
 
-    /// Ends the exchange unless it has ended. The reader gets the error at once.
+    /// Ends the exchange unless it has already ended. The reader gets the error at once.
     func cancel() {
         change { $0.cancelled(at: LoopClock.now) }
     }
 
-    /// Raises the deadline within the body.
+    /// Extends the deadline for silence within the body.
     func allow(silence: Duration) { change { $0.allow(silence: silence) } }
 
     // MARK: The task's side
 
-    /// So many bytes of the body are out altogether.
+    /// Records that `total` bytes of the body have been sent.
     func sentBody(_ total: Int64) {
         change { state in
             if state.phase == .connecting { _ = state.connected(hasBody: true, at: LoopClock.now) }
@@ -80,7 +81,7 @@ final class SessionTransfer: Sendable {
 
     func received(_ response: URLResponse) {
         guard let response = response as? HTTPURLResponse else { return fail(.violation("its answer is not HTTP")) }
-        // FoundationNetworking hands on informational heads.
+        // FoundationNetworking passes on informational heads.
         guard response.statusCode >= 200 || response.statusCode == 101 else { return }
         guard response.allHeaderFields.count <= ResponseHeadParser.fieldLimit else {
             return fail(.violation("its response head has over \(ResponseHeadParser.fieldLimit) fields"))
@@ -97,7 +98,7 @@ final class SessionTransfer: Sendable {
         }
     }
 
-    /// The task is over. FoundationNetworking shows a redirect without a location only now.
+    /// Handles the end of the task. FoundationNetworking reports a redirect without a location only at this point.
     func ended(_ error: (any Error)?, response: URLResponse?) {
         task.withLock { $0 = nil }
         if let error { return fail(SessionFailure(error)) }
@@ -110,7 +111,7 @@ final class SessionTransfer: Sendable {
         }
     }
 
-    /// The server's certificate is from neither the system's authorities nor the extra ones.
+    /// Ends the exchange, because the server's certificate is from neither the system's authorities nor the extra ones.
     func refusedCertificate() { fail(.untrustedAuthority) }
 
     private func fail(_ failure: SessionFailure) {
@@ -120,7 +121,7 @@ final class SessionTransfer: Sendable {
     // MARK: Time
 
     /// Changes the state, resumes the reader if there is a result for it, and sets the alarm to the next deadline. An
-    /// exchange that has ended lets go of its task.
+    /// exchange that has ended releases its task.
     @discardableResult
     private func change<Value: Sendable>(_ change: (inout TransferState) -> Value) -> Value {
         let (value, deadline, hasEnded) = handoff.act { (change(&$0), $0.deadline, $0.hasEnded) }
@@ -129,7 +130,7 @@ final class SessionTransfer: Sendable {
                 known.task.cancel()
                 alarm = nil
             }
-            // A later deadline is for the present alarm to find.
+            // The current alarm will detect a later deadline.
             guard alarm == nil, let deadline else { return }
             let wait = Duration.nanoseconds(max(0, deadline - LoopClock.now))
             let task = Task {
@@ -157,7 +158,8 @@ final class SessionTransfer: Sendable {
 }
 
 extension ResponseHead {
-    /// The fields in the order of their names: URLSession has lost theirs. Fields that break the grammar are left out.
+    /// Creates a head with the fields in the order of their names, because URLSession has lost their order. Fields that
+    /// violate the grammar are omitted.
     init(_ response: HTTPURLResponse) {
         var fields = HTTPFields()
         let pairs = response.allHeaderFields.compactMap { name, value -> (String, String)? in

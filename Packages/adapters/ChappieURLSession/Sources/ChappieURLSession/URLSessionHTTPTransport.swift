@@ -6,7 +6,7 @@ import HTTPTypes
     import FoundationNetworking
 #endif
 
-/// ``HTTPTransport`` over Foundation's `URLSession`: the transport on Apple's platforms.
+/// An ``HTTPTransport`` that uses Foundation's `URLSession`, for Apple's platforms.
 ///
 /// ```swift
 /// let transport = URLSessionHTTPTransport()
@@ -14,27 +14,28 @@ import HTTPTypes
 /// for try await bytes in response.body { print(bytes.count) }
 /// ```
 ///
-/// It keeps the rules of the port: origins, redirects, deadlines, back-pressure and cancellation are as with
-/// `CurlHTTPTransport`. There are no cookies, no cache and no stored credentials. `URLSession` sets these limits:
+/// It follows the rules of the port. Origins, redirects, deadlines, back-pressure and cancellation are the same as in
+/// `CurlHTTPTransport`. There are no cookies, no cache and no stored credentials. `URLSession` has these limits:
 ///
-/// - It adds header fields of its own: `accept`, `accept-language`, `accept-encoding: identity` and, if the request has
+/// - It adds its own header fields: `accept`, `accept-language`, `accept-encoding: identity` and, if the request has
 ///   none, a user agent.
 /// - It merges header fields of the same name and loses their order.
-/// - It doesn't say when a connection stands. A request with a body counts as connected when its first bytes are out. For
-///   a request without a body, ``ChappieDeadlines/responseHead`` runs from the start and
+/// - It doesn't report when a connection is open. A request with a body counts as connected when its first bytes have
+///   been sent. For a request without a body, ``ChappieDeadlines/responseHead`` runs from the start and
 ///   ``ChappieDeadlines/connect`` doesn't run.
-/// - It sends no body with GET. Its SDK has no zstd: a body with the coding `.zstd` travels plain.
-/// - It repeats a request without a body if a kept connection turns out to be dead (Apple's QA1941). It repeats no POST.
+/// - It sends no body with GET. Its SDK has no zstd, so a body with the coding `.zstd` is sent uncompressed.
+/// - It repeats a request without a body if a kept connection turns out to be dead (Apple's QA1941). It repeats no
+///   POST.
 /// - ``ChappieNetworkPolicy/Proxy/environment`` means the proxy variables if there are some, and the system's settings
-///   otherwise. A list of exclusions has names only. A proxy for `socks4` is not supported.
+///   otherwise. A list of exclusions contains only names. A proxy for `socks4` is not supported.
 ///
-/// On Linux it runs over FoundationNetworking, for tests: CONTRIBUTING.md says what that lacks. Programs on Linux use
+/// On Linux it uses FoundationNetworking, for tests. CONTRIBUTING.md lists what is missing there. Programs on Linux use
 /// `CurlHTTPTransport`.
 public final class URLSessionHTTPTransport: HTTPTransport {
     private let policy: ChappieNetworkPolicy
     private let sessions: SessionPool
 
-    /// Opens nothing and can't fail: each request reports an invalid policy as its error.
+    /// Creates a transport. This opens nothing and can't fail. Each request reports an invalid policy as its error.
     public init(policy: ChappieNetworkPolicy = .default) {
         self.policy = policy
         sessions = SessionPool(policy: policy)
@@ -42,16 +43,18 @@ public final class URLSessionHTTPTransport: HTTPTransport {
 
     deinit { sessions.release() }
 
-    /// Reports at once a problem that would stop every request to `url` before it is sent: the address, the proxy
-    /// setting, the extra CA file. Opens no connection.
+    /// Reports a problem that would stop every request to `url` before it is sent: the address, the proxy setting, or
+    /// the extra CA file. Opens no connection.
     ///
     /// - Throws: ``ChappieTransportError`` with stage `.configuration`.
     public func check(_ url: URL) throws(ChappieTransportError) {
         _ = try sessions.session(to: Origin(of: url, for: .http))
     }
 
-    /// - Throws: ``ChappieTransportError``; `CancellationError` as soon as the task is cancelled, in any phase of the
-    ///   exchange. No status code is an error.
+    /// Sends the request and returns the response when its head has arrived.
+    ///
+    /// - Throws: ``ChappieTransportError``, or `CancellationError` as soon as the task is cancelled, in any phase of
+    ///   the exchange. No status code is an error.
     public func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
         try await RedirectRule.follow(request) { request in
             try Task.checkCancellation()
@@ -68,7 +71,7 @@ public final class URLSessionHTTPTransport: HTTPTransport {
         }
     }
 
-    /// `request` as a task, whose events go to `transfer`.
+    /// Returns a task for `request` whose events are passed to `transfer`.
     private static func task(
         for request: HTTPExchangeRequest, to origin: Origin, in session: SessionPool.Session,
         _ transfer: SessionTransfer
@@ -84,7 +87,7 @@ public final class URLSessionHTTPTransport: HTTPTransport {
         var converted = URLRequest(url: url)
         converted.httpMethod = request.method.rawValue
         var fields = try request.fields(to: origin)
-        // Without it URLSession asks for codings, and removes them.
+        // Without this field, URLSession asks for codings and removes them.
         if fields[.acceptEncoding] == nil { fields[.acceptEncoding] = "identity" }
         for name in Set(fields.map(\.name)) {
             converted.setValue(fields[name], forHTTPHeaderField: name.rawName)

@@ -2,7 +2,7 @@
     @_spi(ChappieInternals) import ChappieCore
     @_spi(ChappieInternals) import ChappieCurl
 
-    /// One WebSocket on the network loop: moves bytes between its session and curl's socket.
+    /// A mover for one WebSocket on the network loop. It moves bytes between the WebSocket's session and curl's socket.
     final class CurlWebSocketMover: NetworkMember, WebSocketMover {
         let isConnection = true
         private let route: CurlRoute
@@ -16,7 +16,7 @@
             shared.attach(self)
         }
 
-        /// Starts the attempt. The loop keeps its members.
+        /// Starts the attempt. The loop retains its members.
         func start() throws { try network.loop.add(self) }
 
         func wake() { network.loop.wake(self) }
@@ -48,17 +48,17 @@
             }
         }
 
-        /// The number of pieces that are read or written before other connections have their turn.
+        /// The number of pieces that are read or written before it is the turn of other connections.
         private static let piecesPerVisit = 16
 
-        /// Writes as much as the socket takes, and reads as much as is available and wanted.
+        /// Writes as much as the socket accepts, and reads as much as is available and needed.
         private func exchange(_ session: inout WebSocketSession, with handle: EasyHandle, _ visit: LoopVisit) {
             session.connected(at: visit.now)
             let reads = session.beginsReading(isReadable: visit.isReadable, at: visit.now)
             flush(&session, to: handle, at: visit.now)
             guard reads else { return }
             read(&session, from: handle, visit)
-            // Pongs, and the answer to a close frame.
+            // This sends pongs, and the answer to a close frame.
             flush(&session, to: handle, at: visit.now)
         }
 
@@ -74,8 +74,8 @@
         }
 
         private func read(_ session: inout WebSocketSession, from handle: EasyHandle, _ visit: LoopVisit) {
-            // Plain bytes are not buffered above the socket, so a short read has emptied it. TLS returns one record at a
-            // time, and may hold others that the socket doesn't know of.
+            // Plain bytes are not buffered above the socket, so a short read has emptied it. TLS returns one record at
+            // a time, and may hold others that the socket doesn't know of.
             let isPlain = route.origin.scheme == .http && route.isDirect
             var hasMore = true
             for _ in 0..<Self.piecesPerVisit where hasMore && session.wantsRead {

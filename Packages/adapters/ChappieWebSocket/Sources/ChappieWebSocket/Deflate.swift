@@ -1,21 +1,23 @@
 import CZlib
 import ChappieCore
 
-/// Decompresses the messages of one connection (RFC 7692, 7.2.2).
+/// A decompressor for the messages of one connection (RFC 7692, 7.2.2).
 final class Inflater {
     private let stream: UnsafeMutablePointer<z_stream>
     private let buffer: UnsafeMutableRawBufferPointer
-    /// The last block was marked as final, and no byte has come after it.
+    /// Whether the final block of the stream has ended and no byte has followed it.
     private var streamEnded = false
-    /// Whether a byte of the present message has come.
+    /// Whether a byte of the current message has arrived.
     private var isInsideMessage = false
 
     /// The size of a message is checked after each output of this many bytes.
     static let bufferBytes = 16 << 10
 
-    /// - Parameter windowBits: 8 to 15; 8 is raised to 9, as zlib's deflate does. A connection uses the largest window,
-    ///   whatever was negotiated: with a smaller one, zlib would reject a peer that reaches back too far only for some
-    ///   ways of cutting the bytes.
+    /// Creates a decompressor.
+    ///
+    /// - Parameter windowBits: The size of the window, 8 to 15. 8 is raised to 9, as in zlib's deflate. A connection
+    ///   uses the largest window, whatever was negotiated. With a smaller one, zlib would reject a peer that refers
+    ///   back too far only for some chunk boundaries.
     init(windowBits: Int = 15) throws(WebSocketError) {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
@@ -29,12 +31,12 @@ final class Inflater {
         buffer.deallocate()
     }
 
-    /// Decompresses a piece of a message and appends it to `output`. After an error, `output` holds all bytes that were
-    /// decompressed before it.
+    /// Decompresses a piece of a message and appends it to `output`. After an error, `output` contains all bytes that
+    /// were decompressed before it.
     ///
     /// - Parameters:
     ///   - endsMessage: Whether this is the last piece of the message.
-    ///   - limit: The largest size of `output`.
+    ///   - limit: The maximum size of `output`.
     func decompress(
         _ piece: UnsafeRawBufferPointer, endsMessage: Bool, into output: inout [UInt8], limit: Int
     ) throws(WebSocketError) {
@@ -43,13 +45,14 @@ final class Inflater {
             try decompress(piece, into: &output, limit: limit)
         }
         guard endsMessage else { return }
-        // A message without a byte is empty, and a message that ended in a final block has no place for the tail.
+        // A message without a byte is empty, and a message that ended in a final block must not be followed by the
+        // tail.
         if isInsideMessage, !streamEnded {
             // RFC 7692, 7.2.1 removes these bytes from the end of every message: 00 00 FF FF.
             try withUnsafeBytes(of: UInt32(0xFFFF).bigEndian) { tail throws(WebSocketError) in
                 try decompress(tail, into: &output, limit: limit)
             }
-            // If bits are left over, or a block is unfinished, the sender's message ended elsewhere.
+            // If bits remain, or a block is unfinished, the sender's message ended elsewhere.
             guard stream.pointee.data_type & 0x80 != 0, stream.pointee.data_type & 0x07 == 0 else { throw Self.invalid }
         }
         isInsideMessage = false
@@ -58,7 +61,7 @@ final class Inflater {
     private func decompress(
         _ bytes: UnsafeRawBufferPointer, into output: inout [UInt8], limit: Int
     ) throws(WebSocketError) {
-        // zlib only reads through this pointer; its declaration lacks the const.
+        // zlib only reads through this pointer, but its declaration lacks the const.
         stream.pointee.next_in = UnsafeMutablePointer(mutating: bytes.assumingMemoryBound(to: Bytef.self).baseAddress)
         stream.pointee.avail_in = uInt(bytes.count)
         defer { stream.pointee.next_in = nil }
@@ -78,7 +81,7 @@ final class Inflater {
             switch status {
             case Z_OK: break
             case Z_STREAM_END: streamEnded = true
-            // These bytes give no more output.
+            // These bytes produce no more output.
             case Z_BUF_ERROR: return
             case Z_MEM_ERROR: throw Self.outOfMemory
             default: throw Self.invalid
@@ -87,20 +90,21 @@ final class Inflater {
         } while stream.pointee.avail_in > 0 || stream.pointee.avail_out == 0 && !streamEnded
     }
 
-    /// The bytes are not a deflate stream, or reach beyond the negotiated window.
+    /// The error for bytes that are not a deflate stream, or that refer beyond the negotiated window.
     private static let invalid = WebSocketError.violation(
         "the server sent a message that can't be decompressed", closeCode: 1007)
     private static let outOfMemory = WebSocketError(
         code: .unavailable, closeCode: 1011, reason: "not enough memory is left to decompress a message")
 }
 
-/// Compresses the messages of one connection (RFC 7692, 7.2.1).
+/// A compressor for the messages of one connection (RFC 7692, 7.2.1).
 final class Deflater {
     private let stream: UnsafeMutablePointer<z_stream>
 
-    /// - Parameter windowBits: The negotiated size.
-    /// - Returns: `nil` for a window of 8 bits, which zlib doesn't support without a header, or if no memory is left.
-    ///   Messages can then be sent uncompressed.
+    /// Creates a compressor. Returns `nil` for a window of 8 bits, which zlib doesn't support without a header, or if
+    /// no memory is left. Messages can then be sent uncompressed.
+    ///
+    /// - Parameter windowBits: The negotiated size of the window.
     init?(windowBits: Int) {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
@@ -116,7 +120,7 @@ final class Deflater {
     /// Compresses one message, which must not be empty and must be shorter than 4 GiB. The result lacks the four bytes
     /// that RFC 7692 removes.
     func compress(_ message: UnsafeRawBufferPointer) -> [UInt8] {
-        // The bound is for a whole stream. A flush adds an empty block, and the pending rest of the block before it.
+        // The bound is for an entire stream. A flush adds an empty block, and the pending rest of the block before it.
         let bound = Int(deflateBound(stream, uLong(message.count))) + 16
         return [UInt8](unsafeUninitializedCapacity: bound) { output, count in
             stream.pointee.next_in = UnsafeMutablePointer(

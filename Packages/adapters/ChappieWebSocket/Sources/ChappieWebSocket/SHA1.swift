@@ -1,4 +1,4 @@
-/// SHA-1 (FIPS 180-4, 6.1), for `Sec-WebSocket-Accept` only.
+/// SHA-1 (FIPS 180-4, 6.1), which is used only for `Sec-WebSocket-Accept`.
 ///
 /// No secret depends on it, so a cryptography library isn't worth linking for it.
 enum SHA1 {

@@ -3,11 +3,11 @@ import Synchronization
 
 /// The side of a WebSocket that moves its bytes.
 protocol WebSocketMover: AnyObject, Sendable {
-    /// The session has something to move, or an earlier deadline.
+    /// Notifies the mover that the session has something to move, or an earlier deadline.
     func wake()
 }
 
-/// A session between the callers' tasks on one side and its mover on the other.
+/// A session that the callers' tasks share with its mover.
 ///
 /// All state is under one lock. A waiting task leaves a waiter, which is asked again after each change. The tasks whose
 /// waiters have an answer are resumed after the lock is released.
@@ -39,7 +39,7 @@ final class SharedWebSocketSession: Sendable {
             return answers
         }
 
-        /// The mover's next step, and whether it must be woken because it would come too late.
+        /// Returns the mover's next step, and whether the mover must be woken because it would come too late.
         mutating func plan(at now: Int) -> (LoopVerdict, isNews: Bool) {
             let verdict = session.verdict(at: now, deadline: waiters.compactMap(\.deadline).min())
             var visit = Int.min
@@ -54,7 +54,7 @@ final class SharedWebSocketSession: Sendable {
 
     init(_ session: sending WebSocketSession) { state = Mutex(State(session: session)) }
 
-    /// Wakes `mover` from now on, which keeps the session itself.
+    /// Makes later changes wake `mover`. The mover retains the session.
     func attach(_ mover: any WebSocketMover) { locked { $0.mover = mover } }
 
     var isOpen: Bool { locked { $0.session.isOpen } }
@@ -66,7 +66,7 @@ final class SharedWebSocketSession: Sendable {
         update { state, now in change(&state.session, now) }
     }
 
-    /// Changes the session by its mover, which needs no waking and gets its next step.
+    /// Changes the session on behalf of its mover, which needs no waking. Returns the mover's next step.
     func visit(at now: Int, _ change: (inout WebSocketSession) -> Void) -> LoopVerdict {
         let (verdict, answers) = locked { state in
             change(&state.session)
@@ -91,9 +91,9 @@ final class SharedWebSocketSession: Sendable {
         return value
     }
 
-    /// Asks at once, and again after each change, until there is an answer.
+    /// Waits for an answer. Calls `ask` at once, and again after each change, until it returns an answer.
     ///
-    /// - Throws: The error in the answer; `CancellationError` if the task is cancelled.
+    /// - Throws: The error in the answer, or `CancellationError` if the task is cancelled.
     func wait<Value: Sendable>(
         until deadline: Int? = nil,
         for ask: @escaping @Sendable (inout WebSocketSession, _ now: Int) -> Result<Value, any Error>?
@@ -134,12 +134,12 @@ final class SharedWebSocketSession: Sendable {
         }
     }
 
-    /// Ends the connection at once; the mover closes it.
+    /// Ends the connection at once. The mover closes it.
     func drop() { change { session, _ in session.drop() } }
 }
 
-/// The connection that the caller holds. The mover's own tasks or loop retain it, so releasing this object drops the
-/// connection.
+/// The connection that the caller holds. The mover's own tasks or loop retain the mover, so releasing this object drops
+/// the connection.
 final class SessionWebSocketConnection: WebSocketConnection {
     private let shared: SharedWebSocketSession
 
@@ -169,7 +169,7 @@ final class SessionWebSocketConnection: WebSocketConnection {
 
     func close(_ reason: WebSocketCloseReason) async {
         shared.change { session, now in session.close(reason, at: now) }
-        // A cancelled task stops waiting; the closing handshake goes on.
+        // A cancelled task stops waiting, but the closing handshake continues.
         try? await shared.wait { session, _ in session.isOver ? .success(()) : nil }
     }
 
@@ -177,7 +177,7 @@ final class SessionWebSocketConnection: WebSocketConnection {
 }
 
 extension WebSocketHandshake.Answer {
-    /// The transport's result for it.
+    /// Returns the transport's result for the answer.
     func opening(of shared: SharedWebSocketSession) -> WebSocketOpening {
         switch self {
         case .opened(let fields, _): .opened(SessionWebSocketConnection(shared), headerFields: fields)

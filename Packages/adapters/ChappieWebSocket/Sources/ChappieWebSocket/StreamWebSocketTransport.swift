@@ -2,52 +2,55 @@
 public import FoundationEssentials
 public import HTTPTypes
 
-/// Opens connections that carry bytes both ways: what a WebSocket needs of a platform's network.
+/// A transport that opens connections for bytes in both directions. A WebSocket needs nothing else of a platform's
+/// network.
 public protocol ByteStreamTransport: Sendable {
-    /// Connects, with TLS if `isSecure`, under the network policy of the adapter: trust, oldest version, proxy.
+    /// Connects, with TLS if `isSecure`, under the network policy of the adapter: trust, minimum TLS version, proxy.
     ///
-    /// ``StreamWebSocketTransport`` bounds the time by cancelling the task.
+    /// ``StreamWebSocketTransport`` limits the time by cancelling the task.
     ///
     /// - Parameters:
     ///   - host: A name, or an address without brackets.
-    ///   - port: From 1 to 65535.
-    ///   - isSecure: `false` for loopback hosts only.
-    /// - Throws: ``ChappieTransportError`` with stage `.connect` or `.tls`; `CancellationError`.
+    ///   - port: The port, from 1 to 65535.
+    ///   - isSecure: Whether to use TLS. It is `false` only for loopback hosts.
+    /// - Throws: ``ChappieTransportError`` with stage `.connect` or `.tls`, or `CancellationError`.
     func connect(host: String, port: Int, isSecure: Bool) async throws -> any ByteStream
 }
 
 /// An open connection, for one sender and one receiver at a time.
 public protocol ByteStream: Sendable {
-    /// Returns once the network has taken all of `bytes`, which may take long.
+    /// Sends `bytes`. Returns after the network has accepted all of them, which may take a long time.
     ///
-    /// - Throws: Any error if the peer takes nothing more. Bytes that it sent before may still be received.
+    /// - Throws: Any error if the peer accepts no more bytes. Bytes that the peer sent before may still be received.
     func send(_ bytes: [UInt8]) async throws
 
-    /// The next bytes, as soon as there are some: at least one, at most `limit`. `nil` at the end.
+    /// Returns the next bytes as soon as there are some, at least one and at most `limit`. Returns `nil` at the end.
     ///
     /// - Throws: Any error if the connection broke.
     func receive(atMost limit: Int) async throws -> [UInt8]?
 
-    /// Ends the connection at once; calls that wait end, too. May be called more than once.
+    /// Ends the connection at once. Calls that wait also end. May be called more than once.
     func close()
 }
 
-/// ``WebSocketTransport`` with our own RFC 6455 codec over any ``ByteStreamTransport``, for platforms without libcurl. An
-/// adapter over Network.framework is one conformance to it.
+/// A ``WebSocketTransport`` with our own RFC 6455 codec over any ``ByteStreamTransport``, for platforms without
+/// libcurl. An adapter for Network.framework is one conformance to that protocol.
 ///
-/// - A message may have 64 MiB, a frame 16 MiB, and `send` refuses what is longer with code `.bodyTooLarge`. At most some
-///   4 MiB are read ahead of the receiver, except that a message that was begun is read to its end.
-/// - ``ChappieDeadlines/connect`` bounds the time until the stream is open, ``ChappieDeadlines/upgrade`` the time until
-///   the server answers. The peer is pinged after half of ``ChappieDeadlines/liveness`` without a byte from it.
+/// - A message may have 64 MiB, and a frame 16 MiB. `send` refuses a longer message with code `.bodyTooLarge`. At most
+///   about 4 MiB are read ahead of the receiver, except that a message that was begun is read to its end.
+/// - ``ChappieDeadlines/connect`` limits the time until the stream is open, and ``ChappieDeadlines/upgrade`` the time
+///   until the server answers. The peer is pinged after half of ``ChappieDeadlines/liveness`` without a byte from it.
 public final class StreamWebSocketTransport: WebSocketTransport {
     private let streams: any ByteStreamTransport
     private let deadlines: ChappieDeadlines
     private let offersCompression: Bool
 
+    /// Creates a transport.
+    ///
     /// - Parameters:
-    ///   - streams: Connects.
-    ///   - deadlines: `connect`, `upgrade` and `liveness` count.
-    ///   - offersCompression: Whether messages may travel compressed (RFC 7692). Default `true`.
+    ///   - streams: The transport that opens the connections.
+    ///   - deadlines: The deadlines, of which `connect`, `upgrade` and `liveness` are used.
+    ///   - offersCompression: Whether messages may be compressed (RFC 7692). The default is `true`.
     public init(
         over streams: any ByteStreamTransport, deadlines: ChappieDeadlines = .default, offersCompression: Bool = true
     ) {
@@ -56,9 +59,11 @@ public final class StreamWebSocketTransport: WebSocketTransport {
         self.offersCompression = offersCompression
     }
 
-    /// - Throws: ``ChappieTransportError``: stage `.configuration` before anything is sent, `.connect` or `.tls` if there is
-    ///   no connection, `.responseHead` if the answer is missing or doesn't answer a handshake; `CancellationError` as
-    ///   soon as the task is cancelled. No status code is an error.
+    /// Opens a WebSocket and returns when the server has answered the handshake.
+    ///
+    /// - Throws: ``ChappieTransportError``, with stage `.configuration` before anything is sent, `.connect` or `.tls`
+    ///   if there is no connection, `.responseHead` if the answer is missing or doesn't answer a handshake.
+    ///   `CancellationError` as soon as the task is cancelled. No status code is an error.
     public func open(_ url: URL, headerFields: HTTPFields) async throws -> WebSocketOpening {
         let origin = try Origin(of: url, for: .webSocket)
         let session = try WebSocketSession(
@@ -71,21 +76,21 @@ public final class StreamWebSocketTransport: WebSocketTransport {
     }
 }
 
-/// Moves bytes between a session and a stream, in a task of its own.
+/// A mover that moves bytes between a session and a stream, in its own task.
 private final class StreamWebSocketMover: WebSocketMover {
     private enum Event: Sendable {
         case woken
         case connected(any ByteStream)
         case notConnected(any Error)
-        /// `nil` for the end, and for a connection that broke.
+        /// Received bytes, or `nil` at the end and for a connection that broke.
         case received([UInt8]?)
         case sent(Int, since: Int)
         case sendingBroke
     }
 
-    /// The most bytes that are received at once.
+    /// The maximum number of bytes that are received at once.
     private static let pieceBytes = 64 << 10
-    /// A send that takes longer has waited for the peer: its end is a sign of life.
+    /// The duration after which a send has waited for the peer. The end of such a send is a sign of life.
     private static let blockedAfter = Duration.milliseconds(100).nanoseconds
 
     private let shared: SharedWebSocketSession
@@ -104,7 +109,7 @@ private final class StreamWebSocketMover: WebSocketMover {
 
     func wake() { sink.yield(.woken) }
 
-    /// The task keeps the mover until the session is over.
+    /// Starts the task, which retains the mover until the session has ended.
     func start() { Task { await run() } }
 
     private func run() async {
@@ -184,7 +189,7 @@ private final class StreamWebSocketMover: WebSocketMover {
         connecting.cancel()
         sink.finish()
         stream?.close()
-        // A connection that came too late.
+        // This closes a connection that was opened too late.
         for await event in events { if case .connected(let stream) = event { stream.close() } }
     }
 

@@ -1,6 +1,6 @@
-/// Checks UTF-8 (RFC 3629) that comes in pieces. It fails at the first byte that can't be valid.
+/// A validator for UTF-8 (RFC 3629) that arrives in pieces. It fails at the first byte that can't be valid.
 struct UTF8Validator: Sendable {
-    /// The number of continuation bytes that the present character still needs.
+    /// The number of continuation bytes that the current character still needs.
     private var missing: UInt8 = 0
     /// The bounds of the next byte. They are narrower after E0, ED, F0 and F4, to exclude overlong forms, surrogates
     /// and numbers beyond U+10FFFF.
@@ -10,6 +10,8 @@ struct UTF8Validator: Sendable {
     /// Whether the last character is complete.
     var isComplete: Bool { missing == 0 }
 
+    /// Checks the next bytes.
+    ///
     /// - Returns: Whether the bytes, after all earlier ones, may still become valid UTF-8.
     mutating func receivedBytes(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard let base = bytes.baseAddress else { return true }
@@ -56,7 +58,7 @@ struct UTF8Validator: Sendable {
         return true
     }
 
-    /// The position of the first byte from `start` on that is not ASCII; `end` if all are.
+    /// Returns the position of the first byte from `start` on that is not ASCII, or `end` if all are ASCII.
     @inline(__always)
     private static func endOfASCII(_ base: UnsafeRawPointer, from start: Int, to end: Int) -> Int {
         var position = start

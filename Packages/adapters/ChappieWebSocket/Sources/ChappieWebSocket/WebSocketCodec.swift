@@ -1,18 +1,18 @@
 import ChappieCore
 
-/// Limits for the bytes that one peer may make us hold. Beyond them the connection ends with close code 1009. Both
-/// values fit zlib's 32-bit counters.
+/// The limits for the bytes of one peer that this side must hold. The connection ends with close code 1009 if the peer
+/// exceeds them. Both values fit zlib's 32-bit counters.
 struct WebSocketLimits: Sendable {
-    /// The payload of one frame in the form in which it travels, and of one message that we send: the backend's own
-    /// limit.
+    /// The maximum payload of one frame, in the form in which it is transmitted, and of one message that this side
+    /// sends. It is the backend's own limit.
     var frameBytes = 16 << 20
-    /// One message that we receive, over all its frames and after decompression.
+    /// The maximum size of one message that this side receives, over all its frames and after decompression.
     var messageBytes = 64 << 20
 }
 
 /// The client's side of an open WebSocket (RFC 6455, RFC 7692), from bytes to messages and back.
 ///
-/// It has no socket, no clock and no randomness: bytes and commands go in, messages and bytes come out, in any
+/// It has no socket, no clock and no randomness. Bytes and commands go in, and messages and bytes come out, in any
 /// chunking.
 ///
 /// ```swift
@@ -23,12 +23,12 @@ struct WebSocketLimits: Sendable {
 struct WebSocketCodec {
     /// The result of some input.
     struct Output: Hashable {
-        /// For the reader, in order.
+        /// The messages for the reader, in order.
         var messages: [WebSocketMessage] = []
-        /// For the peer: pongs, and our close frame.
+        /// The bytes for the peer, which are pongs and our close frame.
         var bytes: [UInt8] = []
-        /// The peer has closed, in answer to our close frame or of its own accord, or the connection has failed.
-        /// Nothing follows.
+        /// The end of the connection. Either the peer has closed it, in answer to our close frame or by itself, or the
+        /// connection has failed. Nothing follows.
         var end: Result<WebSocketCloseReason, WebSocketError>?
     }
 
@@ -36,14 +36,14 @@ struct WebSocketCodec {
     private struct Message {
         let isText: Bool
         let isCompressed: Bool
-        /// The size of its frames so far, in the form in which they travelled.
+        /// The size of its frames so far, in the form in which they were transmitted.
         var wireBytes = 0
     }
 
     private let limits: WebSocketLimits
     private let compression: DeflateParameters?
     private let nextMaskingKey: () -> UInt32
-    /// Our close frame has been returned: the peer's pings and its close are not answered any more.
+    /// Whether our close frame has been returned. The peer's pings and its close frame are not answered after that.
     private var hasClosed = false
     private var hasEnded = false
 
@@ -57,13 +57,16 @@ struct WebSocketCodec {
     /// The message's bytes so far, decompressed. The array is kept from message to message for its capacity.
     private var payload: [UInt8] = []
     private var validator = UTF8Validator()
-    // These are made when they are first needed: they cost some 40 and 256 KB.
+    // These are created when they are first needed, because they cost about 40 and 256 KB.
     private var inflater: Inflater?
     private var deflater: Deflater?
 
+    /// Creates a codec.
+    ///
     /// - Parameters:
     ///   - compression: The negotiated parameters.
-    ///   - nextMaskingKey: Called once for each frame of ours; the keys must not be predictable (RFC 6455, 10.3).
+    ///   - nextMaskingKey: A closure that is called once for each frame that this side sends. The keys must not be
+    ///     predictable (RFC 6455, 10.3).
     init(
         limits: WebSocketLimits = WebSocketLimits(), compression: DeflateParameters?,
         nextMaskingKey: @escaping () -> UInt32
@@ -169,15 +172,15 @@ struct WebSocketCodec {
         }
     }
 
-    /// Takes a piece of the message; returns the message if this piece is its last.
+    /// Takes a piece of the message. Returns the message if this piece completes it.
     private mutating func received(
         _ piece: UnsafeRawBufferPointer, isLast: Bool
     ) throws(WebSocketError) -> WebSocketMessage? {
         guard let message else { return nil }
         if isLast { self.message = nil }
         if isLast, payload.isEmpty, !message.isCompressed {
-            // Most messages arrive whole and are taken straight from the wire. The standard library's own check runs
-            // unspecialised code, which costs more than a small message.
+            // Most messages arrive in one piece and are taken directly from the received bytes. The standard library's
+            // own check runs unspecialised code, which costs more than a small message.
             guard message.isText else { return .binary(Array(piece)) }
             guard validator.receivedBytes(piece), validator.isComplete else { throw .invalidUTF8 }
             return .text(String(decoding: piece, as: UTF8.self))
@@ -225,11 +228,11 @@ struct WebSocketCodec {
     /// Encodes a ping.
     func ping() -> [UInt8] { frame(.ping, []) }
 
-    /// Encodes our close frame; empty if it was returned before. Messages of the peer are still delivered, until its
-    /// own close frame.
+    /// Encodes our close frame. Returns an empty array if it was returned before. Messages of the peer are still
+    /// delivered until its own close frame arrives.
     ///
-    /// - Parameter reason: A code that must not travel (RFC 6455, 7.4) is left out, together with its text. A text of
-    ///   more than 123 bytes is cut after a whole character.
+    /// - Parameter reason: The reason. A code that must not be transmitted (RFC 6455, 7.4) is omitted together with its
+    ///   text. A text of more than 123 bytes is cut off after a complete character.
     mutating func close(_ reason: WebSocketCloseReason) -> [UInt8] {
         guard !hasClosed else { return [] }
         hasClosed = true
@@ -259,7 +262,7 @@ struct WebSocketCodec {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Takes at most `count` bytes from the front.
+    /// Removes and returns at most `count` bytes from the front.
     mutating func takePrefix(_ count: Int) -> UnsafeRawBufferPointer {
         let taken = UnsafeRawBufferPointer(rebasing: prefix(count))
         self = UnsafeRawBufferPointer(rebasing: dropFirst(count))
@@ -268,8 +271,9 @@ extension UnsafeRawBufferPointer {
 }
 
 extension WebSocketCloseReason {
-    /// Whether the code may appear in a close frame: it is assigned for that purpose, or is in the ranges for libraries
-    /// and applications (RFC 6455, 7.4; 1012 to 1014 by IANA's registry). 1004 to 1006 and 1015 never travel.
+    /// Returns whether the code may appear in a close frame. It must be assigned for that purpose, or be in the ranges
+    /// for libraries and applications (RFC 6455, 7.4; 1012 to 1014 by IANA's registry). 1004 to 1006 and 1015 are never
+    /// transmitted.
     static func mayTravel(_ code: UInt16) -> Bool {
         switch code {
         case 1000...1003, 1007...1014, 3000...4999: true

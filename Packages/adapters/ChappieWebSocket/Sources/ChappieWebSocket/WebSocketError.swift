@@ -6,10 +6,10 @@ struct WebSocketError: Error, Sendable, Hashable {
     var code = ChappieTransportError.Code.protocolViolation
     /// The code of our close frame (RFC 6455, 7.4.1).
     var closeCode: UInt16 = 1002
-    /// One clause in plain words, without a full stop.
+    /// The reason as one clause in plain language, without a full stop.
     let reason: String
 
-    /// The peer broke a rule.
+    /// Returns the error for a peer that broke a rule.
     static func violation(_ reason: String, closeCode: UInt16 = 1002) -> WebSocketError {
         WebSocketError(closeCode: closeCode, reason: reason)
     }
@@ -18,7 +18,7 @@ struct WebSocketError: Error, Sendable, Hashable {
         WebSocketError(code: .bodyTooLarge, closeCode: 1009, reason: "\(subject) of more than \(limit) bytes")
     }
 
-    /// Message text or a close reason is not UTF-8 (RFC 6455, 8.1).
+    /// The error for message text or a close reason that is not UTF-8 (RFC 6455, 8.1).
     static let invalidUTF8 = violation("the server sent text that is not UTF-8", closeCode: 1007)
 
     func error(at stage: ChappieTransportError.Stage, host: String) -> ChappieTransportError {

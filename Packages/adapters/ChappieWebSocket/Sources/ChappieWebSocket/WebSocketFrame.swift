@@ -13,18 +13,17 @@ enum WebSocketOpcode: UInt8, Sendable {
 /// The head of a frame from a server (RFC 6455, 5.2).
 struct WebSocketFrameHeader {
     let isFinal: Bool
-    /// RSV1: the message is compressed (RFC 7692, 6).
+    /// Whether RSV1 is set, which means that the message is compressed (RFC 7692, 6).
     let isCompressed: Bool
     let opcode: WebSocketOpcode
     let payloadBytes: Int
-    /// The size of the head: two bytes, and up to eight for the length. A server sends no masking key.
+    /// The size of the head, which is two bytes, and up to eight for the length. A server sends no masking key.
     let byteCount: Int
 
-    /// Reads the head at the beginning of the bytes. If its first two bytes are wrong, it is refused before the rest
-    /// arrives.
+    /// Reads the head at the beginning of the bytes. Returns `nil` if more bytes are needed. If the first two bytes are
+    /// wrong, the head is refused before the rest arrives.
     ///
     /// - Parameter allowsCompression: Whether permessage-deflate has been negotiated.
-    /// - Returns: `nil` if more bytes are needed.
     init?(_ bytes: UnsafeRawBufferPointer, allowsCompression: Bool) throws(WebSocketError) {
         guard bytes.count >= 2 else { return nil }
         let first = bytes[0]
@@ -59,11 +58,12 @@ struct WebSocketFrameHeader {
     }
 }
 
-/// Writes a client's frames: final, masked, with the length in as few bytes as possible (RFC 6455, 5.2).
+/// A writer of a client's frames, which are final, masked, and have the length in as few bytes as possible (RFC 6455,
+/// 5.2).
 enum WebSocketFrameWriter {
-    /// Writes a whole frame, in one allocation of its exact size.
+    /// Returns a complete frame, in one allocation of its exact size.
     ///
-    /// - Parameter isCompressed: Sets RSV1.
+    /// - Parameter isCompressed: Whether to set RSV1.
     static func frame(
         _ opcode: WebSocketOpcode, _ payload: UnsafeRawBufferPointer, isCompressed: Bool = false, maskingKey: UInt32
     ) -> [UInt8] {
@@ -86,10 +86,12 @@ enum WebSocketFrameWriter {
         }
     }
 
-    /// Copies `source` masked (RFC 6455, 5.3): every byte is XORed with the next of the key's four bytes, in turn.
-    /// `key` is these four bytes in the order in which they travel, read as a big-endian number.
+    /// Copies `source` in masked form (RFC 6455, 5.3). Every byte is XORed with the next of the key's four bytes, in
+    /// turn. `key` consists of these four bytes in the order in which they are transmitted, read as a big-endian
+    /// number.
     static func mask(_ source: UnsafeRawBufferPointer, into destination: UnsafeMutableRawBufferPointer, key: UInt32) {
-        // In memory order. Each word starts with the same key byte, since a word is a multiple of four bytes.
+        // The key is in memory order. Each word starts with the same key byte, since a word is a multiple of four
+        // bytes.
         let ordered = UInt64(key.bigEndian)
         let block = SIMD4<UInt64>(repeating: ordered << 32 | ordered)
         let blockBytes = MemoryLayout<SIMD4<UInt64>>.size

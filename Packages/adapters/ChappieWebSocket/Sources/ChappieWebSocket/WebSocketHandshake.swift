@@ -13,11 +13,11 @@ struct WebSocketHandshake {
     enum Answer: Hashable {
         /// The server switched protocols.
         case opened(HTTPFields, DeflateParameters?)
-        /// It answered with another status.
+        /// The server answered with another status.
         case refused(ResponseHead, body: [UInt8])
     }
 
-    /// The limit for all heads of the answer together.
+    /// The limit for all heads of the answer together, in bytes.
     static let maximumHeadBytes = 64 << 10
 
     /// The request, which the caller sends once.
@@ -26,18 +26,20 @@ struct WebSocketHandshake {
     private let subprotocols: [String]
     private let offersCompression: Bool
     private var parser = ResponseHeadParser(byteLimit: Self.maximumHeadBytes, isStrict: true)
-    /// The bytes so far of the present line of the answer.
+    /// The bytes so far of the current line of the answer.
     private var line: [UInt8] = []
     private var refusal: RefusalBody?
 
+    /// Creates a handshake.
+    ///
     /// - Parameters:
-    ///   - target: Path and query, in origin form, percent-encoded.
+    ///   - target: The path and the query, in origin form, percent-encoded.
     ///   - authority: The host, with the port if it is not the scheme's default.
-    ///   - headerFields: Sent unchanged, except for the handshake's own fields (`Host`, `Connection`, `Upgrade`,
-    ///     `Sec-WebSocket-…`) and the fields that announce a body, which are left out. `Sec-WebSocket-Protocol` offers
-    ///     subprotocols, in order of preference.
-    ///   - nonce: Must be unpredictable, and different for each handshake.
-    /// - Throws: `.invalidURL` if target or authority contain characters that a request can't.
+    ///   - headerFields: The header fields. They are sent unchanged, except for the handshake's own fields (`Host`,
+    ///     `Connection`, `Upgrade`, `Sec-WebSocket-…`) and the fields that announce a body, which are omitted.
+    ///     `Sec-WebSocket-Protocol` offers subprotocols, in order of preference.
+    ///   - nonce: A number that must be unpredictable, and different for each handshake.
+    /// - Throws: `.invalidURL` if the target or the authority contains characters that a request can't contain.
     init(
         target: String, authority: String, headerFields: HTTPFields = [:], offersCompression: Bool = true,
         nonce: UInt128
@@ -67,7 +69,7 @@ struct WebSocketHandshake {
         requestBytes = request + Array("\r\n".utf8)
     }
 
-    /// Whether a field belongs to the handshake itself, or would announce a body.
+    /// Returns whether a field belongs to the handshake itself, or would announce a body.
     private static func isReserved(_ name: HTTPField.Name) -> Bool {
         switch name {
         case .connection, .upgrade, .contentLength, .transferEncoding: true
@@ -78,8 +80,8 @@ struct WebSocketHandshake {
     /// Takes bytes from the server, in any chunking. The bytes after the head of an accepted handshake are left in
     /// `rest`.
     ///
-    /// - Returns: `nil` if the answer is not complete.
-    /// - Throws: A violation if the answer is not HTTP, or is a 101 that RFC 6455, 4.1 forbids to accept. An answer
+    /// - Returns: The answer, or `nil` if it is not complete.
+    /// - Throws: A violation if the answer is not HTTP, or is a 101 that RFC 6455, 4.1 forbids. An answer
     ///   with another status is not an error.
     mutating func receivedBytes(_ rest: inout UnsafeRawBufferPointer) throws(WebSocketError) -> Answer? {
         while refusal == nil, !rest.isEmpty {
@@ -99,7 +101,7 @@ struct WebSocketHandshake {
         return refusal?.isComplete == true ? refusedSoFar : nil
     }
 
-    /// A refusal whose head is complete, with the body so far: a body that is cut off does not change the answer.
+    /// A refusal whose head is complete, with the body so far. A body that is cut off does not change the answer.
     var refusedSoFar: Answer? { refusal.map { .refused($0.head, body: $0.content) } }
 
     private func opened(_ fields: HTTPFields) throws(WebSocketError) -> Answer {
@@ -123,18 +125,18 @@ struct WebSocketHandshake {
         return .opened(fields, parameters)
     }
 
-    /// The value that proves that a server has understood a key (RFC 6455, 4.2.2, 5.4).
+    /// Returns the value that proves that a server has understood a key (RFC 6455, 4.2.2, 5.4).
     static func accept(for key: String) -> String {
         Data(SHA1.digest(Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))).base64EncodedString()
     }
 
-    /// The members of a list (RFC 9110, 5.6.1) without empty ones.
+    /// Returns the members of a list (RFC 9110, 5.6.1) without empty ones.
     private static func members(of list: String) -> [String] {
         list.split(separator: ",").map(trimmed).filter { !$0.isEmpty }
     }
 }
 
-/// `text` without the spaces and tabs around it.
+/// Returns `text` without the spaces and tabs around it.
 private func trimmed(_ text: Substring) -> String {
     let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" }
     return String(text.drop(while: isSpace).reversed().drop(while: isSpace).reversed())
@@ -142,19 +144,19 @@ private func trimmed(_ text: Substring) -> String {
 
 /// The parameters that both sides agreed on for permessage-deflate (RFC 7692, 7.1).
 struct DeflateParameters: Sendable, Hashable {
-    /// The server compresses each message by itself.
+    /// Whether the server compresses each message separately.
     var serverNoContextTakeover = false
-    /// We compress each message by itself.
+    /// Whether the client compresses each message separately.
     var clientNoContextTakeover = false
     /// The server's largest window, as a power of two, 8 to 15.
     var serverMaxWindowBits = 15
-    /// Our largest window, as a power of two, 8 to 15.
+    /// The client's largest window, as a power of two, 8 to 15.
     var clientMaxWindowBits = 15
 }
 
 extension DeflateParameters {
-    /// Reads the server's choice, such as `permessage-deflate; client_max_window_bits=12`; `nil` if it is another
-    /// extension, or has parameters that RFC 7692, 7.1 forbids.
+    /// Reads the server's choice, such as `permessage-deflate; client_max_window_bits=12`. Returns `nil` if it is
+    /// another extension, or has parameters that RFC 7692, 7.1 forbids.
     init?(_ choice: String) {
         self.init()
         let parts = choice.split(separator: ";", omittingEmptySubsequences: false).map(trimmed)
@@ -215,8 +217,8 @@ private struct RefusalBody {
         isComplete = isComplete || bytes.count == Self.limitBytes
     }
 
-    /// Each chunk is a line with its size in hexadecimal digits, its bytes, and a line end. The chunk of size 0 is the
-    /// last.
+    /// Reads the chunks. Each chunk is a line with its size in hexadecimal digits, its bytes, and a line end. The chunk
+    /// of size 0 ends the body.
     private mutating func readChunks() {
         content = []
         var rest = bytes[...]

@@ -2,27 +2,27 @@
 import FoundationEssentials
 import HTTPTypes
 
-/// One WebSocket from the first attempt to its end: the handshake, messages in both directions, closing; the next
-/// deadline, and when to read.
+/// A WebSocket from the first attempt to its end. It covers the handshake, messages in both directions, closing, the
+/// next deadline, and when to read.
 ///
-/// It has no socket, no clock and no task. Events come in with their time, in nanoseconds of the loop's clock. Bytes to
-/// send go into the outbox. Callers who wait ask again after each change.
+/// It has no socket, no clock and no task. Events are passed in with their time, in nanoseconds of the loop's clock.
+/// Bytes to send are put into the outbox. Callers who wait ask again after each change.
 struct WebSocketSession {
     enum Phase: String {
-        /// Resolving, connecting, the proxy's and the TLS handshake.
+        /// Resolving, connecting, and the handshakes of the proxy and of TLS.
         case connecting
-        /// The request for the upgrade is going out; its answer is not complete.
+        /// The request for the upgrade is being sent, or its answer is not complete.
         case handshaking
         case open
-        /// Our close frame is sent or queued; the peer's has not come.
+        /// Our close frame is sent or queued, and the peer's has not arrived.
         case closing
-        /// Both sides have closed. Queued bytes go out, and the peer gets time to close the connection first (RFC 6455,
-        /// 7.1.1).
+        /// Both sides have closed. Queued bytes are sent, and the peer gets time to close the connection before this
+        /// side does (RFC 6455, 7.1.1).
         case lingering
         case ended
     }
 
-    /// The phases that may follow each, drawn in docs/STATES.md.
+    /// The phases that may follow each phase, as drawn in docs/STATES.md.
     private static let next = [
         "connecting": ["handshaking", "ended"],
         "handshaking": ["open", "ended"],
@@ -41,10 +41,10 @@ struct WebSocketSession {
     static let closeAllowance = Duration.seconds(5)
     /// The time for the peer to close the connection after the closing handshake.
     static let lingerAllowance = Duration.seconds(1)
-    /// While this many bytes wait for the receiver, nothing more is read from the socket. Bytes that were already read
-    /// are kept, however many: otherwise a message larger than this would never arrive.
+    /// The number of bytes waiting for the receiver at which nothing more is read from the socket. Bytes that were
+    /// already read are kept, however many there are. Otherwise, a message larger than this would never arrive.
     static let inboxLimitBytes = 4 << 20
-    /// The memory that a message takes in addition to its payload, so that many small messages count as well.
+    /// The memory that a message takes in addition to its payload, so that many small messages also count.
     private static let bytesPerMessage = 64
 
     /// The name of the peer in errors.
@@ -52,7 +52,7 @@ struct WebSocketSession {
     private let deadlines: ChappieDeadlines
     private let limits: WebSocketLimits
     private let nextMaskingKey: () -> UInt32
-    /// In nanoseconds, since it is compared several times for each packet.
+    /// The liveness deadline in nanoseconds, since it is compared several times for each packet.
     private let liveness: Int
 
     private(set) var phase = Phase.connecting {
@@ -60,19 +60,19 @@ struct WebSocketSession {
     }
     /// The time when the phase began, or of the last sign of life in it.
     private var since: Int
-    /// The time of the ping that the peer has not answered. It gets its full time from there: the first visit after a
-    /// suspend comes late.
+    /// The time of the ping that the peer has not answered. The peer gets its full time from then on, because the first
+    /// visit after a suspend is late.
     private var pinged: Int?
-    /// The ping whose answer a caller demands, until a byte arrives.
+    /// The ping whose answer a caller requires, until a byte arrives.
     private var demand: (until: Int, allowance: Duration)?
     /// Whether a byte has arrived since the handshake.
     private var hasHeard = false
 
     var outbox = WebSocketOutbox()
-    /// Writing has failed. Bytes that the peer sent before may still be readable.
+    /// Whether writing has failed. Bytes that the peer sent before may still be readable.
     private var isWriteBroken = false
 
-    // The decoders of the peer's bytes: one at a time, none at the end.
+    // The decoders of the peer's bytes. There is one at a time, and none at the end.
     private var handshake: WebSocketHandshake?
     private var codec: WebSocketCodec?
 
@@ -80,19 +80,21 @@ struct WebSocketSession {
     private(set) var opening: Result<WebSocketHandshake.Answer, any Error>?
     private var messages: [WebSocketMessage] = []
     private var inboxBytes = 0
-    /// The connection's end for the receiver. The first end counts.
+    /// The connection's end for the receiver. Only the first end counts.
     private var end: Result<WebSocketCloseReason, ChappieTransportError>?
 
     /// Whether there may be bytes that the socket doesn't report: reading was interrupted, or TLS holds them.
     private var mustReadOn = false
     private var restUntil: Int?
     private var lastMessagesAt: Int?
-    // These hold for one visit.
+    // These are valid for one visit.
     private var readBytes = 0
     private var hasReadMessages = false
 
+    /// Creates a session.
+    ///
     /// - Parameters:
-    ///   - handshake: Not sent yet.
+    ///   - handshake: The handshake, which has not been sent yet.
     ///   - now: The time when the attempt to connect begins.
     init(
         _ handshake: WebSocketHandshake, host: String, deadlines: ChappieDeadlines,
@@ -107,7 +109,7 @@ struct WebSocketSession {
         self.nextMaskingKey = nextMaskingKey
     }
 
-    /// The session of an attempt to open `url` that begins now.
+    /// Creates the session of an attempt to open `url`. The attempt begins immediately.
     ///
     /// - Throws: ``ChappieTransportError`` with stage `.configuration`.
     init(
@@ -131,37 +133,37 @@ struct WebSocketSession {
     /// Whether nothing is left to do on the socket.
     var isOver: Bool { phase == .ended }
 
-    /// The receiver is behind: nothing is read, so no sign of life can arrive.
+    /// Whether the receiver is behind. Nothing is read then, so no sign of life can arrive.
     private var isFull: Bool { inboxBytes >= Self.inboxLimitBytes }
 
     var wantsRead: Bool {
         switch phase {
         case .connecting, .ended: false
         case .handshaking, .lingering: true
-        // A peer that leaves our answers unread is not read either, so that its silence ends the connection in time.
+        // Nothing is read from a peer that leaves our answers unread, so that its silence ends the connection in time.
         case .open, .closing: !isFull && !outbox.owesTooMuch
         }
     }
 
-    /// The events to wait for until the next visit.
+    /// Returns the events to wait for until the next visit.
     ///
-    /// - Parameter deadline: The time at which a caller wants to be asked again.
+    /// - Parameter deadline: The time at which a caller must be asked again.
     func verdict(at now: Int, deadline usersDeadline: Int?) -> LoopVerdict {
         guard !isOver else { return .leave }
         var until = min(deadline ?? .max, usersDeadline ?? .max)
         for case let moment? in [restUntil, writingDeadline] where moment > now { until = min(until, moment) }
-        // The socket won't report these: bytes inside TLS, and a ping that has just been queued.
+        // The socket does not report bytes inside TLS or a newly queued ping.
         if phase != .connecting, shouldReadOn(at: now) || !outbox.isEmpty && outbox.blockedSince == nil { until = now }
         return .stay(
             reads: wantsRead && !isResting(at: now), writes: !outbox.isEmpty, until: until == .max ? nil : until)
     }
 
-    /// Whether to read although the socket has not reported bytes.
+    /// Returns whether to read although the socket has not reported bytes.
     func shouldReadOn(at now: Int) -> Bool { mustReadOn && wantsRead && !isResting(at: now) }
 
     private func isResting(at now: Int) -> Bool { restUntil.map { now < $0 } ?? false }
 
-    /// Whether to read now.
+    /// Returns whether to read at this visit, and begins the reading if so.
     ///
     /// - Parameter isReadable: Whether the socket reports bytes.
     mutating func beginsReading(isReadable: Bool, at now: Int) -> Bool {
@@ -173,13 +175,13 @@ struct WebSocketSession {
         return true
     }
 
-    /// Reading has ended for this visit.
+    /// Ends the reading of this visit.
     ///
-    /// - Parameter hasMore: Whether it stopped although there may be more bytes.
+    /// - Parameter hasMore: Whether reading stopped although there may be more bytes.
     mutating func endedReading(hasMore: Bool, at now: Int) {
         mustReadOn = mustReadOn || hasMore
         guard hasReadMessages else { return }
-        // TLS returns one record at a time: a visit that stopped at its bound has not read everything.
+        // TLS returns one record at a time, so a visit that stopped at its limit has not read everything.
         if !hasMore, let lastMessagesAt, now - lastMessagesAt <= Burst.gap, readBytes < Burst.bulkBytes,
             phase == .open
         {
@@ -191,7 +193,7 @@ struct WebSocketSession {
 
     // MARK: Events of the network
 
-    /// The connection is open; the request may go out.
+    /// Handles the opening of the connection. The request may then be sent.
     mutating func connected(at now: Int) {
         guard phase == .connecting, let handshake else { return }
         outbox.append(handshake.requestBytes)
@@ -244,7 +246,7 @@ struct WebSocketSession {
         }
     }
 
-    /// The peer has ended its side of the connection, or the connection broke.
+    /// Handles the end of the peer's side of the connection, or of a connection that broke.
     mutating func connectionEnded() {
         if phase == .handshaking {
             answerEnded(
@@ -254,12 +256,12 @@ struct WebSocketSession {
         }
     }
 
-    /// There is nothing to read at present. If writing has failed, too, this is the end.
+    /// Handles the case that there is currently nothing to read. If writing has also failed, this is the end.
     mutating func nothingToRead() { if isWriteBroken { connectionEnded() } }
 
-    /// The socket took that many bytes. If it was blocked before, that is a sign of life.
+    /// Records that the socket accepted `count` bytes. If it was blocked before, this is a sign of life.
     ///
-    /// - Parameter wasBlocked: `nil` if the outbox knows.
+    /// - Parameter wasBlocked: Whether the socket was blocked, or `nil` if the outbox knows.
     mutating func wrote(_ count: Int, at now: Int, wasBlocked: Bool? = nil) {
         let hadBlocked = outbox.took(count)
         if wasBlocked ?? hadBlocked { heard(at: now) }
@@ -271,14 +273,14 @@ struct WebSocketSession {
         outbox.clear()
     }
 
-    /// The connection has failed. Messages that arrived before are still delivered.
+    /// Ends a connection that has failed. Messages that arrived before are still delivered.
     mutating func failed(_ error: ChappieTransportError) {
         opening = opening ?? .failure(error)
         end = end ?? .failure(error)
         over()
     }
 
-    /// No more bytes of the answer will come.
+    /// Ends the handshake, because no more bytes of the answer will arrive.
     private mutating func answerEnded(_ error: ChappieTransportError) {
         opening = handshake?.refusedSoFar.map { .success($0) }
         failed(error)
@@ -299,7 +301,9 @@ struct WebSocketSession {
         }
     }
 
-    /// - Parameter connectTimeOut: Makes the error for a connection that was not opened in time.
+    /// Handles a deadline that has passed.
+    ///
+    /// - Parameter connectTimeOut: A closure that creates the error for a connection that was not opened in time.
     mutating func timeHasPassed(until now: Int, connectTimeOut: (Duration) -> ChappieTransportError) {
         guard let deadline, now >= deadline else { return }
         switch phase {
@@ -308,7 +312,7 @@ struct WebSocketSession {
         case .open where demand != nil:
             let stage: ChappieTransportError.Stage = hasHeard ? .liveness : .firstByte
             failed(timeOut(stage, "not even an answer to a ping", after: demand?.allowance ?? .zero))
-        // The peer has been silent for half of the allowed time: ask for a sign of life.
+        // The peer has been silent for half of the allowed time, so it is asked for a sign of life.
         case .open where pinged == nil:
             outbox.append(codec?.ping() ?? [])
             pinged = now
@@ -332,8 +336,8 @@ struct WebSocketSession {
 
     /// Queues `message`.
     ///
-    /// - Returns: The argument for ``isWritten(_:at:)``; `nil` if the message has no room yet. Fails with the
-    ///   connection's end, and for a message over the limit, of which no part goes out.
+    /// - Returns: The argument for ``isWritten(_:at:)``, or `nil` if there is no room for the message yet. The result
+    ///   is a failure after the connection's end, and for a message over the limit, of which no part is sent.
     mutating func send(_ message: WebSocketMessage) -> Result<Int, any Error>? {
         guard isOpen else {
             if case .failure(let error) = end { return .failure(error) }
@@ -351,22 +355,24 @@ struct WebSocketSession {
         return .success(outbox.queuedTotal)
     }
 
-    /// Whether a sender may stop waiting: everything up to `end` is written; or nothing goes out any more; or the
-    /// socket has taken nothing for as long as a peer may be silent; or the inbox is full. In the last case the peer
-    /// may not read on until its messages are received, perhaps by the sender's own task.
+    /// Returns whether a sender may stop waiting. That is the case if everything up to `end` is written, if nothing is
+    /// sent any more, if the socket has accepted nothing for as long as a peer may be silent, or if the inbox is full.
+    /// In the final case, the peer may not continue reading until its messages are received, perhaps by the sender's
+    /// own task.
     func isWritten(_ end: Int, at now: Int) -> Bool {
         outbox.writtenTotal >= end || !isOpen || isFull || writingDeadline.map { now >= $0 } ?? false
     }
 
-    /// The time at which a sender stops waiting for a blocked socket. The peer may live, and its receiver has a
-    /// deadline.
+    /// The time at which a sender stops waiting for a blocked socket. The peer may still be alive, and its receiver has
+    /// a deadline.
     var writingDeadline: Int? { outbox.blockedSince.map { $0 + liveness } }
 
-    /// The messages that a receiver gets without waiting, or the end; `nil` if it has to wait.
+    /// Returns the messages that a receiver gets without waiting, or the end. Returns `nil` if the receiver has to
+    /// wait.
     mutating func takeInbound(at now: Int) -> Result<WebSocketInbound, any Error>? {
         guard !messages.isEmpty else { return end.map { $0.map { .closed($0) }.mapError { $0 } } }
         if isFull {
-            // Reading goes on. The liveness deadline starts again now.
+            // Reading continues. The liveness deadline starts again at this point.
             mustReadOn = true
             heard(at: now)
         }
@@ -382,7 +388,7 @@ struct WebSocketSession {
         demand = (now + allowance.nanoseconds, allowance)
     }
 
-    /// The peer's answer to the last ping, or the connection's end; `nil` if the caller has to wait.
+    /// The peer's answer to the most recent ping, or the connection's end. It is `nil` if the caller has to wait.
     var pingAnswer: Result<Void, any Error>? {
         if isOpen { return demand == nil ? .success(()) : nil }
         if case .failure(let error) = end { return .failure(error) }
@@ -397,7 +403,7 @@ struct WebSocketSession {
         move(to: .closing, at: now)
     }
 
-    /// The caller releases the connection: it ends at once, and nothing more is delivered.
+    /// Ends the connection at once, because the caller releases it. Nothing more is delivered.
     mutating func drop() {
         guard !isOver else { return }
         opening = opening ?? .failure(CancellationError())
