@@ -110,6 +110,9 @@ struct Conversation: Sendable {
         updatedAt = now
     }
 
+    /// Replaces the items for one request that asks for a compaction, which still belongs to the same window.
+    mutating func narrow(to items: [ChappieJSON]) { self.items = items }
+
     /// Takes out everything that is encrypted, and the ids of the other items: what the backend refuses of items that
     /// are sent back.
     mutating func dropReasoning() {

@@ -266,8 +266,7 @@ struct Turn: Sendable {
     ) async throws -> ChappieResponse {
         var turn = self
         turn.restarts = true
-        turn.runner.conversation.compact(
-            into: items, summary: nil, model: frame.model, now: runner.conversation.updatedAt)
+        turn.runner.conversation.narrow(to: items)
         turn.items = [question]
         turn.routing = TurnRouting()
         turn.tools.emit = { _ in }

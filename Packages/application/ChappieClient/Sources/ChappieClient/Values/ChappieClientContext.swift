@@ -30,7 +30,7 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
     /// The family of models that can read the compaction among the items, if it is known.
     @_spi(ChappieInternals) public internal(set) var compactionHash: String?
     /// How often the conversation was compacted.
-    var window: Int?
+    @_spi(ChappieInternals) public var window: Int?
     private var itemText: ItemText
 
     /// A conversation of these messages, to show or to continue.
