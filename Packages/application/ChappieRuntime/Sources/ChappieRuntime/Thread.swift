@@ -117,7 +117,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
                 if let early = included.removeValue(forKey: turns[index].id), let range = items.firstRange(of: early) {
                     items.removeSubrange(range)
                 }
-                if let model = record.body["model"]?.string { self.model = model }
+                if let model = record.keptModel { self.model = model }
                 join(turns[index], record.body)
             } else if record.kind == .turnInterrupted, record.body["isIncluded"]?.bool == true {
                 included[turns[index].id] = turns[index].items
@@ -145,7 +145,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         items += turn.items
         history += turn.items.filter { !ChappieClientContext.isEncrypted($0) }
         if turn.items.contains(where: ChappieClientContext.isEncrypted) { reasoningModel = body["model"]?.string }
-        measuredTokens = body["measuredTokens"]?.int
+        measuredTokens = body["measuredTokens"]?.int.map { min(max($0, 0), 1 << 40) }
         setOwner(body)
         sessionID = body["session"]?.string
     }

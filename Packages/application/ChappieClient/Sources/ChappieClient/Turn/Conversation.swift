@@ -115,8 +115,9 @@ struct Conversation: Sendable {
 
     /// Takes out everything that is encrypted, and the ids of the other items: what the backend refuses of items that
     /// are sent back.
-    mutating func dropReasoning() {
-        items = ChappieClientContext.withoutReasoning(items)
+    mutating func dropReasoning(keepsCompactions: Bool = false) {
+        items = ChappieClientContext.withoutReasoning(items, keepsCompactions: keepsCompactions)
+        guard !items.contains(where: ChappieClientContext.isEncrypted) else { return }
         reasoningModel = nil
         compactionHash = nil
         isUnreadable = false
