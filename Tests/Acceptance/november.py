@@ -428,9 +428,7 @@ class November(contextlib.AbstractContextManager):
         self.check_options(body, efforts, is_lite)
 
         conversation = self.conversations.setdefault(session, Conversation())
-        # A prewarm that the client ended is on a connection of its own: it may be read after the compaction that ended it.
-        demand(record["kind"] == "prewarm" or window >= conversation.window,
-               f"the window's number goes back from {conversation.window} to {window}")
+        demand(window >= conversation.window, f"the window's number goes back from {conversation.window} to {window}")
         items = body.get("input")
         previous = body.get("previous_response_id")
         # The real client goes on after end_turn: false with nothing new to say.
@@ -452,7 +450,7 @@ class November(contextlib.AbstractContextManager):
         if record["kind"] != "prewarm":
             self.check_prefix(conversation, context, slug)
         self.check_turn_state(conversation, state, items[-1] if items else {}, record["kind"])
-        conversation.window = max(window, conversation.window)
+        conversation.window = window
         return self.events(record["kind"], body, context, plan, account, conversation, connection)
 
     def check_options(self, body, efforts, is_lite):

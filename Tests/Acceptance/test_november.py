@@ -415,6 +415,9 @@ def test_a_conversation_that_fills_the_window_is_compacted_before_the_next_quest
     assert "The conversation was summed up to make room." in outcome.errors and len(service.of("compaction")) == 1
     whole = person.run("chat", "-c", "--transport", transport, input="three\n")
     assert "summed up" in whole.errors and len(service.of("compaction")) == 2
+    # A compaction belongs to the window that it ends, and each process goes on counting. A WebSocket keeps the fields of its beginning.
+    windows = [request["headers"]["x-codex-window-id"].rsplit(":")[1] for request in service.requests]
+    assert windows == ["0", "0", "1", "1", "2"] if transport == "sse" else windows[-1] == "1", windows
 
 
 def test_a_chat_changes_its_model(person, service, transport):

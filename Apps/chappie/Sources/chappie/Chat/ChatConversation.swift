@@ -11,8 +11,8 @@ struct ChatConversation: Sendable {
     private(set) var transcript = ChatTranscript()
     /// The contexts before each turn of a conversation that is not kept.
     private var contexts: [ChappieClientContext] = []
-    /// The length of the conversation before the present turn.
-    private var itemCount = 0
+    /// The end of the conversation before the present turn.
+    private var lastItem: ChappieJSONValue?
     /// The model of new conversations; `nil` if the account's best is used.
     private let usualModel: String?
     /// Whether the client has a model of its own, which it would take for a thread that was opened, too.
@@ -53,7 +53,7 @@ struct ChatConversation: Sendable {
     /// A turn begins. ``answered(_:_:)`` or ``failed(_:)`` follows.
     mutating func begins() async {
         let context = await context
-        itemCount = context.items.count
+        lastItem = context.items.last
         if kept == nil { contexts.append(context) }
     }
 
@@ -65,7 +65,8 @@ struct ChatConversation: Sendable {
     /// - Returns: Whether the conversation keeps the question, with the part of the answer that was shown.
     mutating func failed(_ question: String) async -> Bool {
         let items = await context.items
-        guard items.count > itemCount else {
+        // A part of an answer that is kept ends with a note for the model. A compaction alone has none.
+        guard items.last != lastItem, items.last?["role"] == "developer" else {
             if kept == nil { contexts.removeLast() }
             return false
         }

@@ -454,7 +454,9 @@ public actor ChappieClient: ChappieConversation {
         }
         if start.resuming != nil { toolLedger.forgetResults() }
         try Task.checkCancellation()
-        try await recorder(.finished(turn.finished(with: response)))
+        var finished = turn.finished(with: response)
+        finished.isModelGuessed = await modelList?.models.isEmpty != false
+        try await recorder(.finished(finished))
         await keep(turn, isForOneTurn: start.isForOneTurn)
         for notice in turn.unusedTools {
             log.notes(notice)
@@ -897,9 +899,13 @@ public actor ChappieClient: ChappieConversation {
                 room.isConversationCompacted = true
                 if try await compact(for: wish, in: account, isAutomatic: true, recorder, emit) { return turn }
             }
-            guard turn.round > room.round else { throw error }
-            room.round = turn.round
             let items = turn.conversation.items + turn.items
+            // A compaction keeps the words of the user, so it makes no room among them.
+            let rest = ChappieClientContext.estimatedTokens(of: items.filter { !Compaction.isWord($0) })
+            guard turn.round > room.round, rest * 4 >= ChappieClientContext.estimatedTokens(of: items) else {
+                throw error
+            }
+            room.round = turn.round
             let outcome = try await Compaction(turn: turn, items: items, window: window).run()
             var shorter = turn
             shorter.compact(into: outcome.made)

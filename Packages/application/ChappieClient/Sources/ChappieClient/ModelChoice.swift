@@ -207,6 +207,13 @@ extension ChappieNotice {
             .optionLeftOut, "The model \(UntrustedText.forTerminal(model)) takes no verbosity; it is left out.")
     }
 
+    /// - Parameter option: its path in the request, such as `reasoning.effort`.
+    static func optionLeftOut(_ option: String, by model: String) -> ChappieNotice {
+        ChappieNotice(
+            .optionLeftOut,
+            "The model \(UntrustedText.forTerminal(model)) does not take this \(option), so it is left out.")
+    }
+
     static func picturesLeftOut(by model: String) -> ChappieNotice {
         ChappieNotice(
             .imageLeftOut,

@@ -23,6 +23,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     private var items: [ChappieJSON] = []
     /// The conversation without its compactions, and without what is encrypted.
     private(set) var history: [ChappieJSON] = []
+    private var compactionCount = 0
     private var compactedSummary: String?
     private var measuredTokens: Int?
     private var accountID: String?
@@ -67,12 +68,14 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
 
     /// The conversation with which the client continues.
     public var context: ChappieClientContext {
-        ChappieClientContext(
+        var context = ChappieClientContext(
             sessionID: sessionID ?? id, model: model, items: items, compactedSummary: compactedSummary,
             createdAt: summary.createdAt,
             updatedAt: summary.updatedAt,
             measuredTokens: measuredTokens, accountID: accountID, userID: userID, reasoningModel: reasoningModel,
             compactionHash: compactionHash)
+        context.window = compactionCount == 0 ? nil : compactionCount
+        return context
     }
 
     /// Whether the conversation is of this account, or of none yet.
@@ -98,6 +101,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         case .compacted:
             guard let context = record.body["context"] else { return }
             items = context["items"]?.array ?? []
+            compactionCount += 1
             compactedSummary = context["summary"]?.string
             if let compactedSummary { compactionSummaries.append(compactedSummary) }
             measuredTokens = nil
@@ -113,7 +117,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
                 if let early = included.removeValue(forKey: turns[index].id), let range = items.firstRange(of: early) {
                     items.removeSubrange(range)
                 }
-                if let model = record.body["model"]?.string { self.model = model }
+                if let model = record.keptModel { self.model = model }
                 join(turns[index], record.body)
             } else if record.kind == .turnInterrupted, record.body["isIncluded"]?.bool == true {
                 included[turns[index].id] = turns[index].items
@@ -141,7 +145,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         items += turn.items
         history += turn.items.filter { !ChappieClientContext.isEncrypted($0) }
         if turn.items.contains(where: ChappieClientContext.isEncrypted) { reasoningModel = body["model"]?.string }
-        measuredTokens = body["measuredTokens"]?.int
+        measuredTokens = body["measuredTokens"]?.int.map { min(max($0, 0), 1 << 40) }
         setOwner(body)
         sessionID = body["session"]?.string
     }

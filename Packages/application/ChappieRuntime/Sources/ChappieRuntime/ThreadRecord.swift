@@ -62,6 +62,9 @@ public struct ChappieThreadRecord: Sendable, Hashable {
     /// The same at another place.
     func moved(to position: Int) -> Self { Self(position: position, kind: kind, date: date, body: body) }
 
+    /// The model that the conversation keeps after a finished turn; `nil` if the model was guessed for that turn.
+    var keptModel: String? { body["guessed"]?.bool == true ? nil : body["model"]?.string }
+
     /// The id of the turn that the record is about.
     public var turnID: String? { body["turn"]?.string }
 

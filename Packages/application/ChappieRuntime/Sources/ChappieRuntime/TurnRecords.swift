@@ -40,6 +40,7 @@ extension ChappieThread {
             if finished.sessionID != self.id { body["session"] = .string(finished.sessionID) }
             if finished.hasDroppedReasoning { body["droppedReasoning"] = true }
             if finished.hasRebuilt { body["rebuilt"] = true }
+            if finished.isModelGuessed { body["guessed"] = true }
             return (.turnFinished, .object(body))
         case .stopped(let stopped):
             var body = added(stopped.items, to: id)

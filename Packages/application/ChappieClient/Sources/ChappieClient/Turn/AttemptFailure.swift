@@ -57,8 +57,10 @@ struct AttemptFailure: Error {
             return true
         case .messageTooLarge, .unreadableReasoning: return false
         case .final:
-            if case ChappieClientError.streamingTransportReplayDiverged = error { return true }
-            return false
+            switch error {
+            case ChappieClientError.streamingTransportReplayDiverged, ChappieClientError.transportFailed: return true
+            default: return false
+            }
         }
     }
 

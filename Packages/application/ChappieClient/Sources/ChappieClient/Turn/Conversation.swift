@@ -110,10 +110,14 @@ struct Conversation: Sendable {
         updatedAt = now
     }
 
+    /// Replaces the items for one request that asks for a compaction, which still belongs to the same window.
+    mutating func narrow(to items: [ChappieJSON]) { self.items = items }
+
     /// Takes out everything that is encrypted, and the ids of the other items: what the backend refuses of items that
     /// are sent back.
-    mutating func dropReasoning() {
-        items = ChappieClientContext.withoutReasoning(items)
+    mutating func dropReasoning(keepsCompactions: Bool = false) {
+        items = ChappieClientContext.withoutReasoning(items, keepsCompactions: keepsCompactions)
+        guard !items.contains(where: ChappieClientContext.isEncrypted) else { return }
         reasoningModel = nil
         compactionHash = nil
         isUnreadable = false

@@ -16,8 +16,8 @@ struct RefusedParts: Sendable, Hashable, Codable {
 enum RequestRefusal: Hashable {
     case liteForm
     case developerInstructions
-    /// An optional member.
-    case member(String)
+    /// An optional member; whether the model takes it with another value.
+    case member(String, isKnown: Bool)
     /// An item of the input, by its place if the service names it.
     case item(Int?)
 
@@ -43,7 +43,8 @@ enum RequestRefusal: Hashable {
                 parameter == $0 || parameter.isEmpty && message.contains($0)
             })
         {
-            self = .member(member)
+            let values = ["unsupported_value", "invalid_value"]
+            self = .member(member, isKnown: values.contains(response.code ?? ""))
         } else if Self.isAboutItem(message, parameter) {
             let place = parameter.hasPrefix("input[") ? parameter : message
             let digits = place.components(separatedBy: "input[").dropFirst().first?.prefix { $0.isNumber }

@@ -29,6 +29,8 @@ struct Turn: Sendable {
     /// The size in tokens from which on the turn ends with ``TurnIsFull`` instead of another request; `nil` for none.
     var room: Int?
     private var usage: ChappieTokenUsage?
+    /// The types of the items that a compaction in this turn has replaced.
+    private var typesBefore: Set<String> = []
     /// The last answer, if its tools were being carried out or another is awaited.
     private var lastAnswer: ChappieResponse?
     /// The calls that are being carried out.
@@ -218,12 +220,13 @@ struct Turn: Sendable {
         answer = earlier.answer
         restarts = earlier.restarts
         lastAnswer = earlier.lastAnswer
+        typesBefore = earlier.typesBefore
         if earlier.frame.model == frame.model { routing = earlier.routing }
     }
 
     /// One notice for each of the backend's tools that the request offered and the model did not use.
     var unusedTools: [ChappieNotice] {
-        let used = Set(items.compactMap { $0["type"]?.string })
+        let used = typesBefore.union(itemTypes)
         return (frame.hostedTools ?? []).compactMap { tool in
             guard let type = tool.declaration["type"]?.string, !used.contains("\(type)_call") else { return nil }
             return ChappieNotice(
@@ -235,7 +238,12 @@ struct Turn: Sendable {
     }
 
     /// Replaces what the turn has done so far by a compaction of it.
-    mutating func compact(into made: ChappieJSON) { items = items.filter(Compaction.isWord) + [made] }
+    mutating func compact(into made: ChappieJSON) {
+        typesBefore.formUnion(itemTypes)
+        items = items.filter(Compaction.isWord) + [made]
+    }
+
+    private var itemTypes: Set<String> { Set(items.compactMap { $0["type"]?.string }) }
 
     /// The turn as it joins the conversation.
     func finished(with response: ChappieResponse) -> FinishedTurn {
@@ -266,12 +274,12 @@ struct Turn: Sendable {
     ) async throws -> ChappieResponse {
         var turn = self
         turn.restarts = true
-        turn.runner.conversation.compact(
-            into: items, summary: nil, model: frame.model, now: runner.conversation.updatedAt)
+        turn.runner.conversation.narrow(to: items)
         turn.items = [question]
         turn.routing = TurnRouting()
         turn.tools.emit = { _ in }
         turn.frame.toolChoice = toolChoice
+        turn.frame.outputSchema = nil
         // The lite form has no tool choice: tools that must not be called are not declared.
         if toolChoice == .none { turn.frame.tools = [] }
         return try await turn.ask()
@@ -282,8 +290,8 @@ struct Turn: Sendable {
         let known = frame.refused
         var refusals: Set<RequestRefusal> = []
         while true {
+            let body = runner.conversation.body(adding: items, frame)
             do {
-                let body = runner.conversation.body(adding: items, frame)
                 let response = try await runner.run(body, &routing, emit: tools.emit)
                 if frame.refused != known { await learn(frame.model, frame.refused) }
                 return response
@@ -303,7 +311,7 @@ struct Turn: Sendable {
                     declareTools()
                 } else {
                     guard let refusal = RequestRefusal(error, isLite: frame.isLite) else { throw error }
-                    if case .item = refusal, runner.conversation.hasCompaction {
+                    if case .item(let index) = refusal, Self.isCompaction(at: index, in: body) {
                         throw UnreadableCompaction(refusal: AttemptFailure(.unreadableReasoning, error))
                     }
                     guard refusals.insert(refusal).inserted, mend(refusal) else { throw explained(error, refusal) }
@@ -325,9 +333,22 @@ struct Turn: Sendable {
         case .developerInstructions:
             frame.refused.developerInstructions = true
             return !frame.isLite
-        case .member(let name): return frame.refused.members.insert(name).inserted
-        case .item: return dropReasoning()
+        case .member(let name, let isKnown):
+            guard !frame.leftOut.contains(name) else { return false }
+            if isKnown { frame.leftOutOnce.insert(name) } else { frame.refused.members.insert(name) }
+            if ["reasoning.effort", "text.verbosity", "service_tier"].contains(name) {
+                tools.emit(.notice(.optionLeftOut(name, by: frame.model)))
+            }
+            return true
+        case .item: return dropReasoning(keepsCompactions: true)
         }
+    }
+
+    /// Whether a refused item is a compaction. A refusal that names no item may be about any.
+    private static func isCompaction(at index: Int?, in body: ChappieJSONObject) -> Bool {
+        let input = body["input"]?.array ?? []
+        guard let index else { return input.contains(where: ChappieClientContext.isCompaction) }
+        return input.indices.contains(index) && ChappieClientContext.isCompaction(input[index])
     }
 
     /// The error of a refusal that no other form cures.
@@ -346,12 +367,14 @@ struct Turn: Sendable {
     }
 
     /// - Returns: whether there was anything to leave out.
-    private mutating func dropReasoning() -> Bool {
+    private mutating func dropReasoning(keepsCompactions: Bool = false) -> Bool {
         let before = (items, conversation.items)
-        items = ChappieClientContext.withoutReasoning(items)
-        runner.conversation.dropReasoning()
+        // The records of a turn know no reasoning that is gone while a compaction stays.
+        let keeps = keepsCompactions && runner.conversation.hasCompaction
+        items = ChappieClientContext.withoutReasoning(items, keepsCompactions: keeps)
+        runner.conversation.dropReasoning(keepsCompactions: keeps)
         guard (items, conversation.items) != before else { return false }
-        hasDroppedReasoning = true
+        if !keeps { hasDroppedReasoning = true }
         return true
     }
 

@@ -304,8 +304,10 @@ struct TurnAccumulator {
     /// items of the response itself.
     private mutating func completeMissing(from response: ChappieResponse) throws(ChappieClientError) {
         for item in open.compactMap(\.call) { try completed(item) }
-        guard !rawItems.contains(where: \.isToolCall) else { return }
-        let missing = rawItems.isEmpty ? response.items : response.items.filter(\.isToolCall)
+        let known = Set(rawItems.filter(\.isToolCall).map { $0.json["call_id"] })
+        let missing =
+            rawItems.isEmpty
+            ? response.items : response.items.filter { $0.isToolCall && !known.contains($0.json["call_id"]) }
         for item in missing { try completed(item) }
     }
 

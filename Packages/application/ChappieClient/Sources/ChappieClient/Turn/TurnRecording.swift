@@ -47,6 +47,8 @@
     public let hasDroppedReasoning: Bool
     /// Whether a compaction could not be read, and the turns for which it stood are in the conversation again.
     public let hasRebuilt: Bool
+    /// Whether the model was guessed because there was no list. The conversation does not keep it.
+    public var isModelGuessed = false
 }
 
 extension ChappieToolExecutionResult {

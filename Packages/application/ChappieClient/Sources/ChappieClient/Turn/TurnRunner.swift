@@ -415,7 +415,9 @@ struct TurnRunner: Sendable {
                 case .broken, .blocked, .upgradeFailed:
                     if kept != nil {
                         failure.kind = .stale
-                    } else if failure.kind == .broken, text.utf8.count > Self.suspiciousSize {
+                    } else if failure.kind == .broken, text.utf8.count > Self.suspiciousSize,
+                        configuration.streamingTransportPolicy.fallsBackToHTTPSSE
+                    {
                         failure.kind = .messageTooLarge
                     }
                 default: break

@@ -30,7 +30,7 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
     /// The family of models that can read the compaction among the items, if it is known.
     @_spi(ChappieInternals) public internal(set) var compactionHash: String?
     /// How often the conversation was compacted.
-    var window: Int?
+    @_spi(ChappieInternals) public var window: Int?
     private var itemText: ItemText
 
     /// A conversation of these messages, to show or to continue.
@@ -92,8 +92,10 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
 
     /// Returns the items without those that are encrypted, and without ids: the service reads nothing of its own in
     /// them.
-    @_spi(ChappieInternals) public static func withoutReasoning(_ items: [ChappieJSON]) -> [ChappieJSON] {
-        items.filter { !isEncrypted($0) }.map { item in
+    @_spi(ChappieInternals) public static func withoutReasoning(
+        _ items: [ChappieJSON], keepsCompactions: Bool = false
+    ) -> [ChappieJSON] {
+        items.filter { !isEncrypted($0) || keepsCompactions && isCompaction($0) }.map { item in
             guard var object = item.object, object["id"] != nil else { return item }
             object["id"] = nil
             return .object(object)

@@ -28,8 +28,11 @@ struct RequestFrame: Sendable, Hashable, Codable {
     /// The parts that the service has refused of this model's requests.
     var refused = RefusedParts()
 
+    /// Optional members whose value the service has refused in this turn.
+    var leftOutOnce: Set<String> = []
+
     /// The optional members that are not sent, with a dot between the names.
-    var leftOut: Set<String> { unlisted.union(refused.members) }
+    var leftOut: Set<String> { unlisted.union(refused.members).union(leftOutOnce) }
 
     private enum CodingKeys: CodingKey { case model, options, outputSchema, hostedTools, serviceTier }
 
@@ -52,6 +55,7 @@ struct RequestFrame: Sendable, Hashable, Codable {
         frame.takesPictures = true
         frame.unlisted = []
         frame.refused = RefusedParts()
+        frame.leftOutOnce = []
         return frame
     }
 }

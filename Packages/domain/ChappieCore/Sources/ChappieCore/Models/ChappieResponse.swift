@@ -215,14 +215,14 @@ public struct ChappieTokenUsage: Sendable, Hashable, Codable {
     }
 
     init(_ json: ChappieJSON) {
-        let input = json["input_tokens"]?.int ?? 0
-        let output = json["output_tokens"]?.int ?? 0
+        // Counts are added up. The bound keeps a wrong count from overflowing.
+        func count(_ json: ChappieJSON?) -> Int? { json?.int.map { min(max($0, 0), 1 << 40) } }
+        let input = count(json["input_tokens"]) ?? 0
+        let output = count(json["output_tokens"]) ?? 0
         self.init(
-            inputTokens: input,
-            cachedInputTokens: json["input_tokens_details"]?["cached_tokens"]?.int ?? 0,
-            outputTokens: output,
-            reasoningTokens: json["output_tokens_details"]?["reasoning_tokens"]?.int ?? 0,
-            totalTokens: json["total_tokens"]?.int ?? input.addingReportingOverflow(output).partialValue)
+            inputTokens: input, cachedInputTokens: count(json["input_tokens_details"]?["cached_tokens"]) ?? 0,
+            outputTokens: output, reasoningTokens: count(json["output_tokens_details"]?["reasoning_tokens"]) ?? 0,
+            totalTokens: count(json["total_tokens"]) ?? input + output)
     }
 }
 

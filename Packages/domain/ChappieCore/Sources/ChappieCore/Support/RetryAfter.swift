@@ -1,12 +1,15 @@
 /// Reads how long a server asks its clients to wait.
 @_spi(ChappieInternals) public enum RetryAfter {
+    /// Some 30 years: a longer pause can't be added to a date.
+    private static let longest: TimeInterval = 1e9
+
     /// The value of `Retry-After` (RFC 9110, 10.2.3): seconds, or an HTTP date in any of its three forms (5.6.7).
     ///
     /// - Returns: seconds from `now`, never negative; `nil` when the value is neither.
     public static func seconds(_ value: String, now: Date) -> TimeInterval? {
         let number = value.split(separator: " ")
         if number.count == 1, number[0].first?.isNumber == true, let seconds = Double(number[0]), seconds.isFinite {
-            return seconds
+            return min(seconds, longest)
         }
         let words = value.split(whereSeparator: { " ,-".contains($0) }).map(String.init)
         var date: Date?
@@ -34,7 +37,7 @@
             rest = rest.dropFirst(number.count).drop(while: \.isWhitespace)
             let unit = rest.prefix(while: \.isLetter)
             guard let value = Double(number), let seconds = seconds(in: unit) else { return sum }
-            sum = (sum ?? 0) + value * seconds
+            sum = min((sum ?? 0) + value * seconds, longest)
             rest = rest.dropFirst(unit.count)
         }
     }

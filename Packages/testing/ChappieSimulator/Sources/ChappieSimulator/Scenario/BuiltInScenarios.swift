@@ -164,7 +164,7 @@ enum BuiltInScenarios {
         ws-giant-message | once | "events":{"giantBytes":73400320},"frames":{"compress":false,"fragmentBytes":8388608}
         ws-bomb | once | "events":{"giantBytes":73400320}
         # "method":"POST","path":"/oauth/token","bodyContains":"refresh_token" | \#
-        "settings":{"firstAccessTokenLifetime":60},
+        "settings":{"firstAccessTokenLifetime":200},
         refresh-expired | all | "refresh":"expired"
         refresh-reused | all | "refresh":"reused"
         refresh-invalidated | all | "refresh":"invalidated"
@@ -257,7 +257,7 @@ enum BuiltInScenarios {
         # "method":"POST","path":"/api/accounts/oauth/token"
         plan-keys-rotated | all | "rotateKeys":true
         # "method":"POST","path":"/api/accounts/oauth/token",\#
-        "bodyContains":"refresh_token" | "settings":{"firstAccessTokenLifetime":60},
+        "bodyContains":"refresh_token" | "settings":{"firstAccessTokenLifetime":200},
         plan-refresh-invalid-refresh-token | all | "status":400,"body":{"error":"invalid_refresh_token"}
         plan-refresh-token-expired | all | "status":400,"body":{"error":"token_expired"}
         plan-refresh-expired | all | "status":400,"body":{"error":"refresh_token_expired"}
