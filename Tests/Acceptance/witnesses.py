@@ -133,6 +133,8 @@ class Answers(Listener):
     async def serve(self, reader, writer, heard):
         head, _ = await read_request(reader, heard)
         is_web_socket = b"upgrade: websocket" in head.lower()
+        if b"/codex/models" in head.split(b"\r\n")[0]:
+            return writer.write(answer(200, {"models": [{"slug": "gpt-6.1-sol", "visibility": "list", "priority": 1, "use_responses_lite": True}]}))
         if not is_web_socket and not head.startswith(b"POST"):
             return writer.write(answer(404, {}))
         writer.write(handshake(head) if is_web_socket else

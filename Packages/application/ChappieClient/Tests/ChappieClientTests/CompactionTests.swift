@@ -290,6 +290,41 @@ import Testing
         #expect(try harness.requests.last?.serialized().contains("kept answer") == true)
     }
 
+    @Test func `a refused item that is not the compaction leaves it in place`() async throws {
+        let reasoning: ChappieJSON = [
+            "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "short",
+        ]
+        let refused = Reply.refused(400, #"{"error":{"message":"Invalid 'input[0].id'.","param":"input[0].id"}}"#)
+        let harness = harness([refused, .answer("two")], share: nil)
+        await harness.client.resumeContext(context([Self.compaction, reasoning], writer: "m"))
+        let seen = await harness.ask("b")
+        #expect(seen.text == "two" && seen.notices.isEmpty, "\(seen)")
+        let sent = try types(harness.requests.last)
+        #expect(sent.contains("compaction") && !sent.contains("reasoning"))
+    }
+
+    @Test func `a question that fills the window by itself is not summed up in each round`() async throws {
+        let tool = ChappieHostTool(name: "mail") { _ in "sent" }
+        let full = #"{"type":"response.completed","response":{"id":"r","usage":{"total_tokens":230000}}}"#
+        let item: ChappieJSON = ["type": "response.output_item.done", "output_index": 0, "item": call("mail")]
+        let harness = harness(
+            [Reply(steps: [.events([item.serialized(), full])]), .answer("done", id: "r2")], tools: [tool])
+        let seen = await harness.ask(String(repeating: "word ", count: 1000))
+        #expect(seen.text == "done" && seen.notices.isEmpty, "\(seen)")
+        #expect(try harness.requests.count == 2)
+    }
+
+    @Test func `an overload during a compaction is not remembered`() async throws {
+        let overload = #"{"code":"server_is_overloaded","message":"Overloaded."}"#
+        let replies = Array(repeating: Reply.failed(overload), count: 4) + [.answer("two")]
+        let harness = harness(replies, models: Self.two, lists: 3, share: nil)
+        await harness.client.resumeContext(context())
+        await #expect(throws: ChappieClientError.self) { try await harness.client.compactContext() }
+        await harness.client.clearContext()
+        #expect(await harness.ask("b").text == "two")
+        #expect(try models(harness).last == "m")
+    }
+
     @Test func `a compaction of another family is not dropped silently`() async throws {
         let families = Self.two.replacing(#""priority":1"#, with: #""priority":1,"comp_hash":"a""#)
             .replacing(#""priority":2"#, with: #""priority":2,"comp_hash":"b""#)

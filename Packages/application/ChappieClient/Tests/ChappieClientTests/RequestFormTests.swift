@@ -129,7 +129,6 @@ private final class MemoryModelCache: ChappieModelCache {
     func anOptionalMemberThatIsRefusedIsLeftOutAndRemembered(name: String) async throws {
         let refusals = [
             Self.error("unsupported_parameter", "It is not supported with this model.", name),
-            Self.error("unsupported_value", "Unsupported value.", name),
             .refused(400, #"{"detail":"Unsupported parameter: \#(name)"}"#),
         ]
         for refusal in refusals {
@@ -142,6 +141,17 @@ private final class MemoryModelCache: ChappieModelCache {
             }
             #expect(has == [true, false, false])
         }
+    }
+
+    @Test func aRefusedValueIsLeftOutOnceAndTheUserIsTold() async throws {
+        let refusal = Self.error("unsupported_value", "Unsupported value: 'high'.", "reasoning.effort")
+        let harness = harness(.serverSentEvents, "flat", [refusal, .answer("one"), .answer("two", id: "resp_2")])
+        let options = ChappieMessageOptions(reasoningEffort: .high)
+        let request = ChappieResponseRequest(messages: [.user("a")], options: options)
+        let seen = await Seen(harness.client.streamResponse(request))
+        #expect(seen.text == "one" && seen.notices.map(\.kind) == [.optionLeftOut])
+        #expect(await Seen(harness.client.streamResponse(request)).text == "two")
+        #expect(try harness.requests.map { $0["reasoning"]?["effort"]?.string } == ["high", nil, "high"])
     }
 
     @Test func aMemberThatIsRefusedTwiceEndsTheTurn() async throws {

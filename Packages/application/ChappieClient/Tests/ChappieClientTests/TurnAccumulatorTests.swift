@@ -367,6 +367,16 @@ import Testing
         #expect(turn.accumulator.rawItems.filter(\.isToolCall) == calls)
     }
 
+    @Test func `a call that only the response has is not lost next to a complete one`() throws {
+        let output: ChappieJSON = [
+            ["type": "function_call", "call_id": "call_1", "name": "weather", "arguments": "{}"],
+            ["type": "function_call", "call_id": "call_2", "name": "weather", "arguments": "{}"],
+        ]
+        let turn = Turn()
+        try turn.shown([Self.call("call_1", "{}"), .completed(ChappieResponse(["output": output], .completed))])
+        #expect(turn.response?.items.compactMap(\.callID) == ["call_1", "call_2"])
+    }
+
     /// Events without a terminal one, whether the model could call tools, and whether they are a complete answer.
     static let unended: [([ResponsesEvent], offersTools: Bool, isComplete: Bool)] = [
         ([delta("4"), ended("4", "final_answer")], true, true),

@@ -96,7 +96,7 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
         _ items: [ChappieJSON], keepsCompactions: Bool = false
     ) -> [ChappieJSON] {
         items.filter { !isEncrypted($0) || keepsCompactions && isCompaction($0) }.map { item in
-            guard var object = item.object, object["id"] != nil else { return item }
+            guard var object = item.object, object["id"] != nil, !isCompaction(item) else { return item }
             object["id"] = nil
             return .object(object)
         }

@@ -192,6 +192,14 @@ import Testing
         #expect(response.usage == ChappieTokenUsage(inputTokens: 3, outputTokens: 4, totalTokens: 7))
     }
 
+    @Test func countsOfTokensAreBounded() throws {
+        let most = Int.max
+        let response = try response(
+            #"{"type":"response.completed","response":{"usage":{"input_tokens":\#(most),"output_tokens":-1,"total_tokens":\#(most)}}}"#
+        )
+        #expect(response.usage == ChappieTokenUsage(inputTokens: 1 << 40, outputTokens: 0, totalTokens: 1 << 40))
+    }
+
     @Test func readsFailedAndIncomplete() throws {
         let failed = try response(
             #"{"type":"response.failed","response":{"error":{"code":"rate_limit_exceeded","message":"Please try again in 1.5s."}}}"#
