@@ -126,7 +126,7 @@ import Testing
         #expect(try MessageOptions.schema(path) == MessageOptions.schema(Self.text))
     }
 
-    @Test(arguments: ["{", #"{"type":"town"}"#, #"{"unevaluatedItems":false}"#])
+    @Test(arguments: ["{", #"{"type":"town"}"#, #"{"nullable":true}"#])
     func whatIsNoSchemaIsWrongUsage(_ text: String) throws {
         let error = try #require(throws: CommandLineError.self) { try MessageOptions.schema(text) }
         #expect(error.status == .usage && error.message.count > 30, "\(error.message)")

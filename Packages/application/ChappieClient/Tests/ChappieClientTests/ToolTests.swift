@@ -477,7 +477,7 @@ import Testing
     @Test func aToolThatCanNotBeDeclaredIsRefusedBeforeAnythingIsSent() async throws {
         for (name, schema) in [
             ("two words", ["type": "object"]), ("", ["type": "object"]), ("list", ["type": "array"] as ChappieJSON),
-            ("future", ["type": "object", "unevaluatedProperties": false]),
+            ("future", ["type": "object", "nullable": true]),
         ] {
             let tool = ChappieHostTool(name: name, inputSchema: schema) { _ in "x" }
             let harness = ClientHarness(.serverSentEvents, tools: [tool])
