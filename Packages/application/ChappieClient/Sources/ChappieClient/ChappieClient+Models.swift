@@ -108,8 +108,7 @@ extension ChappieClient {
         let before = modelList
         let list = (try? await askedList(of: account, within: Self.patience)) ?? before
         if let entry = list?[refusal.slug] {
-            // A model that has no capacity now may have some in a moment.
-            if refusal.reason != .atCapacity { await remember(refusalOf: entry, of: account) }
+            await remember(refusalOf: entry, of: account)
             if refusal.reason == .notInPlan, entry.needsNewerClient { refusal.reason = .newerClientNeeded }
         }
         let refused = Set(earlier.map(\.slug))

@@ -810,6 +810,9 @@ public actor ChappieClient: ChappieConversation {
             } catch is UnreadableCompaction where !hasLostCompaction {
                 hasLostCompaction = true
                 loseCompaction()
+            } catch ChappieClientError.modelUnavailable(let refusal) where refusal.reason == .atCapacity {
+                // The model may have capacity in a moment, so it is not remembered as refused.
+                throw ChappieClientError.modelUnavailable(refusal)
             } catch ChappieClientError.modelUnavailable(var refusal) {
                 if refusal.slug.isEmpty { refusal.slug = turn.frame.model }
                 let explained = await explain(refusal, after: wish.refusals, of: account)
