@@ -137,9 +137,9 @@ struct FolderTests {
     @Test func aNewerFileIsRefusedAndStaysAsItWas() async throws {
         let place = try Place()
         try await place.store().say(["first"], in: "one")
-        try RawDatabase(place.database).run("PRAGMA user_version = 3; PRAGMA wal_checkpoint(TRUNCATE)")
+        try RawDatabase(place.database).run("PRAGMA user_version = 2; PRAGMA wal_checkpoint(TRUNCATE)")
         let before = try Files.read(place.database)
-        await refusal("tooNew(found: 3, known: 2)", saying: "newer version") { _ = try await place.store().summaries() }
+        await refusal("tooNew(found: 2, known: 1)", saying: "newer version") { _ = try await place.store().summaries() }
         await refusal("tooNew") { try await place.store().say(["second"], in: "one", from: 1) }
         #expect(try Files.read(place.database) == before)
     }
