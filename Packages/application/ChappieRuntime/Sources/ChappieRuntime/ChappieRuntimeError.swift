@@ -1,6 +1,6 @@
 public import ChappieCore
 
-/// The reason why a runtime could not do its work, beside the errors of its client and its store.
+/// The reason why a runtime could not do its work, in addition to the errors of its client and its store.
 public enum ChappieRuntimeError: ChappieError, Hashable {
     /// The open thread's last turn is finished, or there is none.
     case nothingToResume

@@ -4,14 +4,14 @@
 public enum ChappieThreadStoreError: Error, Sendable, Hashable {
     /// The thread is missing.
     case notFound(thread: String)
-    /// Another process has written to the thread meanwhile: it ends at `actual`.
+    /// Another process has written to the thread, which now ends at `actual`.
     case conflict(thread: String, expected: Int, actual: Int)
     /// Adding would take more than the limit, both in bytes. Everything stored before is there.
     case full(bytes: Int, limit: Int)
     /// Stored data can't be trusted: it was changed, exchanged or cut. `thread` is `nil` if the damage is not in one
     /// thread alone.
     case damaged(thread: String?, String)
-    /// The threads are encrypted, and their key can't be had; the string says why.
+    /// The threads are encrypted, and their key is not available. The string states the reason.
     case locked(String)
     /// The key of these threads is gone, or is another one.
     case wrongKey(String)
@@ -26,7 +26,7 @@ public enum ChappieThreadStoreError: Error, Sendable, Hashable {
 }
 
 extension ChappieThreadStoreError {
-    /// Whether other threads can be read and written all the same.
+    /// Whether other threads can still be read and written.
     @_spi(ChappieInternals) public var concernsOneThread: Bool {
         switch self {
         case .notFound, .conflict: true

@@ -4,7 +4,7 @@ import ChappieClient
 
 /// Values in records.
 enum Records {
-    /// The items of an answer; an item that is also among the turn's items is replaced by its index there.
+    /// Returns the items of an answer. An item that is also among the turn's items is replaced by its index there.
     static func output(_ output: [ChappieOutputItem], in items: [ChappieJSON]) -> ChappieJSON {
         var rest = items[...]
         let entries = output.reversed().map { item -> ChappieJSON in
@@ -29,15 +29,15 @@ enum Records {
         body["accountUser"] = userID.map { .string($0) }
     }
 
-    /// The account that ``note(_:_:_:)`` has named. An account without an id has the user's in its place.
+    /// Returns the account that ``note(_:_:_:)`` has named. An account without an id has the user's in its place.
     static func account(_ body: ChappieJSON) -> ChappieAccountInfo? {
         guard let account = body["account"]?.string else { return nil }
         let user = body["accountUser"]?.string
         return ChappieAccountInfo(userID: user, accountID: account == user ? nil : account)
     }
 
-    /// Whether the model that answered is another one than the model that was asked. A date at the end of a name makes no
-    /// difference.
+    /// Whether the model that answered is another one than the model that was asked. A date at the end of a name makes
+    /// no difference.
     static func isOther(_ answered: String, than asked: String) -> Bool {
         !answered.isEmpty && undated(answered) != undated(asked)
     }

@@ -3,7 +3,7 @@
 
 // Looking after threads; what needs no client is the store's (ThreadCare.swift).
 extension ChappieRuntime {
-    /// The threads, the latest change first.
+    /// Returns the threads, with the latest change at the top.
     public func listThreads(includeArchived: Bool = false) async throws -> [ChappieThreadSummary] {
         try await store.threads(includeArchived: includeArchived)
     }
@@ -39,8 +39,8 @@ extension ChappieRuntime {
     /// Removes a thread for good; a missing thread is not an error. If it is the open one, the next turn begins a new
     /// one.
     ///
-    /// The open thread is removed after the turns that were requested before, so a handler of its own tools would wait
-    /// for itself; another thread is removed at once.
+    /// The open thread is removed after the turns that were requested before, so a handler of the runtime's tools would
+    /// wait for itself; another thread is removed at once.
     public func deleteThread(_ id: String) async throws {
         guard currentThread?.id == id else { return try await store.delete(id) }
         try await queue.alone {
@@ -66,7 +66,7 @@ extension ChappieRuntime {
     /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if the store has a thread with its id.
     public func importThread(_ thread: ChappieThread) async throws { try await store.import(thread) }
 
-    /// The threads in which all words of the query occur, best first.
+    /// Returns the threads in which all words of the query occur, with the best one at the top.
     public func search(_ query: ChappieThreadQuery) async throws -> [ChappieThreadHit] { try await store.search(query) }
 
     private func change(_ id: String, _ kind: ChappieThreadRecord.Kind, _ body: ChappieJSON = [:]) async throws {

@@ -14,17 +14,17 @@ import Synchronization
 /// print(try await runtime.send("Which number?"))
 /// ```
 ///
-/// The client belongs to its runtime: ask through the runtime alone. Turns run one at a time, in the order of the
+/// The client belongs to its runtime: ask only through the runtime. Turns run one at a time, in the order of the
 /// calls. Several processes may write to one thread: each continues from the records that are there when its turn
 /// begins.
 ///
-/// A turn that the user interrupts (``interrupt()``), or whose connection breaks in the middle of the answer, belongs to
-/// the conversation with what was said. A turn that fails, is cancelled or is interrupted by a crash stays in the thread,
-/// marked as such. ``resumeTurn(decisions:)`` continues it if it was interrupted, waits for an approval, or failed after
-/// tools were called. Otherwise the next turn includes it: the model gets its question, what was shown of the answer, and
-/// its tool calls, and a notice tells the user. Only a turn that failed before the model said or did anything is left
-/// out. Calls of tools are recorded before they run and after: a call that may have run already is not run again, and the
-/// model learns that.
+/// A turn that the user interrupts (``interrupt()``), or whose connection breaks in the middle of the answer, belongs
+/// to the conversation with what was said. A turn that fails, is cancelled or is interrupted by a crash stays in the
+/// thread, marked as such. ``resumeTurn(decisions:)`` continues it if it was interrupted, waits for an approval, or
+/// failed after tools were called. Otherwise the next turn includes it: the model gets its question, what was shown of
+/// the answer, and its tool calls, and a notice tells the user. Only a turn that failed before the model said or did
+/// anything is left out. Calls of tools are recorded before they run and after: a call that may have run already is not
+/// run again, and the model learns that.
 public actor ChappieRuntime: ChappieConversation {
     private let client: ChappieClient
     let store: any ChappieThreadStore
@@ -43,7 +43,7 @@ public actor ChappieRuntime: ChappieConversation {
     private var own: (turn: String, resumptions: Int) = ("", 0)
     /// The calls of that turn that this program has begun.
     private var ownCalls: Set<String> = []
-    /// What the model had said and done when that turn ended without a complete answer.
+    /// The items of that turn when it ended without a complete answer.
     private var stopped: ChappieJSONObject?
     /// A turn that failed without any output, which the store could not record.
     private var unrecordedFailure: String?
@@ -51,9 +51,8 @@ public actor ChappieRuntime: ChappieConversation {
     /// A runtime of a client and a store.
     ///
     /// - Parameters:
-    ///   - client: asks, for this runtime alone.
-    ///   - store: keeps the threads. A store without a place of its own takes the place of this client's app and user
-    ///     alone.
+    ///   - client: Sends the requests, only for this runtime.
+    ///   - store: keeps the threads. A store without a place takes the place of this client's app and user.
     ///   - clock: for the dates of records.
     ///   - entropy: for ids.
     public init(
@@ -89,7 +88,7 @@ public actor ChappieRuntime: ChappieConversation {
         try await start(.rest(decisions), endsWithItsStream: false).responseOrCancel()
     }
 
-    /// The same, streamed. See ``resumeTurn(decisions:)``.
+    /// Streams the same turn. See ``resumeTurn(decisions:)``.
     public nonisolated func streamResumingTurn(
         decisions: [String: ChappieApprovalDecision] = [:]
     ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
@@ -125,7 +124,7 @@ public actor ChappieRuntime: ChappieConversation {
 
     // MARK: Threads
 
-    /// The thread that turns go to, as it is kept; `nil` before the first one.
+    /// The thread that turns go to, in its stored form, or `nil` before the first one.
     public var currentThread: ChappieThread? { thread }
 
     @discardableResult
@@ -197,7 +196,7 @@ public actor ChappieRuntime: ChappieConversation {
         }
     }
 
-    /// A new turn, kept. An earlier turn without a complete answer becomes part of the conversation.
+    /// Begins a new turn in the store. An earlier turn without a complete answer becomes part of the conversation.
     private func started(
         _ request: ChappieResponseRequest, by account: ChappieAccountInfo, _ emit: (ChappieStreamEvent) -> Void
     ) async throws -> (id: String, work: ChappieTurnWork) {
@@ -236,7 +235,7 @@ public actor ChappieRuntime: ChappieConversation {
         }
     }
 
-    /// The last turn, taken over by this process.
+    /// Takes over the last turn in this process.
     ///
     /// - Parameter pending: the turn that it must be.
     private func resumed(
@@ -258,7 +257,7 @@ public actor ChappieRuntime: ChappieConversation {
                 guard case .conflict(_, _, let end) = error as? ChappieThreadStoreError else { throw error }
                 try Task.checkCancellation()
                 try await readOn(to: end)
-                // The turn stands as before: another process has given the thread a name, or the like.
+                // The turn is unchanged: another process has given the thread a name, or the like.
                 if self.thread?.turns.last == turn { continue }
                 throw error
             }
@@ -283,7 +282,7 @@ public actor ChappieRuntime: ChappieConversation {
         return history
     }
 
-    /// Another process has written to the thread, which ends at `end` now: reads its records and continues from there.
+    /// Reads the records that another process has written, up to `end`, and continues from there.
     private func readOn(to end: Int) async throws {
         guard let known = thread else { return }
         // A shorter thread has replaced it: it was deleted, and begun or imported again.
@@ -355,7 +354,7 @@ public actor ChappieRuntime: ChappieConversation {
         }
     }
 
-    /// Adds kept records to the open thread. If the thread was opened again meanwhile, it has them already.
+    /// Adds kept records to the open thread. If the thread was opened again, it has them already.
     private func join(_ records: [ChappieThreadRecord], to id: String) {
         for record in records where thread?.id == id && thread?.records.count == record.position {
             thread?.add(record)
@@ -380,7 +379,7 @@ public actor ChappieRuntime: ChappieConversation {
         let hasOtherOwner = Records.account(entry.body).map { thread?.belongs(to: $0) == false } ?? false
         try await add(entry.kind, entry.body)
         if case .running(let calls) = step { ownCalls.formUnion(calls.map(\.callID)) }
-        // Another account signed in meanwhile: both processes continue with the thread's items for that account.
+        // Another account has signed in: both processes continue with the thread's items for that account.
         if case .finished = step, hasOtherOwner { isClientReady = false }
     }
 
@@ -439,7 +438,7 @@ extension ChappieNotice {
 }
 
 extension ChappieClient {
-    /// A runtime that keeps this client's turns in `store`. Ask through the runtime alone from then on.
+    /// Creates a runtime that keeps this client's turns in `store`. From then on, ask only through the runtime.
     public nonisolated func runtime(store: any ChappieThreadStore) -> ChappieRuntime {
         ChappieRuntime(client: self, store: store)
     }

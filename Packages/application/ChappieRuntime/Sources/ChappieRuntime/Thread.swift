@@ -126,7 +126,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         }
     }
 
-    /// A turn becomes part of the conversation.
+    /// Makes a turn part of the conversation.
     private mutating func join(_ turn: ChappieTurn, _ body: ChappieJSON) {
         let isOwn = Records.account(body).map(context.belongs) ?? (accountID == nil)
         // Like the client: items that are encrypted for another account can't be used in this one.
@@ -155,7 +155,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         userID = body["accountUser"]?.string
     }
 
-    /// The thread from the beginning of its last turns on, to be shown: all of it if it has no more than `count`.
+    /// Returns the thread from its last `count` turns on, to be shown.
     @_spi(ChappieInternals) public func last(_ count: Int) -> ChappieThread {
         guard count < turns.count, count > 0 else { return self }
         let shown = Set(turns.suffix(count).map(\.id))
@@ -166,8 +166,8 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         return part
     }
 
-    /// A copy up to the end of a turn, in a thread of its own. An open turn is left out: it can continue in one thread
-    /// only.
+    /// Returns a copy up to the end of a turn, as a separate thread. An open turn is left out: it can continue in one
+    /// thread only.
     func forked(at turn: Int?, id: String, now: Date) throws(ChappieRuntimeError) -> ChappieThread {
         let last = turn ?? turns.count
         guard (0...turns.count).contains(last), turn != 0 else { throw .noSuchTurn(last, of: turns.count) }
@@ -185,7 +185,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
             } else if isPast {
                 continue
             }
-            // The backend knows the copy by an id of its own.
+            // The backend knows the copy by another id.
             var body = record.body.object
             body?["session"] = nil
             if record.kind == .archived || record.kind == .unarchived || record.kind == .forked { continue }
@@ -202,7 +202,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     private static let format = "chappie.thread"
     private static let dates = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
 
-    /// The style cuts, and a millisecond as a binary fraction may be a little less than one.
+    /// Formats a date in milliseconds. The style cuts, and a millisecond as a binary fraction may be less than one.
     private static func text(_ date: Date) -> String { (date + 0.0004).formatted(dates) }
 
     /// The whole thread, nothing left out: an object with `format`, `version`, `id`, the facts for lists, and
@@ -218,7 +218,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         return .object(object)
     }
 
-    /// One record as JSON, as in ``json``: a line of an export as JSON lines.
+    /// Returns a record as JSON, as in ``json``. It is a line of an export as JSON lines.
     public static func json(of record: ChappieThreadRecord) -> ChappieJSONValue {
         [
             "position": .integer(record.position), "kind": .string(record.kind.rawValue),
@@ -226,7 +226,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         ]
     }
 
-    /// Reads the form of ``json``; the list of records alone counts.
+    /// Reads the form of ``json``. Only the list of records counts.
     ///
     /// - Throws: ``ChappieThreadStoreError``: `damaged` names the mistake and its place, `tooNew` is for a later
     ///   version.

@@ -4,7 +4,7 @@ public import ChappieAuth
 
 // Looking after threads needs a store and a clock, and no client. No function here waits for a turn.
 extension ChappieThreadStore {
-    /// The threads, the latest change first. A date that is yet to come counts as the oldest.
+    /// Returns the threads, with the latest change at the top. A date in the future counts as the oldest.
     ///
     /// - Parameter includeArchived: whether archived threads are among them. Default `false`.
     public func threads(
@@ -13,7 +13,7 @@ extension ChappieThreadStore {
         try await summaries().latestFirst(includeArchived: includeArchived)
     }
 
-    /// A thread, whole.
+    /// Returns the thread with all its records.
     ///
     /// - Throws: ``ChappieThreadStoreError/notFound(thread:)`` if the thread is missing.
     public func thread(_ id: String) async throws(ChappieThreadStoreError) -> ChappieThread {
@@ -76,11 +76,12 @@ extension ChappieThreadStore {
     /// Keeps an imported thread, or what it has more than the thread of its id that is there: another program may have
     /// continued it since it was imported.
     ///
-    /// The thread that is there stays as it is if it was continued here. A turn that was under way at the earlier import
-    /// is replaced by the whole one.
+    /// The thread in the store stays unchanged if it was continued here. A turn that was under way at the earlier
+    /// import is replaced by the whole one.
     ///
     /// - Throws: ``ChappieThreadStoreError``; the thread that is there stays as it was then. It is
-    ///   ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if another process writes to it meanwhile.
+    ///   ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if another process writes to it at the same
+    ///   time.
     @discardableResult
     public func update(_ thread: ChappieThread) async throws(ChappieThreadStoreError) -> ChappieThreadUpdate {
         // A store looks everywhere for a thread that it doesn't find, and says at once that it has one.
@@ -143,7 +144,7 @@ public enum ChappieThreadUpdate: String, Sendable, Hashable, Codable {
 }
 
 extension [ChappieThreadSummary] {
-    /// The threads, the latest change first.
+    /// Returns the threads, with the latest change at the top.
     ///
     /// A clock that was ahead once, or an imported file, must not decide what the last conversation is from then on:
     /// threads with a date that is yet to come are the last ones. The clocks of machines with a common store may differ

@@ -17,7 +17,7 @@ public struct ChappieThreadRecord: Sendable, Hashable {
         public static let toolsCalled = Kind(rawValue: "tools.called")
         /// These tools are about to run. A call without a later ``toolFinished`` may have run, or not.
         public static let toolsStarted = Kind(rawValue: "tools.started")
-        /// A tool call is over.
+        /// A tool call has ended.
         public static let toolFinished = Kind(rawValue: "tool.finished")
         /// The turn waits for the user's approval of tool calls.
         public static let approvalPending = Kind(rawValue: "approval.pending")
@@ -27,8 +27,8 @@ public struct ChappieThreadRecord: Sendable, Hashable {
         public static let turnFinished = Kind(rawValue: "turn.finished")
         /// The turn ended in an error. `items` holds what the model had said and done.
         public static let turnFailed = Kind(rawValue: "turn.failed")
-        /// The turn was interrupted: its program ended, or its user did not want to wait. With `isIncluded` a turn without a
-        /// complete answer becomes part of the conversation.
+        /// The turn was interrupted: its program ended, or its user did not want to wait. With `isIncluded` a turn
+        /// without a complete answer becomes part of the conversation.
         public static let turnInterrupted = Kind(rawValue: "turn.interrupted")
         /// The conversation was replaced by a shorter one.
         public static let compacted = Kind(rawValue: "thread.compacted")
@@ -59,7 +59,7 @@ public struct ChappieThreadRecord: Sendable, Hashable {
         self.body = body
     }
 
-    /// The same at another place.
+    /// Returns the same record at another position.
     func moved(to position: Int) -> Self { Self(position: position, kind: kind, date: date, body: body) }
 
     /// The model that the conversation keeps after a finished turn; `nil` if the model was guessed for that turn.
@@ -68,8 +68,8 @@ public struct ChappieThreadRecord: Sendable, Hashable {
     /// The id of the turn that the record is about.
     public var turnID: String? { body["turn"]?.string }
 
-    /// The text that a search looks at: words of the user and of the model, what tools were given and gave, summaries of
-    /// reasoning and of the conversation, and titles. `nil` for other records.
+    /// The text that a search looks at: words of the user and of the model, what tools were given and gave, summaries
+    /// of reasoning and of the conversation, and titles. `nil` for other records.
     public var searchableText: String? {
         let texts: [String] =
             switch kind {
@@ -83,7 +83,7 @@ public struct ChappieThreadRecord: Sendable, Hashable {
         return texts.isEmpty ? nil : texts.joined(separator: "\n")
     }
 
-    /// The texts of an item: of a message, a call of a tool, its output, or of reasoning.
+    /// Returns the texts of an item, which is a message, a tool call, its output, or reasoning.
     private static func texts(of item: ChappieJSON) -> [String] {
         let parts = ["content", "summary", "output"].flatMap { item[$0]?.array ?? [] }
         return ["name", "arguments", "input", "output"].compactMap { item[$0]?.string }
@@ -92,7 +92,7 @@ public struct ChappieThreadRecord: Sendable, Hashable {
 }
 
 extension ChappieThreadRecord {
-    /// The body as a store keeps it.
+    /// Returns the body as a store keeps it.
     ///
     /// - Throws: `unavailable` for a body that is nested too deep to be read again, also as part of an exported thread.
     @_spi(ChappieInternals) public func storedBody() throws(ChappieThreadStoreError) -> [UInt8] {
@@ -129,7 +129,7 @@ extension ChappieThreadRecord: Codable {
             date: try container.decode(Date.self, forKey: .date), body: body)
     }
 
-    /// The body is encoded as its JSON text: encoders keep no order of members, and prompts depend on it.
+    /// Encodes the body as its JSON text, because encoders keep no order of members and prompts depend on it.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(position, forKey: .position)
@@ -139,7 +139,7 @@ extension ChappieThreadRecord: Codable {
     }
 }
 
-/// A thread's line in a list. It follows from the records alone.
+/// A thread's line in a list. It depends only on the records.
 public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
     /// The thread's id: letters, digits and hyphens.
     public let id: String
@@ -147,7 +147,7 @@ public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
     public var title: String?
     /// The beginning of the first message, one line of at most 100 characters; empty before the first turn.
     public var preview: String
-    /// The model of the last answer. Before the first answer it is the model that was asked first.
+    /// The model of the last answer. Before the first answer it is the model that was asked.
     public var model: String
     /// When the thread began.
     public var createdAt: Date
@@ -189,7 +189,8 @@ public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
     /// Follows a record that was added.
     public mutating func add(_ record: ChappieThreadRecord) {
         if record.position == 0 { createdAt = record.date }
-        // The latest record decides, even if the clock went back: a clock that was ahead must not date the thread for good.
+        // The latest record decides, even if the clock went back: a clock that was ahead must not date the thread for
+        // good.
         updatedAt = record.date
         recordCount = record.position + 1
         switch record.kind {

@@ -29,10 +29,10 @@ public import ChappieCore
 /// ```
 /// `ThreadStoreContract` of the testing product checks the duties of every store.
 public protocol ChappieThreadStore: Sendable {
-    /// The summaries of all threads, archived ones included, in any order.
+    /// Returns the summaries of all threads, including archived ones, in any order.
     func summaries() async throws(ChappieThreadStoreError) -> [ChappieThreadSummary]
 
-    /// A thread's records from `position` on, in order; none when `position` is the thread's end or beyond it.
+    /// Returns a thread's records from `position` on, in order. None if `position` is the thread's end or beyond it.
     ///
     /// - Throws: ``ChappieThreadStoreError/notFound(thread:)`` if the thread is missing.
     func records(
@@ -68,17 +68,18 @@ public protocol ChappieThreadStore: Sendable {
         _ records: [ChappieThreadRecord], of thread: ChappieThreadSummary, expecting count: Int
     ) async throws(ChappieThreadStoreError)
 
-    /// The summary of one thread; `nil` if the thread is missing. Default: looks through ``summaries()``.
+    /// Returns the summary of one thread, or `nil` if the thread is missing. Default: looks through ``summaries()``.
     func summary(of thread: String) async throws(ChappieThreadStoreError) -> ChappieThreadSummary?
 
-    /// The threads in which all words of the query occur, best first. Default: reads everything.
+    /// Returns the threads in which all words of the query occur, with the best one at the top. Default: reads
+    /// everything.
     func search(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> [ChappieThreadHit]
 
     /// How much the store holds. Default: counts, without a limit.
     func usage() async throws(ChappieThreadStoreError) -> ChappieThreadStoreUsage
 
-    /// The store that a runtime uses for the client of this owner. A store whose place follows from the owner gives it
-    /// here; a store around another one passes the call on. Default: this store.
+    /// Returns the store that a runtime uses for the client of this owner. A store whose place follows from the owner
+    /// gives it here; a store around another one passes the call on. Default: this store.
     ///
     /// - Parameter owner: the slot of the client's credential.
     func placed(for owner: CredentialSlot) -> any ChappieThreadStore
@@ -86,8 +87,8 @@ public protocol ChappieThreadStore: Sendable {
 
 /// A search in threads.
 public struct ChappieThreadQuery: Sendable, Hashable, Codable {
-    /// The words that must occur in one record, in any order; between quotation marks (`"`) in this one. Case and accents
-    /// don't matter; the last word may be the beginning of one, unless it is between quotation marks.
+    /// The words that must occur in one record, in any order; between quotation marks (`"`) in this one. Case and
+    /// accents don't matter; the last word may be the beginning of one, unless it is between quotation marks.
     public var text: String
     /// Only records from this moment on. Default: all.
     public var since: Date?
@@ -167,7 +168,7 @@ public struct ChappieThreadStoreUsage: Sendable, Hashable, Codable {
 // MARK: Defaults
 
 extension ChappieThreadStore {
-    /// This store.
+    /// Returns this store.
     public func placed(for owner: CredentialSlot) -> any ChappieThreadStore { self }
 
     /// Changes nothing.
@@ -182,7 +183,7 @@ extension ChappieThreadStore {
         try await summaries().first { $0.id == thread }
     }
 
-    /// Reads every record of every thread, newest thread first.
+    /// Reads every record of every thread, beginning with the newest thread.
     public func search(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> [ChappieThreadHit] {
         let words = ChappieThreadWords(query: query.text)
         var hits: [ChappieThreadHit] = []

@@ -5,7 +5,7 @@ import ChappieJSONSchema
 
 /// A turn of a thread: a question, its tool calls, an answer.
 public struct ChappieTurn: Sendable, Hashable, Identifiable {
-    /// How a turn stands; unknown values survive.
+    /// The status of a turn. Unknown values survive.
     public struct Status: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -14,8 +14,8 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
         public static let running = Status(rawValue: "running")
         /// It has its answer, and belongs to the conversation.
         public static let finished = Status(rawValue: "finished")
-        /// It ended in an error. If the model had said or done anything, the turn belongs to the conversation from the next
-        /// turn on.
+        /// It ended in an error. If the model had said or done anything, the turn belongs to the conversation from the
+        /// next turn on.
         public static let failed = Status(rawValue: "failed")
         /// It was interrupted, and can be resumed. From the next turn on it belongs to the conversation.
         public static let interrupted = Status(rawValue: "interrupted")
@@ -40,7 +40,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     public let id: String
     /// The place among the thread's turns, counted from 1.
     public let number: Int
-    /// How it stands.
+    /// The status of the turn.
     public private(set) var status = Status.running
     /// When it began.
     public let startedAt: Date
@@ -85,8 +85,8 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     }
     /// Whether the turn belongs to the conversation although it has no complete answer.
     private(set) var isIncluded = false
-    /// Whether the next turn makes it part of the conversation. A turn that failed before the model said or did anything
-    /// is left out.
+    /// Whether the next turn makes it part of the conversation. A turn that failed before the model said or did
+    /// anything is left out.
     var isToBeIncluded: Bool { isOpen || !isIncluded && status == .failed && items.count > questionCount }
     /// Whether the items end as those of a turn that ended early.
     private var hasEnd = false
@@ -245,8 +245,8 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
 // MARK: Ending early
 
 extension ChappieTurn {
-    /// The items with which the turn becomes part of the conversation: each call has a result, and a message to the model
-    /// is the last item.
+    /// The items with which the turn becomes part of the conversation: each call has a result, and a message to the
+    /// model is the last item.
     var itemsSoFar: [ChappieJSON] {
         guard !hasEnd else { return items }
         let results = ChappieToolExecutionResult.missing(in: items) { id in
@@ -285,7 +285,7 @@ extension ChappieTurn {
 // MARK: Writing
 
 extension ChappieTurn {
-    /// The body of the record that a turn begins with.
+    /// Returns the body of the record that a turn begins with.
     static func body(
         of request: ChappieResponseRequest, id: String, model: String, account: ChappieAccountInfo
     ) -> ChappieJSON {

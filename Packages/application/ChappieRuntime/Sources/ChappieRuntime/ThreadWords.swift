@@ -5,7 +5,7 @@ import ChappieCore
     @_spi(_Unicode) import Swift
 #endif
 
-/// Text as a search sees it: words of letters and digits, without case and accents. A store that has an index of its own
+/// The text that a search sees: words of letters and digits, without case and accents. A store that has its own index
 /// cuts texts and queries by this, so that every store finds the same.
 public struct ChappieThreadWords: Sendable, Hashable {
     /// The words in order, doubled ones included; a word longer than 64 bytes is cut into pieces.
@@ -50,8 +50,8 @@ public struct ChappieThreadWords: Sendable, Hashable {
     /// A longer word is cut into pieces of this many bytes.
     private static let longest = 64
 
-    /// The words of a query: between two quotation marks (`"`) a phrase, whose words must follow one another. The last word
-    /// may be the beginning of one, unless it is in a phrase.
+    /// The words of a query: between two quotation marks (`"`) a phrase, whose words must follow one another. The last
+    /// word may be the beginning of one, unless it is in a phrase.
     public init(query: String) {
         let parts = query.split(separator: "\"" as Character, omittingEmptySubsequences: false)
         var words: [String] = []
@@ -66,8 +66,8 @@ public struct ChappieThreadWords: Sendable, Hashable {
         self.words = words
     }
 
-    /// Whether all of these words occur in `text`, the last one maybe as a beginning, and the phrases as they are. No words
-    /// occur nowhere.
+    /// Whether all of these words occur in `text`, the last one maybe as a beginning, and the phrases unchanged. No
+    /// words occur nowhere.
     public func occur(in text: String) -> Bool {
         guard let last = words.last else { return false }
         let found = Self(text).words
@@ -79,7 +79,8 @@ public struct ChappieThreadWords: Sendable, Hashable {
             }
     }
 
-    /// The surroundings of the first word in `text` that is among these, as one line of at most `limit` characters.
+    /// Returns the surroundings of the first word in `text` that is among these, as one line of at most `limit`
+    /// characters.
     public func excerpt(of text: String, limit: Int = 160) -> String {
         let parts = text.split { $0.isWhitespace }.map(String.init)
         let sought = Set(words)
@@ -106,8 +107,9 @@ public struct ChappieThreadWords: Sendable, Hashable {
             }
     }
 
-    /// A character without case and accent, cut if it has more accents than any script. Canonically equal ones give the
-    /// same bytes (https://www.unicode.org/reports/tr15/): file names of some systems have Korean and kana in parts.
+    /// Returns a character without case and accent, cut if it has more accents than any script. Canonically equal ones
+    /// give the same bytes (https://www.unicode.org/reports/tr15/): file names of some systems have Korean and kana in
+    /// parts.
     private static func folded(_ character: Character) -> String {
         let lower = character.lowercased()
         guard lower.count == 1, let base = bases[Character(lower)] else {
@@ -121,11 +123,11 @@ public struct ChappieThreadWords: Sendable, Hashable {
         return String(base)
     }
 
-    /// Letters with the accents of Latin, Greek and Cyrillic script, and without. Canonical equivalence makes `é` the key
-    /// that was put together from `e` and its accent.
+    /// Letters with the accents of Latin, Greek and Cyrillic script, and without. Canonical equivalence makes `é` the
+    /// key that was put together from `e` and its accent.
     private static let bases: [Character: Character] = {
-        // Grave, acute, circumflex, tilde, macron, breve, dot above, diaeresis, hook, ring, double acute, caron, horn, dot
-        // below, comma below, cedilla, ogonek, Greek tonos' kin.
+        // Grave, acute, circumflex, tilde, macron, breve, dot above, diaeresis, hook, ring, double acute, caron, horn,
+        // dot below, comma below, cedilla, ogonek, Greek tonos' kin.
         let marks =
             "\u{300}\u{301}\u{302}\u{303}\u{304}\u{306}\u{307}\u{308}\u{309}\u{30A}\u{30B}\u{30C}\u{31B}\u{323}\u{326}\u{327}\u{328}"
         let letters = "abcdefghijklmnopqrstuvwxyzαεηιουωабвгдежзийклмнопрстуфхцчшщъыьэюя"

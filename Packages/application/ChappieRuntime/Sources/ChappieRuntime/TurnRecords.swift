@@ -2,7 +2,7 @@
 @_spi(ChappieInternals) import ChappieCore
 
 extension ChappieThread {
-    /// The record of a step of the turn `id`.
+    /// Returns the record of a step of the turn `id`.
     func entry(for step: TurnStep, of id: String) -> (kind: ChappieThreadRecord.Kind, body: ChappieJSON) {
         let turn: ChappieJSON = .string(id)
         switch step {
@@ -51,7 +51,7 @@ extension ChappieThread {
     }
 
     /// The last turn and the record with which it becomes part of the conversation, if it has no complete answer and
-    /// belongs to the conversation all the same.
+    /// still belongs to the conversation.
     var inclusion: (turn: ChappieTurn, body: ChappieJSON)? {
         guard let turn = turns.last, turn.isToBeIncluded else { return nil }
         var body = added(turn.itemsSoFar, to: turn.id)
@@ -62,7 +62,7 @@ extension ChappieThread {
         return (turn, .object(body))
     }
 
-    /// The turn's items that are not kept yet, and the index at which they begin.
+    /// Returns the turn's items that are not stored yet, and the index at which they begin.
     private func added(_ items: [ChappieJSON], to id: String) -> ChappieJSONObject {
         let known = turns.last { $0.id == id }?.items ?? []
         let same = zip(known, items).prefix { $0 == $1 }.count

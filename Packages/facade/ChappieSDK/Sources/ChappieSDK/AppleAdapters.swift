@@ -15,7 +15,7 @@
             Transports(http: URLSessionHTTPTransport(policy: policy), webSocket: nil)
         }
 
-        /// The system unlocks its keychain with the device and does not ask the user.
+        /// Returns the keychain, which the system unlocks with the device without asking the user.
         static func keyring(
             _ unlocking: ChappieKeyringUnlocking, _ accessibility: ChappieKeychainAccessibility,
             _ files: FileCredentialLock

@@ -6,20 +6,20 @@ public import Logging
 /// The entry point: sessions and clients over the platform's own adapters.
 ///
 /// On Linux these are libcurl for the network, the Secret Service for credentials, and the desktop's notifications. On
-/// macOS and iOS they are URLSession and the keychain, and the sign-in button has its own notifications; no Mac has built
-/// or run this yet. Use the initialisers of `ChappieAuthSession` and `ChappieClient` to bring other adapters.
+/// macOS and iOS they are URLSession and the keychain, and the sign-in button has its own notifications; no Mac has
+/// built or run this yet. Use the initialisers of `ChappieAuthSession` and `ChappieClient` to bring other adapters.
 ///
 /// Sessions and clients with the same `store:` and the same slot (service, account, access group, issuer, backend and
-/// OAuth client) share one credential manager, so that a token is refreshed once and not once per object, and a sign-out
-/// reaches all of them. The first of them decides over which network tokens are renewed, and when the keyring can be
-/// read. Two stores are the same if they name the same place, if they are one object, or if they are `Hashable` and
-/// equal; see ``ChappieCredentialStorage/custom(_:)`` for others.
+/// OAuth client) share one credential manager, so that a token is refreshed once and not once per object, and a
+/// sign-out reaches all of them. The first of them decides over which network tokens are renewed, and when the keyring
+/// can be read. Two stores are the same if they name the same place, if they are one object, or if they are `Hashable`
+/// and equal; see ``ChappieCredentialStorage/custom(_:)`` for others.
 ///
 /// A `logger:` gets messages at level `debug`: why tokens are renewed, and why a turn waited, was sent again or changed
 /// to server-sent events. No message has a token or a part of the conversation. Without a logger nothing is logged. The
 /// latest logger gets the renewals of a shared credential.
 public enum Chappie {
-    /// A session, which is already signed in if the user has signed in before.
+    /// Creates a session, which is already signed in if the user has signed in before.
     ///
     /// ```swift
     /// let session = Chappie.authSession()
@@ -43,7 +43,7 @@ public enum Chappie {
             notifier: PlatformComposition.shared.notifier)
     }
 
-    /// The same session without a blocked thread: it returns when it has read the store, which may ask the user.
+    /// Creates the same session without blocking a thread. Returns after the store was read, which may ask the user.
     ///
     /// It does not throw if the store can't be read: the session's state and its `lastStoreError` say why. If the task
     /// is cancelled it returns at once, and the store's answer comes through `stateUpdates`.
@@ -61,7 +61,7 @@ public enum Chappie {
         }
     }
 
-    /// A client for one conversation. Another parameter wins over the value of `configuration`.
+    /// Creates a client for one conversation. Another parameter wins over the value of `configuration`.
     ///
     /// ```swift
     /// let answer = try await Chappie.client().send("Hello")
@@ -99,7 +99,7 @@ public enum Chappie {
             logger: logger)
     }
 
-    /// A client for one conversation with this harness instead of the configuration's.
+    /// Creates a client for one conversation with this harness instead of the configuration's.
     ///
     /// This is a separate function, so that `.none` is `ChappieHarness.none` and not a missing harness.
     public static func client(
@@ -122,13 +122,13 @@ public enum Chappie {
 // MARK: A store of the program's own
 
 extension Chappie {
-    /// A session over a store of the program's own.
+    /// Creates a session over a custom store.
     @MainActor
     public static func authSession(
         configuration: ChappieConfiguration = ChappieConfiguration(), store: any CredentialStore, logger: Logger? = nil
     ) -> ChappieAuthSession { authSession(configuration: configuration, store: .custom(store), logger: logger) }
 
-    /// A session over a store of the program's own, without a blocked thread.
+    /// Creates a session over a custom store, without blocking a thread.
     @MainActor
     public static func loadedAuthSession(
         configuration: ChappieConfiguration = ChappieConfiguration(), store: any CredentialStore, logger: Logger? = nil
@@ -136,7 +136,7 @@ extension Chappie {
         await loadedAuthSession(configuration: configuration, store: .custom(store), logger: logger)
     }
 
-    /// A client over a store of the program's own.
+    /// Creates a client over a custom store.
     public static func client(
         configuration: ChappieConfiguration = ChappieConfiguration(), tools: [ChappieHostTool] = [],
         toolProviders: [any ChappieToolProvider] = [], store: any CredentialStore, logger: Logger? = nil,
@@ -150,7 +150,7 @@ extension Chappie {
             streamingTransportPolicy: streamingTransportPolicy, toolApprovalHandler: toolApprovalHandler)
     }
 
-    /// A client over a store of the program's own, with this harness instead of the configuration's.
+    /// Creates a client over a custom store, with this harness instead of the configuration's.
     public static func client(
         configuration: ChappieConfiguration = ChappieConfiguration(), harness: ChappieHarness,
         tools: [ChappieHostTool] = [], toolProviders: [any ChappieToolProvider] = [], store: any CredentialStore,

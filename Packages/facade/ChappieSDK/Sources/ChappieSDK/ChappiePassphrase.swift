@@ -29,8 +29,8 @@ public struct ChappiePassphrase: Sendable {
         self.init(held, .source(ObjectIdentifier(held)))
     }
 
-    /// The file at this path. It must belong to the user, be closed to other users, and have 4 KiB at most. One line
-    /// break at its end does not count.
+    /// Reads the passphrase from the file at this path. The file must belong to the user, be closed to other users, and
+    /// have 4 KiB at most. One line break at its end does not count.
     public static func file(_ path: String) -> ChappiePassphrase {
         ChappiePassphrase(PassphraseFile(path: path), .file(path))
     }

@@ -27,10 +27,11 @@ public struct ChappieCredentialStorage: Sendable {
     private static let lastNumber = Atomic(0)
 
     /// The keyring of the login session, over the Secret Service, and on Apple's platforms the keychain. The
-    /// configuration's `keychainAccessibility` says when it can be read; the user is not asked to unlock it. The default.
+    /// configuration's `keychainAccessibility` says when it can be read; the user is not asked to unlock it. The
+    /// default.
     public static let keyring = ChappieCredentialStorage(place: .keyring(.never))
 
-    /// The keyring, which may ask the user to unlock it: for programs with a window.
+    /// Returns the keyring, which may ask the user to unlock it. For programs with a window.
     ///
     /// ```swift
     /// let storage: ChappieCredentialStorage = .keyring(unlocking: .promptAllowed)
@@ -43,7 +44,8 @@ public struct ChappieCredentialStorage: Sendable {
     /// This process's memory, one place for each slot. It ends with the process. For temporary sign-ins and for tests.
     public static let memory = ChappieCredentialStorage(place: .memory)
 
-    /// An encrypted file for each slot (AES-256-GCM, the key made by scrypt): for machines without a keyring.
+    /// Returns an encrypted file for each slot (AES-256-GCM, with a key made by scrypt). For machines without a
+    /// keyring.
     ///
     /// - Parameters:
     ///   - passphrase: the source of the passphrase, which the store asks when it first needs the passphrase.
@@ -59,13 +61,13 @@ public struct ChappieCredentialStorage: Sendable {
         return ChappieCredentialStorage(place: .encryptedFile(store, passphrase.identity))
     }
 
-    /// An encrypted file with a passphrase that the program already has. A passphrase in the source text is not secret:
-    /// use that in tests only.
+    /// Returns an encrypted file with a passphrase that the program already has. A passphrase in the source text is not
+    /// secret: use that in tests only.
     public static func encryptedFile(passphrase: String, directory: String? = nil) -> ChappieCredentialStorage {
         encryptedFile(passphrase: ChappiePassphrase(passphrase), directory: directory)
     }
 
-    /// An encrypted file with a passphrase that the program asks for. See ``ChappiePassphrase/asking(_:)``.
+    /// Returns an encrypted file with a passphrase that the program asks for. See ``ChappiePassphrase/asking(_:)``.
     public static func encryptedFile(
         directory: String? = nil, passphrase: @escaping @Sendable () async throws -> String?
     ) -> ChappieCredentialStorage {
@@ -75,8 +77,8 @@ public struct ChappieCredentialStorage: Sendable {
     /// Any other store. ``Chappie``'s functions also take the store itself.
     ///
     /// A plain `CredentialStore` is for one machine: its lock is in this machine's state folder. A place that several
-    /// machines can reach, such as a row of a database, needs a `SharedCredentialStore`, which brings a lock of that place.
-    /// Without it two machines send the same single-use refresh token, and the user's sign-in ends.
+    /// machines can reach, such as a row of a database, needs a `SharedCredentialStore`, which brings a lock of that
+    /// place. Without it two machines send the same single-use refresh token, and the user's sign-in ends.
     ///
     /// Each call with a store that is neither an object nor `Hashable` is another place, because such stores can't be
     /// compared: give the same storage to the session and to its clients. Otherwise each of them has the credential for
@@ -84,7 +86,7 @@ public struct ChappieCredentialStorage: Sendable {
     public static func custom(_ store: any CredentialStore) -> ChappieCredentialStorage {
         let identity: Identity =
             if type(of: store) is AnyClass {
-                // The manager keeps the object alive, so that no other object gets its identity meanwhile.
+                // The manager keeps the object alive, so that no other object gets its identity.
                 .object(ObjectIdentifier(store as AnyObject))
             } else if let store = store as? any CredentialStore & Hashable {
                 .value(HashableStore(store: store))
@@ -94,8 +96,8 @@ public struct ChappieCredentialStorage: Sendable {
         return ChappieCredentialStorage(place: .custom(store, identity))
     }
 
-    /// Returns the store at this place, with the lock that keeps other processes out of the place. If the store can't be
-    /// made, or if `files` throws for the keyring, every call of the store throws the reason.
+    /// Returns the store at this place, with the lock that keeps other processes out of the place. If the store can't
+    /// be made, or if `files` throws for the keyring, every call of the store throws the reason.
     ///
     /// - Parameter files: Makes the lock in files of a credential in the keyring. Default: in this user's state folder.
     @_spi(ChappieInternals) public func store(
@@ -160,10 +162,10 @@ public struct ChappieKeyringUnlocking: Sendable, Hashable {
     /// A locked keyring is an error at once (`locked`): for programs that run unattended.
     public static let never = Self(limit: nil)
 
-    /// The desktop's own dialogue may ask, and the user has a minute.
+    /// Lets the desktop's own dialogue ask, and the user has a minute.
     public static let promptAllowed = Self.promptAllowed(within: .seconds(60))
 
-    /// The desktop's own dialogue may ask, and the user has this time, which must be positive. A dialogue that is
+    /// Lets the desktop's own dialogue ask, and the user has this time, which must be positive. A dialogue that is
     /// dismissed is `denied`, and an unanswered one is `timedOut`.
     public static func promptAllowed(within limit: Duration) -> Self {
         Self(limit: limit)
@@ -190,7 +192,7 @@ public actor ChappieEphemeralCredentialStore: CredentialStore {
     /// An empty store.
     public init() {}
 
-    /// The last saved secret.
+    /// Returns the last saved secret.
     public func load(_ slot: CredentialSlot) -> Secret? { secrets[slot] }
     /// Keeps the secret.
     public func save(_ secret: Secret, in slot: CredentialSlot) { secrets[slot] = secret }

@@ -12,7 +12,7 @@
     enum PlatformAdapters {
         static let notifier: (any Notifier)? = DBusNotifier()
 
-        /// Both transports of a network policy, which share one thread.
+        /// Creates both transports of a network policy, which share one thread.
         static func transports(for policy: ChappieNetworkPolicy) -> Transports {
             let network = CurlNetwork(policy: policy)
             return Transports(

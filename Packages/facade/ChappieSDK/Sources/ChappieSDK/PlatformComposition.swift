@@ -10,7 +10,7 @@ import Synchronization
 /// The transports of one network policy.
 final class Transports: Sendable {
     let http: any HTTPTransport
-    /// Without one, answers come as server-sent events alone.
+    /// Without one, answers arrive only as server-sent events.
     let webSocket: (any WebSocketTransport)?
 
     init(http: any HTTPTransport, webSocket: (any WebSocketTransport)?) {
@@ -47,7 +47,7 @@ final class PlatformComposition: Sendable {
         ChappieFileWebSocketNotes(proxy: policy.proxy) { ProcessInfo.processInfo.environment[$0] }
     }
 
-    /// The transports of a network policy.
+    /// Creates the transports of a network policy.
     func transports(for policy: ChappieNetworkPolicy) -> Transports {
         networks.withLock { networks in
             if let known = networks[policy] { return known }
@@ -57,8 +57,9 @@ final class PlatformComposition: Sendable {
         }
     }
 
-    /// The manager of the configuration's slot in `storage`, which logs to `logger` if there is one. The configuration
-    /// that makes it decides about its network, its accessibility and the name under which it renews tokens.
+    /// Creates the manager of the configuration's slot in `storage`, which logs to `logger` if there is one. The
+    /// configuration that makes it decides about its network, its accessibility and the name under which it renews
+    /// tokens.
     func credentials(
         for configuration: ChappieConfiguration, in storage: ChappieCredentialStorage = .keyring, logger: Logger? = nil
     ) -> CredentialManager {
@@ -85,8 +86,8 @@ final class PlatformComposition: Sendable {
 }
 
 extension BrowserSignInPorts {
-    /// The adapters of this platform for a sign-in with a browser on this machine; `nil` if the configuration has none.
-    /// Nothing is opened or read before such a sign-in begins.
+    /// Returns the adapters of this platform for a sign-in with a browser on this machine; `nil` if the configuration
+    /// has none. Nothing is opened or read before such a sign-in begins.
     ///
     /// - Parameter variable: Looks up a variable of the process. Default: its environment.
     @_spi(ChappieInternals) public static func ofPlatform(
@@ -106,7 +107,7 @@ extension BrowserSignInPorts {
             #endif
         case .accessToken: return nil
         }
-        // Without a folder in common, the keychain's store already says so at the first use.
+        // Without a common folder, the keychain's store reports that at its first use.
         let shared = try? FileRegistrationStore.sharing(
             accessGroup: configuration.keychainAccessGroup, appGroup: configuration.appGroup, variable)
         return BrowserSignInPorts(
