@@ -23,7 +23,7 @@ final class Approvals {
 
     init(over parent: Widget) { self.parent = parent }
 
-    /// The user's decision; a denial if the turn is stopped meanwhile.
+    /// Returns the user's decision; a denial if the turn is stopped meanwhile.
     func decide(_ request: ChappieApprovalRequest) async -> ChappieApprovalDecision {
         lastID += 1
         let id = lastID

@@ -38,7 +38,8 @@ final class Attachments {
     /// Whether a file is still being read.
     var isReading: Bool { items.contains { $0.content == nil } }
 
-    /// Adds files, which are read in the background, one after the other. The files that can't be attached are named together.
+    /// Adds files, which are read in the background, one after the other. The files that can't be attached are named
+    /// together.
     func add(_ paths: [String]) {
         let taken = paths.prefix(max(0, Self.limit - items.count))
         let begun = taken.map { path in (begin(path.split(separator: "/").last.map(String.init) ?? path), path) }
@@ -98,7 +99,7 @@ final class Attachments {
         return Array(UnsafeRawBufferPointer(start: buffer, count: Int(count)))
     }
 
-    /// The message, with all files; they are no longer here then.
+    /// Returns the message, with all files; they are no longer here then.
     func message(_ text: String) -> (message: ChappieInputMessage, contents: [(name: String, content: Content)]) {
         let contents = items.compactMap { item in item.content.map { (item.name, $0) } }
         clear()

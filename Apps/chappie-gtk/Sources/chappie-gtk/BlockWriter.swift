@@ -3,8 +3,8 @@ import ChappieMarkdown
 import ChappieSignInGTK
 import FoundationEssentials
 
-/// Draws blocks of Markdown at the end of a text buffer: text in tags, so that it can be selected and read, with widgets
-/// only for tables, lines across and the buttons that copy code.
+/// Draws blocks of Markdown at the end of a text buffer: text in tags, so that it can be selected and read, with
+/// widgets only for tables, lines across and the buttons that copy code.
 @MainActor
 final class BlockWriter {
     typealias Tag = UnsafeMutablePointer<GtkTextTag>
@@ -236,7 +236,7 @@ final class BlockWriter {
     /// The most links of a conversation. GTK takes a tag away in a time that grows with their number.
     private static let linkLimit = 2000
 
-    /// A tag for an address that the desktop may be asked to open; `nil` for another, which stays text.
+    /// Returns a tag for an address that the desktop may be asked to open, or `nil` for another, which stays text.
     private func link(_ address: String) -> Tag? {
         guard links.count < Self.linkLimit, let url = URL(string: address), browser.opens(url) else { return nil }
         let tag = tags.makeLink()
@@ -244,7 +244,7 @@ final class BlockWriter {
         return tag
     }
 
-    /// The page of the link at this place.
+    /// Returns the page of the link at this place.
     func url(at iter: GtkTextIter) -> URL? {
         var iter = iter
         var url: URL?

@@ -3,8 +3,8 @@ import ChappieSDK
 import ChappieSDKRuntime
 import FoundationEssentials
 
-/// The place in which the window keeps the conversations of one account: a folder of that account, encrypted with a key from the
-/// credential's store, or memory, without a place for a key.
+/// The place in which the window keeps the conversations of one account: a folder of that account, encrypted with a key
+/// from the credential's store, or memory, without a place for a key.
 @MainActor
 final class Keeping {
     private var store: any ChappieThreadStore
@@ -33,7 +33,7 @@ final class Keeping {
         isReady = false
     }
 
-    /// The store, for a first turn: without a key, the conversations stay in memory from here on.
+    /// Returns the store, for a first turn: without a key, the conversations stay in memory from here on.
     func readyStore() async -> any ChappieThreadStore {
         guard !isReady, let file = store as? ChappieFileThreadStore else { return store }
         do {

@@ -72,7 +72,7 @@ struct KeptLines: Sendable {
         }
     }
 
-    /// The beginning of a text as one line.
+    /// Returns the beginning of a text as one line.
     private static func oneLine(_ text: String) -> String {
         text.prefix(400).split(whereSeparator: \.isWhitespace).joined(separator: " ")
     }

@@ -105,7 +105,7 @@ struct ProgramSettings {
         exit(64)
     }
 
-    /// The web address in an environment variable, or the default.
+    /// Returns the web address in an environment variable, or the default.
     private static func address(_ name: String, default url: URL) -> URL {
         guard let text = ProcessInfo.processInfo.environment[name] else { return url }
         guard let url = URL(string: text), url.scheme == "https" || url.scheme == "http", url.host() != nil else {

@@ -52,7 +52,7 @@ enum TranscriptLinks {
         gtk_widget_add_controller(widget, keys)
     }
 
-    /// The place in the text below a point of the widget.
+    /// Returns the place in the text below a point of the widget.
     private static func place(_ view: UnsafeMutablePointer<GtkTextView>, _ x: Double, _ y: Double) -> GtkTextIter? {
         var (column, row): (gint, gint) = (0, 0)
         gtk_text_view_window_to_buffer_coords(view, GTK_TEXT_WINDOW_WIDGET, gint(x), gint(y), &column, &row)
@@ -60,7 +60,7 @@ enum TranscriptLinks {
         return gtk_text_view_get_iter_at_location(view, &place, column, row) != 0 ? place : nil
     }
 
-    /// A point of the window in the widget's coordinates.
+    /// Returns a point of the window in the widget's coordinates.
     private static func pointed(_ widget: Widget, _ x: Double, _ y: Double) -> (x: Double, y: Double)? {
         guard let native = gtk_widget_get_native(widget) else { return nil }
         var (left, top) = (0.0, 0.0)

@@ -91,7 +91,7 @@ final class TranscriptTags {
         return all.filter { style.contains($0.0) }.map { self[$0.1] }
     }
 
-    /// A left margin inside of the window's own, and how much further in the lines after the first begin.
+    /// Returns a left margin inside of the window's own, and how much further in the lines after the first begin.
     func margin(_ margin: Int, hanging: Int) -> Tag {
         tag(Shape(margin: margin, hanging: hanging)) {
             [
@@ -100,7 +100,7 @@ final class TranscriptTags {
         }
     }
 
-    /// The gap above a paragraph, in pixels.
+    /// Returns the gap above a paragraph, in pixels.
     func gap(_ pixels: Int) -> Tag { tag(Shape(gap: pixels)) { [("pixels-above-lines", .int(pixels))] } }
 
     private func tag(_ shape: Shape, _ properties: () -> [(String, Property)]) -> Tag {
@@ -119,7 +119,7 @@ final class TranscriptTags {
         return [tag]
     }
 
-    /// A tag for one link.
+    /// Returns a tag for one link.
     func makeLink() -> Tag {
         let tag = add([
             ("underline", .int(Int(PANGO_UNDERLINE_SINGLE.rawValue))), ("foreground-rgba", .colour(linkColour)),

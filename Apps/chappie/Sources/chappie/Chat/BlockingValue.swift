@@ -5,7 +5,7 @@ import Synchronization
 final class BlockingValue<Value: Sendable>: Sendable {
     private let known = Mutex<Value?>(nil)
 
-    /// The value. Each call asks for it until it has come once; `nil` if it does not come in time.
+    /// Returns the value. Each call asks for it until it has come once, or `nil` if it does not come in time.
     func value(within seconds: Double, _ ask: @escaping @Sendable () async throws -> Value) -> Value? {
         if let value = known.withLock({ $0 }) { return value }
         let done = DispatchSemaphore(value: 0)

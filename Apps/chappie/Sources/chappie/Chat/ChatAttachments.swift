@@ -44,7 +44,7 @@ struct ChatAttachments: Sendable {
         return parts
     }
 
-    /// The image or text on the clipboard.
+    /// Returns the image or text on the clipboard.
     func pasted() async throws -> ChappieInputMessage.Part {
         try Attachment.pasted(try await program.clipboard.paste())
     }

@@ -103,7 +103,7 @@ enum ChatCommand: Equatable {
         }
     }
 
-    /// The sentence for a word that is not a command.
+    /// Returns the sentence for a word that is not a command.
     static func correction(of name: String) -> String {
         if name.lowercased() == "/web" { return "Write /web on or /web off; /web alone switches." }
         if names.contains(name.lowercased()) { return "\(name) takes no argument. /help lists the commands." }
@@ -122,7 +122,7 @@ enum ChatCommand: Equatable {
         var prompts: @Sendable () -> [String] = { [] }
     }
 
-    /// The names that this chat knows, requested at the first need. A call blocks for two seconds at most.
+    /// Returns the names that this chat knows, requested at the first need. A call blocks for two seconds at most.
     static func known(to client: ChappieClient, _ program: Program) -> Known {
         let (models, threads) = (BlockingValue<[String]>(), BlockingValue<[String]>())
         let (resources, prompts) = (BlockingValue<[String]>(), BlockingValue<[String]>())

@@ -40,7 +40,8 @@ struct ChatConversation: Sendable {
         chosenModel = model
     }
 
-    /// The context that the next turn continues. The client learns of a thread that was opened or begun only with the turn.
+    /// The context that the next turn continues. The client learns of a thread that was opened or begun only with the
+    /// turn.
     var context: ChappieClientContext {
         get async {
             if let thread = await kept?.runtime.currentThread { return thread.context }
@@ -75,7 +76,8 @@ struct ChatConversation: Sendable {
         return true
     }
 
-    /// Takes the last turn out of the conversation. A kept one continues as a copy without it; the whole one is archived.
+    /// Takes the last turn out of the conversation. A kept one continues as a copy without it; the whole one is
+    /// archived.
     ///
     /// - Returns: The question; `nil` without one.
     @discardableResult
@@ -178,7 +180,7 @@ struct ChatConversation: Sendable {
     /// The model of the next turn, if this conversation decides it.
     var knownModel: String? { chosenModel ?? threadModel }
 
-    /// The model of the next turn. The list of models may be requested.
+    /// Returns the model of the next turn. The list of models may be requested.
     func model(_ running: RunningTurn) async throws -> String {
         if let knownModel { return knownModel }
         return UntrustedText.forTerminal(try await running.run { [client] in try await client.model.slug })

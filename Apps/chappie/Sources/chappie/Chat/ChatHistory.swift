@@ -3,8 +3,8 @@ import ChappieRuntime
 import ChappieSDK
 import FoundationEssentials
 
-/// The entries that the arrow keys go through in a chat, in addition to its own lines: the user's messages in the latest
-/// threads. They are not stored a second time: entries of a deleted thread are gone, and without threads nothing
+/// The entries that the arrow keys go through in a chat, in addition to its own lines: the user's messages in the
+/// latest threads. They are not stored a second time: entries of a deleted thread are gone, and without threads nothing
 /// outlives the chat.
 struct ChatHistory: Sendable {
     /// How many entries there are at most.
@@ -28,7 +28,8 @@ struct ChatHistory: Sendable {
     /// Whether the history has this entry. As in many shells, a line that begins with a blank is left out.
     static func remembers(_ entry: String) -> Bool { entry.first.map { $0 != " " } ?? false }
 
-    /// The entries, the newest last; `nil` if the threads can't be read now. It blocks the caller for two seconds at most.
+    /// Returns the entries, the newest last, or `nil` if the threads can't be read now. It blocks the caller for two
+    /// seconds at most.
     func entries() -> [String]? { known.value(within: 2, load) }
 
     /// Reads the entries.

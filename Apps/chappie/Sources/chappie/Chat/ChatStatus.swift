@@ -5,12 +5,12 @@ import ChappieSDK
 import FoundationEssentials
 import Synchronization
 
-/// The row below a chat's prompt: the model, how much of its window is used, and the limits as the account reported them
-/// last. Nothing is requested for it.
+/// The row below a chat's prompt: the model, how much of its window is used, and the limits as the account reported
+/// them last. Nothing is requested for it.
 final class ChatStatus: Sendable {
     private let parts = Mutex<[String]>([])
 
-    /// The row for a terminal.
+    /// Returns the row for a terminal.
     func row(columns: Int) -> String { Self.row(parts.withLock(\.self), columns: columns) }
 
     /// Parts without room are left out from the end; the first part is cut.
@@ -52,7 +52,8 @@ final class ChatStatus: Sendable {
             + windows.map { "\(length($0.windowMinutes)) \($0.wholePercent) %" }
     }
 
-    /// `5 h`, `week`. A short row has room in a narrow window, and a terminal that breaks its rows anew seldom breaks it.
+    /// `5 h`, `week`. A short row has room in a narrow window, and a terminal that breaks its rows anew seldom breaks
+    /// it.
     private static func length(_ minutes: Int?) -> String {
         guard let minutes, minutes > 0 else { return "limit" }
         for (size, name, one) in [(10_080, "weeks", "week"), (1440, "d", "day"), (60, "h", "1 h")]

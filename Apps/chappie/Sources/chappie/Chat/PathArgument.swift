@@ -5,14 +5,14 @@ import FoundationEssentials
 
 /// Paths as a user types them, or as a terminal pastes them when files are dropped on its window.
 enum PathArgument {
-    /// Reads the paths of an argument. An argument that names a file is one path, with its blanks; a shell's rules split
-    /// any other argument.
+    /// Reads the paths of an argument. An argument that names a file is one path, with its blanks; a shell's rules
+    /// split any other argument.
     static func paths(in text: String, home: String?) -> [String] {
         let whole = resolved(text, home)
         return SmallFile.exists(whole) ? [whole] : words(of: text).map { resolved($0, home) }
     }
 
-    /// The files, if the text is nothing but absolute paths of files: they were dropped rather than typed.
+    /// Returns the files, if the text is nothing but absolute paths of files: they were dropped rather than typed.
     static func dropped(_ text: String, home: String?) -> [String]? {
         let text = text.trimmed
         guard text.utf8.count <= 8192, ["/", "'", "\"", "file://"].contains(where: text.hasPrefix) else { return nil }
@@ -50,7 +50,7 @@ enum PathArgument {
         return home + path.dropFirst()
     }
 
-    /// The paths that begin with `text`, as they can stand in an argument of their own.
+    /// Returns the paths that begin with `text`, as they can stand in an argument of their own.
     static func completions(of text: String) -> [String] {
         let folder = text.lastIndex(of: "/").map { String(text[...$0]) } ?? ""
         let beginning = text.dropFirst(folder.count)

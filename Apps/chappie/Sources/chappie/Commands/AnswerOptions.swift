@@ -99,7 +99,7 @@ struct AnswerOptions: ParsableArguments {
         tools = tools.isEmpty ? settings.tools : tools.filter { !$0.isEmpty }
     }
 
-    /// The request that sends `messages`.
+    /// Returns the request that sends `messages`.
     func request(
         _ messages: [ChappieInputMessage], model: String?, schema: ChappieJSONSchema?, searchesWeb: Bool
     ) -> ChappieResponseRequest {

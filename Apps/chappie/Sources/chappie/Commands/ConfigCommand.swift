@@ -227,14 +227,14 @@ struct Config: ParsableCommand {
 }
 
 extension Setting {
-    /// A value as the user reads it.
+    /// Returns a value as the user reads it.
     static func shown(_ value: ChappieJSON) -> String {
         let text =
             value.string ?? value.array.map { $0.compactMap(\.string).joined(separator: " ") } ?? value.serialized()
         return UntrustedText.message(text, limit: 1000) ?? text
     }
 
-    /// The values that a shell offers after `chappie config set NAME`.
+    /// Returns the values that a shell offers after `chappie config set NAME`.
     static func completions(in words: [String], _ environment: ProgramEnvironment) -> [String] {
         guard let name = words.first(where: { Setting(rawValue: $0) != nil }), let setting = Setting(rawValue: name)
         else { return [] }

@@ -36,7 +36,7 @@ struct Models: ProgramCommand {
         "Your model list is empty. Check whether your plan includes Codex, and look for a newer chappie."
     private static let onlyHidden = "Your model list shows no model. `chappie models --all` lists the hidden ones."
 
-    /// A table, and below it what the service says about single models.
+    /// Returns a table, and below it what the service says about single models.
     static func lines(_ models: [ChappieModel], isTerminal: Bool, now: Date = Date()) -> [String] {
         let best = models.first { $0.isListed && !$0.isInternal }?.slug
         var table = Table(["Model", "Context", "Effort", "Input", "Name"])
@@ -108,7 +108,7 @@ struct Usage: ProgramCommand {
         for line in Self.lines(usage, isTerminal: program.console.terminals.output) { program.console.line(line) }
     }
 
-    /// The plan, a table of the windows, and further facts about the limits.
+    /// Returns the plan, a table of the windows, and further facts about the limits.
     static func lines(_ usage: ChappieUsageLimitSnapshot, isTerminal: Bool, now: Date = Date()) -> [String] {
         var table = Table(["Limit", "Used", "Resets"])
         func add(_ name: String, _ percent: Double, _ resetsAt: Date?) {

@@ -122,7 +122,7 @@ struct MessageFrame: Sendable {
             givesInstructions: givesInstructions && (template == nil || !prompt.isEmpty))
     }
 
-    /// The messages that ask `question`, and those before it.
+    /// Returns the messages that ask `question`, and those before it.
     ///
     /// - Throws: ``CommandLineError`` about a template's variables.
     func messages(asking question: String, _ options: ChappieMessageOptions) throws -> [ChappieInputMessage] {

@@ -178,7 +178,7 @@ struct ManualPage {
         }.joined(separator: isInside ? "" : ".PP\n")
     }
 
-    /// The text before the first heading in capitals, and the sections below such headings.
+    /// Returns the text before the first heading in capitals, and the sections below such headings.
     private static func split(_ text: String) -> (description: String, sections: String) {
         var (before, sections) = ([String](), "")
         for lines in paragraphs(text) {

@@ -187,7 +187,7 @@ struct Login: ProgramCommand {
         replaced.tell(program)
     }
 
-    /// The access token from standard input. On a terminal it is typed unseen.
+    /// Returns the access token from standard input. On a terminal it is typed unseen.
     private static func accessToken() async throws -> String {
         var input = StandardInput()
         let missing = CommandLineError.usage(

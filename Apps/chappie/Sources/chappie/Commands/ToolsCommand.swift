@@ -30,7 +30,7 @@ struct Tools: ParsableCommand {
             }
         }
 
-        /// The sign-in at the server of that name.
+        /// Returns the sign-in at the server of that name.
         ///
         /// - Throws: ``CommandLineError`` if there is no such server, or if it takes no sign-in.
         fileprivate func signIn(at name: String, in program: Program) throws -> ChappieMCPAuthorization {

@@ -173,8 +173,8 @@ private struct DoctorChecks {
         }
     }
 
-    /// Reports what is wrong with the settings of the network. A file or a proxy that can't be used shows when a connection
-    /// is tried.
+    /// Reports what is wrong with the settings of the network. A file or a proxy that can't be used shows when a
+    /// connection is tried.
     private func checkSettings() {
         if let problem = program.settings.networkProblem { show("settings", Finding(problem)) }
         for note in (try? program.network.certificateNotes) ?? [] {
@@ -194,7 +194,7 @@ private struct DoctorChecks {
         return report.error == nil ? nil : "the \(name) can't be reached"
     }
 
-    /// The head of an answer without sign-in.
+    /// Returns the head of an answer without sign-in.
     private func head(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
         let response = try await program.transport.send(request)
         response.body.cancel()

@@ -86,7 +86,7 @@ extension Finding {
         }
     }
 
-    /// The description of the sign-in service, without which no browser is sent there.
+    /// Returns the description of the sign-in service, without which no browser is sent there.
     static func discovery(status: Int) -> Finding {
         guard status != 200 else { return Finding(.ok, "the sign-in service describes itself") }
         return Finding(
@@ -101,7 +101,7 @@ extension Finding {
         )
     }
 
-    /// The user's decision about the plan, as the sign-in has it.
+    /// Returns the user's decision about the plan, as the sign-in has it.
     static func planUse(_ planUse: ChappiePlanUse, _ profile: ChappieEndpointProfile) -> Finding {
         guard planUse == .granted else {
             return Finding(
@@ -135,7 +135,7 @@ extension Finding {
         }
     }
 
-    /// A note at most: old knowledge may still be right.
+    /// Returns a note at most: old knowledge may still be right.
     static func knowledge(at now: Date) -> Finding {
         let names = Outside.known.map { $0.version.isEmpty ? $0.name : "\($0.name) \($0.version)" }
         let detail = "\(names.joined(separator: ", ")): last checked on \(Outside.lookedAt)"
@@ -148,7 +148,7 @@ extension Finding {
                 + addresses.joined(separator: ", ") + ".")
     }
 
-    /// The service's opinion of this version and of the models, as far as its list gives one.
+    /// Returns the service's opinion of this version and of the models, as far as its list gives one.
     ///
     /// - Parameter audience: what the list is made for. Default: the wire format of this version.
     static func models(
@@ -165,7 +165,7 @@ extension Finding {
         return Finding(.warning, detail, "The service advises \(upgrade.model) instead: look for a newer chappie.")
     }
 
-    /// A warning at most: answers have another way.
+    /// Returns a warning at most: answers have another way.
     static func webSocket(refusal: String?) -> Finding {
         guard let refusal else { return Finding(.ok, "opens") }
         return Finding(
@@ -229,7 +229,7 @@ extension ConnectionReport {
         return String(common.drop { $0 != "=" }.dropFirst().drop { $0 == " " })
     }
 
-    /// A moment as OpenSSL writes it: `Nov 21 05:37:32 2026 GMT`, a day below ten after two spaces.
+    /// Returns a moment as OpenSSL writes it: `Nov 21 05:37:32 2026 GMT`, a day below ten after two spaces.
     private func moment(_ text: String) -> Date? {
         let words = text.split(separator: " ")
         guard words.count == 5 else { return nil }

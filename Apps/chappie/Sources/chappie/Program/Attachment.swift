@@ -6,7 +6,7 @@ import HTTPTypes
 
 /// Images, files, folders and addresses of the command line, as parts of a message.
 enum Attachment {
-    /// An image: a file, an address that begins with `https:`, `http:` or `data:`, or `-` for standard input.
+    /// Returns an image: a file, an address that begins with `https:`, `http:` or `data:`, or `-` for standard input.
     static func image(_ argument: String) async throws -> ChappieInputMessage.Part {
         if argument == "-" {
             var input = StandardInput()
@@ -46,7 +46,7 @@ enum Attachment {
         return [try part(try await onThread { try SmallFile.read(argument) }, name: name)]
     }
 
-    /// The content of the clipboard: an image, text or another file.
+    /// Returns the content of the clipboard: an image, text or another file.
     static func pasted(_ bytes: [UInt8]) throws -> ChappieInputMessage.Part {
         if ChappieImage.Format(sniffing: bytes) != nil {
             return .image(try ChappieImage(bytes: bytes, name: "the clipboard"))
@@ -129,7 +129,7 @@ struct FolderText {
 private enum RemoteFile {
     private static let redirects = 5
 
-    /// The address for messages and for the model: a query may hold a key, as in signed addresses.
+    /// Returns the address for messages and for the model: a query may hold a key, as in signed addresses.
     static func name(of url: URL) -> String {
         var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
         parts?.user = nil

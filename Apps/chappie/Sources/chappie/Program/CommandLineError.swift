@@ -107,7 +107,7 @@ struct CommandLineError: Error {
         }
     }
 
-    /// The option that names a model which answers.
+    /// Returns the option that names a model which answers.
     private static func advice(for error: any Error) -> String {
         guard case ChappieClientError.modelUnavailable(let refusal) = error, let slug = refusal.suggestion else {
             return
@@ -126,7 +126,7 @@ struct CommandLineError: Error {
         return "Try again later, or choose another model with -m, such as `-m \(model)` (in a chat: `/model \(model)`)."
     }
 
-    /// The commands that make a conversation shorter.
+    /// Returns the commands that make a conversation shorter.
     private static func advice(forLong error: any Error) -> String? {
         let commands = "`chappie threads compact`, or `/compact` in a chat,"
         guard case ChappieClientError.inputTooLarge(let size) = error else {

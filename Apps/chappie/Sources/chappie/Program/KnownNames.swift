@@ -14,7 +14,7 @@ enum KnownNames {
     /// How long a shell waits, in seconds.
     private static let patience = 1.5
 
-    /// The models of the lists that are kept, of every account.
+    /// Returns the models of the lists that are kept, of every account.
     static func models(_ environment: ProgramEnvironment) -> [String] {
         guard let folder = environment.folders.cache,
             let files = try? FileManager.default.contentsOfDirectory(atPath: folder)
@@ -29,7 +29,7 @@ enum KnownNames {
         return slugs.filter { $0.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) } }
     }
 
-    /// The tool servers elsewhere in the manifests that the settings name.
+    /// Returns the tool servers elsewhere in the manifests that the settings name.
     static func toolServers(_ environment: ProgramEnvironment) -> [String] {
         guard let options = try? GlobalOptions.parse([]),
             let settings = try? Settings(options: options, environment: environment, use: .credential)
@@ -40,7 +40,7 @@ enum KnownNames {
         return manifests.flatMap(\.servers).filter { $0.url != nil }.map(\.name)
     }
 
-    /// The threads of the current account, with their names if the shell shows them; none if the keyring
+    /// Returns the threads of the current account, with their names if the shell shows them; none if the keyring
     /// is locked, or the threads are behind a passphrase.
     static func threads(_ environment: ProgramEnvironment) -> [String] {
         let known = BlockingValue<[ChappieThreadSummary]>().value(within: patience) {

@@ -38,7 +38,7 @@ struct LastAnswer {
         _ = PrivateFile.replace(path, with: record.serializedBytes(), isDurable: false)
     }
 
-    /// The record; `nil` if it is missing or belongs to another account or backend.
+    /// Returns the record, or `nil` if it is missing or belongs to another account or backend.
     func read() -> ChappieJSON? {
         guard access(path, R_OK) == 0, let bytes = try? SmallFile.read(path),
             let record = try? ChappieJSON(parsing: bytes), record["account"] == account,

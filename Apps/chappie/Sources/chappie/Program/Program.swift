@@ -127,7 +127,8 @@ struct Program: Sendable {
         self.settings = settings
     }
 
-    /// Asks once, on a machine without a keyring, whether to store credentials in an encrypted file, and remembers a yes.
+    /// Asks once, on a machine without a keyring, whether to store credentials in an encrypted file, and remembers a
+    /// yes.
     private static func choosesFile(
         insteadOf keyring: some CredentialStore, _ slot: CredentialSlot, _ environment: ProgramEnvironment,
         _ console: Console
@@ -167,8 +168,8 @@ struct Program: Sendable {
         return runtime
     }
 
-    /// The conversations that are kept; `nil` in a simulation, and with a credential store in memory, which can't keep
-    /// the key. Each account has a store of its own.
+    /// Returns the conversations that are kept, or `nil` in a simulation, and with a credential store in memory, which
+    /// can't keep the key. Each account has a store of its own.
     func threads() throws -> ChappieFileThreadStore? {
         guard settings.store != .memory else { return nil }
         let slot = settings.configuration.credentialSlot
@@ -206,7 +207,8 @@ struct Program: Sendable {
         if options.json { console.json(json) } else { lines.forEach(console.line) }
     }
 
-    /// The tools that the answers are given with, the same for all clients of a command: no server is started twice.
+    /// Returns the tools that the answers are given with, the same for all clients of a command: no server is started
+    /// twice.
     ///
     /// - Throws: ``CommandLineError`` for a manifest of tools that can't be used.
     func tools(of answer: AnswerOptions) throws -> CommandLineTools {
@@ -216,7 +218,7 @@ struct Program: Sendable {
         }
     }
 
-    /// A client for one conversation.
+    /// Returns a client for one conversation.
     ///
     /// - Parameters:
     ///   - answer: how to answer, and with which tools. Default: as in the settings, without tools.
@@ -249,7 +251,7 @@ struct Program: Sendable {
         if let token = settings.accessToken { try await session().signIn(accessToken: token) }
     }
 
-    /// A session that has read the store, for as long as the user needs to enter a passphrase.
+    /// Returns a session that has read the store, for as long as the user needs to enter a passphrase.
     ///
     /// - Throws: `CancellationError`.
     @MainActor

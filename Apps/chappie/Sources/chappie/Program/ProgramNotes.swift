@@ -99,7 +99,7 @@ struct ProgramNotes: Equatable {
         set(accounts, of: issuer)
     }
 
-    /// The error about a name that is not in the list.
+    /// Returns the error about a name that is not in the list.
     static func unknown(_ account: String) -> CommandLineError {
         .usage(
             "No account \"\(account)\" has signed in here.",

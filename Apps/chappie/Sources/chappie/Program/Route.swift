@@ -18,7 +18,7 @@ enum Route: String, ExpressibleByArgument, CaseIterable {
         }
     }
 
-    /// The same route at other addresses.
+    /// Returns the same route at other addresses.
     func endpoints(issuer: URL, backend: URL) -> ChappieEndpoints {
         var endpoints = endpoints
         switch self {
@@ -44,12 +44,12 @@ enum Route: String, ExpressibleByArgument, CaseIterable {
 enum PlanWords {
     static let inUse = "Using ChatGPT plan"
 
-    /// The page of the profile; `nil` if it has none.
+    /// Returns the page of the profile, or `nil` if it has none.
     static func manageUsage(_ profile: ChappieEndpointProfile) -> String? {
         profile.usagePage.map { "Manage usage: \($0.absoluteString)" }
     }
 
-    /// The answer of `chappie usage` and `/usage` if the service does not report the usage.
+    /// Returns the answer of `chappie usage` and `/usage` if the service does not report the usage.
     static func usage(_ page: URL?) -> [String] {
         [
             inUse + ".",

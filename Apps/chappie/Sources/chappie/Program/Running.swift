@@ -130,9 +130,9 @@ extension ProgramCommand {
         note.cancel()
     }
 
-    /// The same error; but if the sign-in at another issuer than the default is missing, a sentence that names the
-    /// issuer: the user may be signed in elsewhere. If the access token of the environment is not accepted, the advice
-    /// is about that.
+    /// Returns the same error; but if the sign-in at another issuer than the default is missing, a sentence that names
+    /// the issuer: the user may be signed in elsewhere. If the access token of the environment is not accepted, the
+    /// advice is about that.
     private func naming(_ settings: Settings, _ error: any Error) -> any Error {
         if error is ChappieMCPError { return error }
         if settings.accessToken != nil {
@@ -152,7 +152,7 @@ extension ProgramCommand {
     }
 }
 
-/// The same error; but its advice names the command that signs in on `route`.
+/// Returns the same error; but its advice names the command that signs in on `route`.
 private func withLogin(_ route: Route, _ error: any Error) -> any Error {
     guard !(error is ExitCode) else { return error }
     var error = CommandLineError(error)

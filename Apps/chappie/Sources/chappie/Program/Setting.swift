@@ -93,7 +93,8 @@ enum Setting: String, CaseIterable, Sendable {
         }
     }
 
-    /// The member of `value` that it can't take; the empty path means `value` itself. `nil` if it takes the value.
+    /// Returns the member of `value` that it can't take; the empty path means `value` itself. `nil` if it takes the
+    /// value.
     private func unacceptedMember(_ value: ChappieJSON) -> String? {
         switch kind {
         case .text: value.string?.isEmpty == false ? nil : ""
@@ -128,7 +129,7 @@ enum Setting: String, CaseIterable, Sendable {
         return value
     }
 
-    /// The setting with this name.
+    /// Returns the setting with this name.
     ///
     /// - Throws: ``CommandLineError`` with a name that is like it.
     static func named(_ name: String) throws -> Setting {
@@ -174,7 +175,7 @@ enum StoreChoice: String, CaseIterable { case keyring, file, memory }
 
 /// Words that a user may have meant.
 enum Spelling {
-    /// The word that differs in the fewest letters: one, or two if the word is long.
+    /// Returns the word that differs in the fewest letters: one, or two if the word is long.
     static func nearest(to word: String, in words: [String]) -> String? {
         guard word.count > 2, word.count < 40 else { return nil }
         return words.map { ($0, distance(Array(word.lowercased()), Array($0))) }.filter {

@@ -159,7 +159,7 @@ struct Settings {
         configuration.keychainAccount = account
     }
 
-    /// The choice that a setting names; `nil` if it is not set.
+    /// Returns the choice that a setting names, or `nil` if it is not set.
     private static func choice<Choice: RawRepresentable & CaseIterable>(
         _ name: String, _ text: String?
     ) throws -> Choice? where Choice.RawValue == String {

@@ -36,7 +36,7 @@ struct Template: Equatable {
 
     private static let subfolder = "/templates"
 
-    /// The templates of the user.
+    /// Returns the templates of the user.
     static func names(_ environment: ProgramEnvironment) -> [String] {
         environment.folders.configuration.map { names(in: $0 + subfolder) } ?? []
     }
@@ -121,7 +121,8 @@ struct Template: Equatable {
         return parameters
     }
 
-    /// The system text and the prompt with their variables replaced. Variables in the replacements stay as they are.
+    /// Returns the system text and the prompt with their variables replaced. Variables in the replacements stay as they
+    /// are.
     ///
     /// - Throws: ``CommandLineError`` that names a variable without a value, or a value without a variable.
     func filled(with question: String, _ parameters: [String: String]) throws -> (system: String?, prompt: String) {

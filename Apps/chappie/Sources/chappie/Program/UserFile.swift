@@ -86,7 +86,7 @@ struct UserFile {
     /// Whether the text is empty.
     static func isBlank(_ bytes: [UInt8]) -> Bool { unmarked(bytes).allSatisfy { " \t\r\n".utf8.contains($0) } }
 
-    /// The text without a byte order mark.
+    /// Returns the text without a byte order mark.
     static func unmarked(_ bytes: [UInt8]) -> [UInt8] { isMarked(bytes) ? Array(bytes.dropFirst(mark.count)) : bytes }
 
     /// Whether the text begins with a byte order mark.

@@ -127,8 +127,8 @@ struct UserSettings {
     /// Changes the file, and keeps what other processes change at the same time.
     ///
     /// - Parameter limit: How long it waits for other processes.
-    /// - Throws: ``CommandLineError``, also for a file with a member that would be lost; errors of `change`, and then the
-    ///   file is unchanged; `CancellationError`.
+    /// - Throws: ``CommandLineError``, also for a file with a member that would be lost; errors of `change`, and then
+    ///   the file is unchanged; `CancellationError`.
     static func change(
         _ environment: ProgramEnvironment, within limit: Duration = .seconds(5),
         _ change: (inout UserSettings) throws -> Void
@@ -217,7 +217,8 @@ private struct Text {
                 suggestion: "\(removal ?? "Run `chappie config edit`"); `chappie config --help` lists the settings."))
     }
 
-    /// The line of the first member with this name, wherever it is; `nil` if the name is written with escapes.
+    /// Returns the line of the first member with this name, wherever it is, or `nil` if the name is written with
+    /// escapes.
     private func line(of member: String) -> Int? {
         let name = ChappieJSON.string(member).serializedBytes()
         var (line, rest) = (1, bytes[...])

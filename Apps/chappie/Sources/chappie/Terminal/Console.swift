@@ -17,7 +17,8 @@ final class Console: Sendable {
     struct Terminals: Sendable {
         var input = false
         var output = false
-        /// Standard error is a terminal that moves its cursor: neither `NO_COLOR` (no-color.org) nor a plain terminal forbids it.
+        /// Standard error is a terminal that moves its cursor: neither `NO_COLOR` (no-color.org) nor a plain terminal
+        /// forbids it.
         var draws = false
         var error = false
         /// Neither `NO_COLOR` nor a plain terminal forbids styles in what goes to standard output.
@@ -57,7 +58,7 @@ final class Console: Sendable {
         self.sink = sink
     }
 
-    /// The standard streams of this process.
+    /// Creates the standard streams of this process.
     convenience init(environment: ProgramEnvironment) {
         let (input, output, error) = (isatty(0) == 1, isatty(1) == 1, isatty(2) == 1)
         let styles = environment["NO_COLOR"] == nil && !environment.isTerminalPlain
@@ -111,9 +112,9 @@ final class Console: Sendable {
 
     func clearStatus() { enqueue("", .error) }
 
-    /// Begins a line of its own on the terminal after an interruption. Ctrl-C makes the terminal throw away what it has not
-    /// shown (NOFLSH in termios(3)), which may be the end of a style. A status is cleared after that: many terminals clear a
-    /// line with the background colour that is set.
+    /// Begins a line of its own on the terminal after an interruption. Ctrl-C makes the terminal throw away what it has
+    /// not shown (NOFLSH in termios(3)), which may be the end of a style. A status is cleared after that: many
+    /// terminals clear a line with the background colour that is set.
     func leave() {
         guard terminals.error || terminals.output else { return }
         let reset = queue.withLock(\.hasStyled) ? "\u{1B}[0m" : nil
@@ -169,7 +170,8 @@ final class Console: Sendable {
         }
     }
 
-    /// Ends as a command in a pipe does once nothing reads its output: silently. This thread may have the signal blocked.
+    /// Ends as a command in a pipe does once nothing reads its output: silently. This thread may have the signal
+    /// blocked.
     static func endByBrokenPipe() -> Never {
         var pipe = sigset_t()
         sigemptyset(&pipe)

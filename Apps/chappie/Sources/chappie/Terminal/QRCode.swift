@@ -25,10 +25,11 @@ struct QRCode {
         modules = (0..<side * side).map { code.pointee.data[$0] & 1 == 1 }
     }
 
-    /// The cells of a line with a light margin of so many modules around the code. There are half as many lines, rounded up.
+    /// Returns the cells of a line with a light margin of so many modules around the code. There are half as many
+    /// lines, rounded up.
     func columns(margin: Int) -> Int { side + 2 * margin }
 
-    /// The code as lines of cells. Each begins and ends with the terminal's own colours.
+    /// Returns the code as lines of cells. Each begins and ends with the terminal's own colours.
     func lines(margin: Int) -> [String] {
         stride(from: -margin, to: side + margin, by: 2).map { row in
             var (line, colours) = ("", "")

@@ -22,13 +22,15 @@ struct QRPlacement {
     /// The reason for which a code that the user wants can't be shown, as a sentence.
     struct Obstacle: Error { let sentence: String }
 
-    /// These rows are kept free for sentences about clipboard and browser, at most 230 characters together, and the countdown.
+    /// These rows are kept free for sentences about clipboard and browser, at most 230 characters together, and the
+    /// countdown.
     private static func rowsBelow(_ columns: Int) -> Int { (230 + columns - 1) / columns + 2 }
 
     /// ISO/IEC 18004 asks for four modules. Cameras and zbar can read a code with two, if four don't fit.
     private static let margins = [4, 2]
 
-    /// The lines of `text` with the code of `page`, to be written as they are; `nil` if the text stands alone.
+    /// Returns the lines of `text` with the code of `page`, to be written as they are, or `nil` if the text stands
+    /// alone.
     ///
     /// - Parameters:
     ///   - text: clean of control characters.
@@ -53,8 +55,8 @@ struct QRPlacement {
             guard let code = QRCode(page) else { throw Self.obstacle("the address is too long") }
             let size = size ?? (80, 24)
             let layouts = Self.layouts(text, code, size.columns)
-            // Else the text stays on the screen, and as much of the code as there is room for: the user can scroll back, or
-            // has a larger window in a moment.
+            // Else the text stays on the screen, and as much of the code as there is room for: the user can scroll
+            // back, or has a larger window in a moment.
             guard let layout = layouts.first(where: { $0.fits(size) }) ?? layouts.min(by: { $0.rows < $1.rows }) else {
                 let least = code.columns(margin: Self.margins.last ?? 0)
                 throw Self.obstacle("it needs \(least) columns, and this terminal has \(size.columns)")
@@ -75,7 +77,7 @@ struct QRPlacement {
         func fits(_ size: (columns: Int, rows: Int)) -> Bool { rows + rowsBelow(size.columns) <= size.rows }
     }
 
-    /// The layouts for which the terminal is wide enough, the best first.
+    /// Returns the layouts for which the terminal is wide enough, the best first.
     private static func layouts(_ text: [String], _ code: QRCode, _ columns: Int) -> [Layout] {
         margins.filter { code.columns(margin: $0) <= columns }.flatMap { margin in
             let painted = code.lines(margin: margin)

@@ -6,7 +6,8 @@ import Glibc
 
 /// Runs `work`, which blocks, on a thread of its own.
 ///
-/// - Throws: whatever `work` throws; `CancellationError` to a caller that is cancelled, which does not wait for the work.
+/// - Throws: whatever `work` throws; `CancellationError` to a caller that is cancelled, which does not wait for the
+///   work.
 func onThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
     let promise = Promise<Value>()
     DispatchQueue(label: "chappie.blocking").async { promise.fulfil(Result { try work() }) }
@@ -65,7 +66,7 @@ struct StandardInput {
         return buffer
     }
 
-    /// The next line without its ending; `nil` at the end of the file. It throws as ``readToEnd()`` does.
+    /// Returns the next line without its ending, or `nil` at the end of the file. It throws as ``readToEnd()`` does.
     mutating func readLine() async throws -> String? {
         while true {
             if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {

@@ -37,7 +37,7 @@ struct TerminalPassphrase: PassphraseSource {
         }
     }
 
-    /// A secret that the user types unseen on the terminal itself; `nil` if the process has no terminal.
+    /// Returns a secret that the user types unseen on the terminal itself, or `nil` if the process has no terminal.
     static func secret(asking question: String) async throws -> Secret? {
         try await onThread {
             let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
@@ -47,7 +47,7 @@ struct TerminalPassphrase: PassphraseSource {
         }
     }
 
-    /// The path, short enough for a line: the file's name is a digest of its purpose.
+    /// Returns the path, short enough for a line: the file's name is a digest of its purpose.
     private static func shown(_ path: String) -> String {
         let home = ProgramEnvironment.process.folders.home.map { $0 + "/" } ?? ""
         let path = !home.isEmpty && path.hasPrefix(home) ? "~/" + path.dropFirst(home.count) : path

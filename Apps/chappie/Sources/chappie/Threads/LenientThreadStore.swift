@@ -20,7 +20,7 @@ final class LenientThreadStore: ChappieThreadStore {
 
     func keeps(_ thread: String) -> Bool { refusals.withLock { $0[thread] == nil } }
 
-    /// The reason for which the thread is not kept. It is given once, for a note to the user.
+    /// Returns the reason for which the thread is not kept. It is given once, for a note to the user.
     func news(of thread: String) -> ChappieThreadStoreError? {
         refusals.withLock { refusals in
             guard let refusal = refusals[thread], !refusal.isNoted else { return nil }
@@ -67,8 +67,8 @@ final class LenientThreadStore: ChappieThreadStore {
 }
 
 extension ChappieThreadRecord {
-    /// Whether tools run once this is kept. A tool may run in a turn that is kept with this call, or of which nothing is
-    /// kept; otherwise a later resume would run the tool again.
+    /// Whether tools run once this is kept. A tool may run in a turn that is kept with this call, or of which nothing
+    /// is kept; otherwise a later resume would run the tool again.
     fileprivate var beginsTools: Bool { [.toolsCalled, .toolsStarted].contains(kind) }
 }
 

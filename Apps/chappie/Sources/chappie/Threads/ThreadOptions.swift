@@ -28,7 +28,7 @@ struct ThreadOptions: ParsableArguments {
         }
     }
 
-    /// The conversation to ask in, if it is kept; otherwise the caller uses the client's own.
+    /// Returns the conversation to ask in, if it is kept; otherwise the caller uses the client's own.
     ///
     /// - Parameter early: Whether to check the sign-in and the store now, and not in the first turn.
     /// - Throws: The error for which a requested thread can't be opened. If a new conversation can't be kept, the
@@ -71,7 +71,8 @@ struct KeptConversation: Sendable {
 }
 
 extension ChappieFileThreadStore {
-    /// The thread with this id; the beginning or the end of an id is enough. `nil` means the thread that changed last.
+    /// Returns the thread with this id; the beginning or the end of an id is enough. `nil` means the thread that
+    /// changed last.
     ///
     /// A thread that is named is found although another one is damaged. The last one is not: it may be the damaged one.
     ///
@@ -101,7 +102,7 @@ extension ChappieFileThreadStore {
         return one
     }
 
-    /// The ids that `threads salvage` gives and that fit the name.
+    /// Returns the ids that `threads salvage` gives and that fit the name.
     func salvageable(_ name: String) async throws -> [String] {
         Self.named(name, in: try await salvageableThreads(), id: \.self)
     }

@@ -27,7 +27,7 @@ struct Threads: ParsableCommand {
             Salvage.self, Rekey.self,
         ], defaultSubcommand: List.self)
 
-    /// The store, for a command that is about nothing else.
+    /// Returns the store, for a command that is about nothing else.
     static func store(_ program: Program) throws -> ChappieFileThreadStore {
         guard let store = try program.threads() else {
             throw CommandLineError.usage(
@@ -343,8 +343,8 @@ struct Threads: ParsableCommand {
         if !problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
     }
 
-    /// Opens the thread, for a turn of its own. A missing sign-in is reported before the turn begins, so that the turn does
-    /// not fail.
+    /// Opens the thread, for a turn of its own. A missing sign-in is reported before the turn begins, so that the turn
+    /// does not fail.
     static func open(
         _ name: String?, with client: ChappieClient, in program: Program
     ) async throws -> (ChappieRuntime, ChappieThread) {
@@ -365,7 +365,7 @@ extension ChappieThreadFormat: ExpressibleByArgument {
 }
 
 extension String {
-    /// The text on one line of a terminal. The user's own words are shown as they are, however they look.
+    /// Returns the text on one line of a terminal. The user's own words are shown as they are, however they look.
     fileprivate func terminalLine(limit: Int) -> String {
         let words = unicodeScalars.split { $0.properties.isWhitespace }
         let line = UntrustedText.forTerminal(words.map { String($0) }.joined(separator: " "))

@@ -20,8 +20,8 @@ struct CommandLineTools: Sendable {
     ///   - logs: the folder for the servers' logs; `nil` for none.
     ///   - transport: reaches servers that are elsewhere.
     ///   - ownSignIns: the user's, at such servers.
-    /// - Throws: ``CommandLineError`` for a manifest that can't be used, for a name that two of them have, and for a log
-    ///   that can't be written.
+    /// - Throws: ``CommandLineError`` for a manifest that can't be used, for a name that two of them have, and for a
+    ///   log that can't be written.
     init(
         manifests: [String], logs: String?, _ environment: ProgramEnvironment, _ console: Console,
         _ transport: any HTTPTransport, _ ownSignIns: ToolSignIns
@@ -140,7 +140,7 @@ final class StartedTools: Sendable {
     private static let patience = Duration.seconds(2)
     private let state = Mutex(State())
 
-    /// The tools of the manifests, which `read` reads at the first call.
+    /// Returns the tools of the manifests, which `read` reads at the first call.
     func tools(_ read: () throws -> CommandLineTools) throws -> CommandLineTools {
         try state.withLock { state in
             let tools = try state.tools ?? read()
@@ -155,7 +155,8 @@ final class StartedTools: Sendable {
         return ServerOffers(servers: tools?.servers ?? [], logins: tools?.logins ?? [:])
     }
 
-    /// The tool, whose program is waited for at the command's end: a turn that is cancelled does not wait for it.
+    /// Returns the tool, whose program is waited for at the command's end: a turn that is cancelled does not wait for
+    /// it.
     func awaiting(_ tool: ChappieHostTool) -> ChappieHostTool {
         tool.handled { handler in
             { call in
@@ -176,8 +177,8 @@ final class StartedTools: Sendable {
 
     private func end(_ id: Int) { state.withLock { $0.calls.removeValue(forKey: id) }?.fulfil(.success(())) }
 
-    /// Ends the servers, all at once, and waits for them, for their sign-ins that are being renewed, and for programs that
-    /// were cancelled. In a task of its own: Ctrl-C may have cancelled this one.
+    /// Ends the servers, all at once, and waits for them, for their sign-ins that are being renewed, and for programs
+    /// that were cancelled. In a task of its own: Ctrl-C may have cancelled this one.
     func end() async {
         let (tools, calls) = state.withLock { ($0.tools, $0.calls.values) }
         let servers = tools?.servers ?? []

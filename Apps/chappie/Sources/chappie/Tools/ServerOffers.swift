@@ -9,8 +9,8 @@ struct ServerOffers: Sendable {
     /// The command that signs in at each server, by the server's name.
     let logins: [String: ToolSignInCommand]
 
-    /// The resource that an argument of `-f` names, as parts of a message; `nil` for a file, an address of the web, and a
-    /// name that belongs to none of the servers.
+    /// Returns the resource that an argument of `-f` names, as parts of a message, or `nil` for a file, an address of
+    /// the web, and a name that belongs to none of the servers.
     ///
     /// - Throws: `ChappieMCPError`; ``CommandLineError`` for a resource that is empty.
     func attachments(_ argument: String) async throws -> [ChappieInputMessage.Part]? {
@@ -29,7 +29,7 @@ struct ServerOffers: Sendable {
         }
     }
 
-    /// The messages of the prompt `SERVER:NAME`.
+    /// Returns the messages of the prompt `SERVER:NAME`.
     ///
     /// - Throws: `ChappieMCPError`; ``CommandLineError`` if there is no such server.
     func prompt(_ argument: String, _ arguments: [String: String]) async throws -> [ChappieInputMessage] {
@@ -43,7 +43,7 @@ struct ServerOffers: Sendable {
         return try await asking(server) { try await server.prompt(name, arguments: arguments) }
     }
 
-    /// The prompt of a line `SERVER:NAME ARGUMENT=VALUE …`, in which quotes keep blanks.
+    /// Returns the prompt of a line `SERVER:NAME ARGUMENT=VALUE …`, in which quotes keep blanks.
     ///
     /// - Throws: as ``prompt(_:_:)``.
     func prompt(inLine line: String) async throws -> [ChappieInputMessage] {
@@ -84,7 +84,7 @@ struct ServerOffers: Sendable {
     /// How many of a server's things a list shows.
     private static let limit = 100
 
-    /// A line for each resource or prompt; a server that fails has a line for that.
+    /// Returns a line for each resource or prompt; a server that fails has a line for that.
     ///
     /// - Throws: `CancellationError`.
     func lines(_ kind: Kind) async throws -> [String] {
@@ -106,7 +106,7 @@ struct ServerOffers: Sendable {
         return lines.isEmpty ? ["No tool server has \(kind.rawValue) here."] : lines
     }
 
-    /// The names for Tab; a server that fails has none.
+    /// Returns the names for Tab; a server that fails has none.
     ///
     /// - Throws: `CancellationError`, if a server takes too long: the next Tab asks again.
     func names(_ kind: Kind) async throws -> [String] {

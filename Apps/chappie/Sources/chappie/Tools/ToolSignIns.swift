@@ -14,7 +14,7 @@ struct ToolSignIns: Sendable {
     /// The account, if the command line named it.
     let namedAccount: String?
 
-    /// The sign-in at `server`; `nil` for a program, and for a server whose manifest has a token.
+    /// Returns the sign-in at `server`, or `nil` for a program, and for a server whose manifest has a token.
     func authorization(at server: ChappieToolManifest.Server) -> ChappieMCPAuthorization? {
         guard let url = server.url, !server.headers.keys.contains(where: { $0.lowercased() == "authorization" }) else {
             return nil
@@ -24,7 +24,7 @@ struct ToolSignIns: Sendable {
             store: store, transport: transport)
     }
 
-    /// The command that signs in at the server of that name in `manifest`.
+    /// Returns the command that signs in at the server of that name in `manifest`.
     func command(signingInAt server: String, in manifest: String) -> ToolSignInCommand {
         var words = ["chappie", "tools", "login", server]
         if !usualManifests.contains(manifest) { words += ["--tools", manifest] }
@@ -37,7 +37,7 @@ struct ToolSignIns: Sendable {
 struct ToolSignInCommand: Sendable {
     let text: String
 
-    /// The same error; but if a sign-in resolves it, it names the command.
+    /// Returns the same error; but if a sign-in resolves it, it names the command.
     func naming(_ error: ChappieMCPError) -> ChappieMCPError {
         let advice: String
         switch error.code {

@@ -8,8 +8,8 @@ extension ChappieClient {
     /// How much of the account's limits is used. If the service names another plan than the sign-in, the sign-in is
     /// renewed, at most once an hour. A 429 is tried again as the configuration's backoff policy says.
     ///
-    /// - Throws: ``ChappieClientError``: ``ChappieClientError/usageNotReported(_:)`` if the backend does not report them,
-    ///   and nothing is sent then; `CancellationError`.
+    /// - Throws: ``ChappieClientError``: ``ChappieClientError/usageNotReported(_:)`` if the backend does not report
+    ///   them, and nothing is sent then; `CancellationError`.
     public func usageLimits() async throws -> ChappieUsageLimitSnapshot {
         let profile = configuration.endpoints.profile
         guard let url = profile.usageURL else { throw ChappieClientError.usageNotReported(profile.usagePage) }
@@ -56,7 +56,7 @@ extension ChappieClient {
         return limit
     }
 
-    /// The account that is signed in, by the stored credential.
+    /// Returns the account that is signed in, by the stored credential.
     ///
     /// - Throws: ``ChappieClientError/missingCredential``, ``ChappieClientError/credentialStoreFailed(_:)``.
     public func accountInfo() async throws -> ChappieAccountInfo {
@@ -66,7 +66,7 @@ extension ChappieClient {
         } catch { throw ChappieClientError.wrapping(error) }
     }
 
-    /// The right to send requests in the name of this client's program.
+    /// Returns the right to send requests in the name of this client's program.
     func authorization(onlyFor account: ChappieAccountInfo?) -> Authorization {
         credentials.authorization(onlyFor: account, as: configuration.endpoints.registration)
     }

@@ -11,11 +11,12 @@ extension ChappieClient {
     private static let listPause = Duration.seconds(300)
     private static let secondTryDelay = Duration.milliseconds(200)
 
-    /// The models that the account may use, best first. Models that are unlikely to answer, such as retired ones, come last.
+    /// Returns the models that the account may use, best first. Models that are unlikely to answer, such as retired
+    /// ones, come last.
     ///
     /// Asked anew each time with the list's `ETag`, so that an unchanged list costs one small exchange; with a
-    /// `ChappieModelCache`, also in the next run of the program. A 429 is tried again as the configuration's backoff policy
-    /// says.
+    /// `ChappieModelCache`, also in the next run of the program. A 429 is tried again as the configuration's backoff
+    /// policy says.
     ///
     /// A model that is not in the list can be asked for all the same; the service decides.
     ///
@@ -24,14 +25,14 @@ extension ChappieClient {
         try await askedList(of: accountInfo()).bestFirst(at: clock.now).filter(filter.matches)
     }
 
-    /// The best model that `filter` lets through; `nil` when there is none.
+    /// Returns the best model that `filter` lets through, or `nil` when there is none.
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     public func bestAvailableModel(filter: ChappieModelFilter = .textInAPI) async throws -> ChappieModel? {
         try await models(filter: filter).first { !$0.isInternal }
     }
 
-    /// The best model other than `slug`, in case `slug` is at capacity; `nil` if there is none.
+    /// Returns the best model other than `slug`, in case `slug` is at capacity, or `nil` if there is none.
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     public func fallbackModel(
@@ -42,9 +43,8 @@ extension ChappieClient {
 
     // MARK: The list of a turn
 
-    /// Returns the list from which a turn chooses its model. A known list is used; it is renewed beside the turn when it
-    /// is old. The first list of an account is requested here, twice if the first request fails. `nil` if both
-    /// fail.
+    /// Returns the list from which a turn chooses its model. A known list is used; it is renewed beside the turn when
+    /// it is old. The first list of an account is requested here, twice if the first request fails. `nil` if both fail.
     ///
     /// - Throws: `CancellationError`.
     func listForTurn(of account: ChappieAccountInfo) async throws -> ModelList? {
@@ -204,8 +204,8 @@ extension ChappieClient {
         return document.flatMap { RefusedPartsRecord($0, owner: owner) } ?? RefusedPartsRecord(owner: owner)
     }
 
-    /// The model of the next turn, unless it is given, and the tokens of its window, as this machine knows them: no
-    /// request is sent. Either is `nil` if it is unknown.
+    /// Returns the model of the next turn, unless it is given, and the tokens of its window, as this machine knows
+    /// them: no request is sent. Either is `nil` if it is unknown.
     ///
     /// - Parameter readsStore: whether to read the account's list of an earlier run, which may wait for the credential.
     @_spi(ChappieInternals) public func knownWindow(
@@ -217,7 +217,7 @@ extension ChappieClient {
         return (model, model.flatMap { list?[$0]?.contextWindow })
     }
 
-    /// The list as this client has it, else as an earlier run has kept it.
+    /// Returns the list as this client has it, else as an earlier run has kept it.
     private func knownList(of account: ChappieAccountInfo) async -> ModelList? {
         if let modelList, modelList.account.isSameAccount(as: account) { return modelList }
         guard let record = record(of: account), let document = await modelCache?.load(record.name) else { return nil }

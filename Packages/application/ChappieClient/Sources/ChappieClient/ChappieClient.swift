@@ -12,11 +12,11 @@ public import Logging
 /// }
 /// ```
 ///
-/// A second call while a turn runs waits for it, in the order of the calls. A turn that fails or is cancelled leaves the
-/// conversation as it was before; one that is interrupted (``interrupt()``), or whose connection breaks in the middle of
-/// the answer, leaves what was said. The conversation belongs
-/// to the account that began it: when another one signs in to the slot, the next turn begins a new conversation, with ids
-/// and a connection of its own. A turn that was running is not continued in the new account's name.
+/// A second call while a turn runs waits for it, in the order of the calls. A turn that fails or is cancelled leaves
+/// the conversation as it was before; one that is interrupted (``interrupt()``), or whose connection breaks in the
+/// middle of the answer, leaves what was said. The conversation belongs to the account that began it: when another one
+/// signs in to the slot, the next turn begins a new conversation, with ids and a connection of its own. A turn that was
+/// running is not continued in the new account's name.
 public actor ChappieClient: ChappieConversation {
     /// As it was given. The runtime places its store by it.
     @_spi(ChappieInternals) public nonisolated let configuration: ChappieConfiguration
@@ -85,9 +85,10 @@ public actor ChappieClient: ChappieConversation {
     ///   - entropy: for ids.
     ///   - modelCache: keeps model lists between runs. Default none.
     ///   - webSocketNotes: remembers between runs which networks block WebSockets. Default none.
-    ///   - middleware: sees every HTTP exchange with the backend, the first one outermost: turns over server-sent events,
-    ///     models, usage. Not the messages of a WebSocket. It works on requests before the sign-in's header fields are
-    ///     added, so that it never sees a token; a request that it sends to another host is refused. Default none.
+    ///   - middleware: sees every HTTP exchange with the backend, the first one outermost: turns over server-sent
+    ///     events, models, usage. Not the messages of a WebSocket. It works on requests before the sign-in's header
+    ///     fields are added, so that it never sees a token; a request that it sends to another host is refused. Default
+    ///     none.
     ///   - logger: gets a message at level `debug` when a turn waits, is sent again or changes to server-sent events;
     ///     it never gets text of the conversation. Default none.
     public init(
@@ -138,8 +139,8 @@ public actor ChappieClient: ChappieConversation {
     /// Ends the newest turn, whether it runs or waits. Earlier turns continue; a further call ends the newest of them.
     public func cancel() { queue.cancelNewest() }
 
-    /// Ends the newest turn, and keeps what was said. See ``ChappieConversation/interrupt()``. The answer's connection is
-    /// closed.
+    /// Ends the newest turn, and keeps what was said. See ``ChappieConversation/interrupt()``. The answer's connection
+    /// is closed.
     public nonisolated func interrupt() async { queue.interruptNewest() }
 
     /// Uses another model from the next turn on. The slug is not checked against the list: if the service refuses the
@@ -167,7 +168,8 @@ public actor ChappieClient: ChappieConversation {
         }
     }
 
-    /// The tools that the client can carry out in the next turn: the host's own, then the providers' as they are now.
+    /// Returns the tools that the client can carry out in the next turn: the host's own, then the providers' as they
+    /// are now.
     ///
     /// - Throws: the error of a provider.
     public func availableTools() async throws -> [ChappieHostTool] {
@@ -176,7 +178,7 @@ public actor ChappieClient: ChappieConversation {
         return all
     }
 
-    /// The tools of the next turn. If a provider fails, the user gets one notice and the turn does without its
+    /// Returns the tools of the next turn. If a provider fails, the user gets one notice and the turn does without its
     /// tools.
     private func toolsOfTurn(_ emit: (@Sendable (ChappieStreamEvent) -> Void)?) async throws -> [ChappieHostTool] {
         // Side by side: a provider may take its time.
@@ -212,7 +214,7 @@ public actor ChappieClient: ChappieConversation {
 
     // MARK: The context
 
-    /// The conversation as it is now, as a value to keep.
+    /// Returns the conversation as it is now, as a value to keep.
     public func context() -> ChappieClientContext {
         if var resumed {
             resumed.model = named ?? resumed.model
@@ -322,7 +324,7 @@ public actor ChappieClient: ChappieConversation {
         prewarming = nil
     }
 
-    /// The opening handshake of the conversation's WebSocket, without authorization.
+    /// Returns the opening handshake of the conversation's WebSocket, without authorization.
     ///
     /// - Throws: ``ChappieClientError`` if no account is known; `CancellationError`.
     @_spi(ChappieInternals) public func webSocketOpening() async throws -> HTTPExchangeRequest {
@@ -343,7 +345,8 @@ public actor ChappieClient: ChappieConversation {
 
     // MARK: A turn
 
-    /// Carries a turn out, and has every step recorded before the next one begins. An error of the recorder ends the turn.
+    /// Carries a turn out, and has every step recorded before the next one begins. An error of the recorder ends the
+    /// turn.
     ///
     /// - Parameters:
     ///   - account: the value of ``turnAccount()`` before the turn, if the caller had to know it.
@@ -675,7 +678,8 @@ public actor ChappieClient: ChappieConversation {
         return nil
     }
 
-    /// The effort that the request names. A notice says so if it differs from the effort that the user asked for.
+    /// Returns the effort that the request names. A notice says so if it differs from the effort that the user asked
+    /// for.
     private func effort(
         _ wanted: ChappieReasoningEffort, of model: ChappieModel, _ emit: ((ChappieStreamEvent) -> Void)?
     ) -> ChappieReasoningEffort {
@@ -708,7 +712,7 @@ public actor ChappieClient: ChappieConversation {
             headerFields: fields)
     }
 
-    /// The account that a turn is asked in.
+    /// Returns the account that a turn is asked in.
     ///
     /// - Throws: ``ChappieClientError`` if none is signed in; `CancellationError`.
     @_spi(ChappieInternals) public func turnAccount() async throws -> ChappieAccountInfo {
@@ -721,7 +725,7 @@ public actor ChappieClient: ChappieConversation {
         }
     }
 
-    /// The conversation to continue: a new one at first, and when another account has signed in.
+    /// Returns the conversation to continue: a new one at first, and when another account has signed in.
     private func currentConversation(of account: ChappieAccountInfo) -> Conversation {
         if let conversation {
             guard !conversation.account.isSameAccount(as: account) else { return conversation }
@@ -886,8 +890,8 @@ public actor ChappieClient: ChappieConversation {
         var hasLostCompaction = false
     }
 
-    /// Returns a turn that is too long, or soon will be, in a shorter form: the conversation before it is summed up, and
-    /// then what the turn has done so far. Tools that have run are not run again.
+    /// Returns a turn that is too long, or soon will be, in a shorter form: the conversation before it is summed up,
+    /// and then what the turn has done so far. Tools that have run are not run again.
     ///
     /// - Throws: `error`, with the sizes, if nothing can be made shorter.
     private nonisolated func withRoom(

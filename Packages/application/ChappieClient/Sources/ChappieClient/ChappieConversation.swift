@@ -30,16 +30,16 @@ public protocol ChappieConversation: Sendable {
     ///     always does.
     func begin(_ work: ChappieTurnWork, endsWithItsStream: Bool) -> ChappieStreamHandle
 
-    /// Ends the newest turn, whether it is running or waiting. Earlier turns continue; a further call ends the newest of
-    /// the remaining ones.
+    /// Ends the newest turn, whether it is running or waiting. Earlier turns continue; a further call ends the newest
+    /// of the remaining ones.
     func cancel() async
 
-    /// Ends the newest turn like ``cancel()``, but keeps what the model has said and done: the answer so far stays in the
-    /// conversation, marked as interrupted, and the next message goes on from there.
+    /// Ends the newest turn like ``cancel()``, but keeps what the model has said and done: the answer so far stays in
+    /// the conversation, marked as interrupted, and the next message goes on from there.
     ///
-    /// The turn then ends with `.completed`: its response has the text that was shown, `isInterrupted` is `true`, and calls
-    /// of tools that were not over have the outcome `.interrupted`. If there is nothing of the answer yet, the turn
-    /// ends as if it were cancelled. The default calls ``cancel()``.
+    /// The turn then ends with `.completed`: its response has the text that was shown, `isInterrupted` is `true`, and
+    /// calls of tools that were not over have the outcome `.interrupted`. If there is nothing of the answer yet, the
+    /// turn ends as if it were cancelled. The default calls ``cancel()``.
     func interrupt() async
 
     /// Prepares the next turn, so that it is quick. Call it when the user begins to type. The default does nothing.
@@ -70,8 +70,8 @@ extension ChappieConversation {
     /// Asks and gives the answer's text. A turn that a store keeps is kept when this returns.
     ///
     /// - Throws: ``ChappieClientError``, ``ChappieClientError/responseFailed(_:)`` for an answer that ended early among
-    ///   them: the text so far is in its response, and in the conversation; the error of a store that can't keep the turn;
-    ///   `CancellationError`.
+    ///   them: the text so far is in its response, and in the conversation; the error of a store that can't keep the
+    ///   turn; `CancellationError`.
     @discardableResult
     public func send(_ text: String) async throws -> String { try await send(.user(text)) }
 
@@ -101,7 +101,7 @@ extension ChappieConversation {
             .value(type, schema: schema)
     }
 
-    /// The same for a type that knows its schema.
+    /// Returns the same for a type that knows its schema.
     ///
     /// ```swift
     /// struct Town: Decodable, ChappieJSONSchemaProviding { var name: String; var inhabitants: Int }
@@ -123,8 +123,8 @@ extension ChappieConversation {
 
     /// Asks and streams the answer. The turn starts now; releasing the stream ends it.
     ///
-    /// The stream throws what ``send(_:)-(String)`` throws; `CancellationError` within 100 ms when the task that reads it
-    /// is cancelled.
+    /// The stream throws what ``send(_:)-(String)`` throws; `CancellationError` within 100 ms when the task that reads
+    /// it is cancelled.
     public func stream(_ text: String) -> AsyncThrowingStream<ChappieStreamEvent, any Error> { stream(.user(text)) }
 
     /// Asks and streams the answer. See ``stream(_:)-(String)``.
@@ -160,7 +160,7 @@ extension ChappieConversation {
         try await begin(.resumption(pending, decisions: decisions), endsWithItsStream: false).responseOrCancel()
     }
 
-    /// The same as a stream.
+    /// Returns the same as a stream.
     public func streamResuming(
         _ pending: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision] = [:]
     ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
@@ -194,15 +194,16 @@ extension ChappieConversation {
 /// let response = try await handle.response()
 /// ```
 public struct ChappieStreamHandle: Sendable {
-    /// The turn's events, for one reader. Not reading them does not hold the turn up; cancelling the task that reads them
-    /// ends it, like ``cancel()``.
+    /// The turn's events, for one reader. Not reading them does not hold the turn up; cancelling the task that reads
+    /// them ends it, like ``cancel()``.
     public let events: AsyncThrowingStream<ChappieStreamEvent, any Error>
     let task: Task<ChappieResponse, any Error>
     /// `nil` if the turn can only be cancelled.
     var interruption: TurnInterruption?
 
-    /// Starts a turn that `work` carries out. The stream buffers its events without a bound: they are one decoded answer
-    /// at most, and a turn must be able to end (and let the next one start) even if its reader has stopped reading.
+    /// Starts a turn that `work` carries out. The stream buffers its events without a bound: they are one decoded
+    /// answer at most, and a turn must be able to end (and let the next one start) even if its reader has stopped
+    /// reading.
     ///
     /// - Parameters:
     ///   - endsWithItsStream: Whether releasing the events ends the turn. Cancelling their reader always does. Default
@@ -243,19 +244,19 @@ public struct ChappieStreamHandle: Sendable {
     /// Ends the turn: ``events`` and ``response()`` throw `CancellationError`, and the transcript stays without it.
     public func cancel() { task.cancel() }
 
-    /// Ends the turn, and keeps what was said; see ``ChappieConversation/interrupt()``. A turn of a handle that was made by
-    /// hand is cancelled.
+    /// Ends the turn, and keeps what was said; see ``ChappieConversation/interrupt()``. A turn of a handle that was
+    /// made by hand is cancelled.
     public func interrupt() {
         guard let interruption else { return task.cancel() }
         interruption.interrupt(task)
     }
 
-    /// The whole response, once the turn is over.
+    /// Returns the whole response, once the turn is over.
     ///
     /// - Throws: as the conversation's `response(_:)`. Cancelling the waiting task does not end the turn.
     public func response() async throws -> ChappieResponse { try await task.value }
 
-    /// The same for the turn's one owner: cancelling the waiting task ends the turn.
+    /// Returns the same for the turn's one owner: cancelling the waiting task ends the turn.
     @_spi(ChappieInternals) public func responseOrCancel() async throws -> ChappieResponse {
         try await withTaskCancellationHandler {
             try await task.value

@@ -31,7 +31,7 @@ public struct ChappieModelChoice: Sendable, Hashable, Codable {
     /// The model that it replaces.
     public var replaces: String?
 
-    /// A choice of these parts.
+    /// Creates a choice of these parts.
     public init(slug: String, reason: Reason, replaces: String? = nil) {
         self.slug = slug
         self.reason = reason
@@ -70,7 +70,7 @@ public struct ChappieModelRefusal: Sendable, Hashable, Codable {
     /// See `ChappieResponse.requestID`.
     public var requestID: String?
 
-    /// A refusal of these parts.
+    /// Creates a refusal of these parts.
     public init(
         slug: String, reason: Reason, suggestion: String? = nil, message: String? = nil, requestID: String? = nil
     ) {
@@ -145,7 +145,7 @@ struct ModelList: Sendable {
         return hash == self[model]?.compactionHash
     }
 
-    /// The model that replaces `slug`: the list's replacement for it, else the best model.
+    /// Returns the model that replaces `slug`: the list's replacement for it, else the best model.
     func replacement(of slug: String, without refused: Set<String> = [], at now: Date) -> ChappieModel? {
         let upgrade = self[slug]?.upgrade.flatMap { self[$0.model] }
         if let upgrade, !refused.contains(upgrade.slug), !upgrade.isRetired(at: now) { return upgrade }
@@ -175,7 +175,7 @@ extension ChappieModel {
     /// How long before a model is retired its users are told.
     private static let noticePeriod: TimeInterval = 30 * 24 * 3600
 
-    /// The notice to the user of a model that is retired soon, or already.
+    /// Returns the notice to the user of a model that is retired soon, or already.
     func retirementNotice(at now: Date) -> ChappieNotice? {
         guard let upgrade, let date = retiresAt, date.timeIntervalSince(now) < Self.noticePeriod else { return nil }
         let (name, other) = (UntrustedText.forTerminal(slug), UntrustedText.forTerminal(upgrade.model))
@@ -239,8 +239,8 @@ struct ModelWish: Sendable {
     /// The refusals in this turn, in the order in which the service sent them.
     var refusals: [ChappieModelRefusal] = []
 
-    /// Returns the model to ask next. A model that was refused in this turn is not asked again, and no model outside the
-    /// list is asked if the list has one.
+    /// Returns the model to ask next. A model that was refused in this turn is not asked again, and no model outside
+    /// the list is asked if the list has one.
     ///
     /// - Parameters:
     ///   - list: `nil` if none can be had.

@@ -22,7 +22,7 @@ struct ModelListRecord {
         return UntrustedText.withoutTokens(text) == text ? Array(text.utf8) : nil
     }
 
-    /// The document of a list that still held at `date`.
+    /// Returns the document of a list that still held at `date`.
     func renewed(_ document: [UInt8], at date: Date) -> [UInt8]? {
         guard var object = (try? ChappieJSON(parsing: document))?.object else { return nil }
         object["listed_at"] = Self.seconds(date)
@@ -50,8 +50,8 @@ struct ModelListRecord {
 }
 
 extension ChappieModel {
-    /// The models of a list that is kept, whoever's it is; none if it is damaged. For the completions of a shell, which
-    /// need no sign-in.
+    /// Returns the models of a list that is kept, whoever's it is; none if it is damaged. For the completions of a
+    /// shell, which need no sign-in.
     @_spi(ChappieInternals) public static func kept(in document: [UInt8]) -> [ChappieModel] {
         (try? ChappieJSON(parsing: document))?["list"].flatMap { list($0, ranked: true) } ?? []
     }

@@ -3,8 +3,8 @@ import ChappieAuth
 
 /// The parts of requests that the service refuses for the models of one account, as a document of the cache.
 ///
-/// A part counts until the list's entry for the model changes, or for a day: a service that refuses something by mistake
-/// is asked again.
+/// A part counts until the list's entry for the model changes, or for a day: a service that refuses something by
+/// mistake is asked again.
 struct RefusedPartsRecord: Sendable, Codable {
     struct Entry: Sendable, Codable {
         var parts: RefusedParts
@@ -19,7 +19,7 @@ struct RefusedPartsRecord: Sendable, Codable {
 
     private static let lifetime: TimeInterval = 24 * 3600
 
-    /// A record without entries.
+    /// Creates a record without entries.
     init(owner: [String]) { self.owner = owner }
 
     /// - Returns: `nil` for a document that is damaged, or that belongs to another owner.

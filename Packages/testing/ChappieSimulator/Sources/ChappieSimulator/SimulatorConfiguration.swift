@@ -16,17 +16,18 @@ public struct SimulatorConfiguration: Sendable {
     public var accessTokenLifetime: Duration
     /// Whole seconds count; `nil`, the default, for no end.
     public var refreshTokenLifetime: Duration?
-    /// Whether a refresh token that comes a second time ends every token of that sign-in. Default false: only the second
-    /// use is refused.
+    /// Whether a refresh token that comes a second time ends every token of that sign-in. Default false: only the
+    /// second use is refused.
     public var revokesFamilyOnReuse: Bool
     /// The account that signs in, unless the approval names another.
     public var account: SimulatorAccount
-    /// More accounts that can sign in; with any, the page lets the user choose. Every id must be different. Default none.
+    /// More accounts that can sign in; with any, the page lets the user choose. Every id must be different. Default
+    /// none.
     public var otherAccounts: [SimulatorAccount]
     /// How much of the plan is used, for accounts without a usage of their own.
     public var usage: SimulatorUsage
-    /// Whether the Responses endpoint can be had over WebSocket. Default true; when false an upgrade is answered with 426
-    /// (RFC 9110, 15.5.22), which sends clients to server-sent events at once.
+    /// Whether the Responses endpoint can be had over WebSocket. Default true; when false an upgrade is answered with
+    /// 426 (RFC 9110, 15.5.22), which sends clients to server-sent events at once.
     public var webSocket: Bool
     /// Whether permessage-deflate (RFC 7692) is agreed to when a client offers it. Default true.
     public var webSocketDeflate: Bool
@@ -57,11 +58,11 @@ public struct SimulatorConfiguration: Sendable {
     var planTools = PlanTools.any
     /// Turns that each app may ask for on the plan route; `nil` for no cap. Only scenarios set it.
     var planTurnLimit: Int?
-    /// Time from an answer of the plan route's token endpoint until its refresh token may be used; `nil` for six minutes
-    /// before the access token ends. Only scenarios set it.
+    /// Time from an answer of the plan route's token endpoint until its refresh token may be used; `nil` for six
+    /// minutes before the access token ends. Only scenarios set it.
     var earliestRefresh: Duration?
 
-    /// A configuration; the defaults are the members'.
+    /// Creates a configuration; the defaults are the members'.
     public init(
         host: String = "127.0.0.1", port: Int = 0, autoApprove: Bool = false, pollInterval: Int = 1,
         deltasPerSecond: Double? = nil, accessTokenLifetime: Duration = .seconds(3600),
@@ -114,7 +115,7 @@ public struct SimulatorAccount: Sendable, Hashable {
     /// How the workspace is pinned to a region; `nil` if it is not. Only scenarios set it.
     var pin: WorkspacePin?
 
-    /// An account; every member has a default.
+    /// Creates an account; every member has a default.
     public init(
         id: String = "acct_00000000-0000-4000-8000-000000000001",
         userID: String = "user-simulated",
@@ -189,7 +190,7 @@ extension SimulatorConfiguration {
         }
     }
 
-    /// The address of a simulator of this configuration, as text; without a port if that is `nil`.
+    /// Returns the address of a simulator of this configuration, as text; without a port if that is `nil`.
     package func issuer(port: Int?) -> String {
         "http://\(host.contains(":") ? "[\(host)]" : host)\(port.map { ":\($0)" } ?? "")"
     }

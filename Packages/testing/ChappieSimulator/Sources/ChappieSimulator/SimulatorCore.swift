@@ -163,7 +163,7 @@ package final class SimulatorCore: Sendable {
         return answer
     }
 
-    /// The answer of the scenario, or else of the backend; changed as the scenario says.
+    /// Returns the answer of the scenario, or else of the backend; changed as the scenario says.
     private func play(
         _ request: BackendRequest, _ owner: SimulatorAccount?,
         _ respond: (_ backend: inout Backend, _ now: Int, ScenarioEffect) -> BackendResponse

@@ -31,7 +31,7 @@ public struct SimulatorError: Error, Sendable, Hashable {
     /// One clause in plain words, without a final stop.
     public let reason: String
 
-    /// An error of this kind.
+    /// Creates an error of this kind.
     public init(_ code: Code, reason: String) {
         self.code = code
         self.reason = reason

@@ -109,7 +109,7 @@ final class MessageCodec {
 
     // MARK: Out
 
-    /// The frames of a text message.
+    /// Returns the frames of a text message.
     func frames(of text: [UInt8], faults: FrameFaults?) -> [UInt8] {
         let compressed = faults?.compress == false ? nil : try? deflate?.compress(text)
         let payload = compressed ?? text
@@ -127,7 +127,8 @@ final class MessageCodec {
 }
 
 extension WebSocketFrame {
-    /// The payload unmasked. In words: swift-nio goes byte by byte, which takes it seconds for megabytes in a debug build.
+    /// The payload unmasked. In words: swift-nio goes byte by byte, which takes it seconds for megabytes in a debug
+    /// build.
     var payload: [UInt8] {
         let key = maskKey.map { Array($0) } ?? [0, 0, 0, 0]
         let word = (key + key).withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }

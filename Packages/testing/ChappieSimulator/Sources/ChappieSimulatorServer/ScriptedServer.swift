@@ -49,8 +49,8 @@ public final class ScriptedServer: Sendable {
 }
 
 extension ScriptedAnswer {
-    /// The head that turns the connection into a WebSocket (RFC 6455, 4.2.2), with the right answer to the key in
-    /// `request`; frames may be sent behind it.
+    /// Returns the head that turns the connection into a WebSocket (RFC 6455, 4.2.2), with the right answer to the key
+    /// in `request`; frames may be sent behind it.
     public static func switchingToWebSocket(
         _ request: ReceivedRequest, headers: [(String, String)] = []
     ) -> ScriptedAnswer {

@@ -4,7 +4,8 @@ import NIOCore
 import NIOWebSocket
 import Synchronization
 
-/// A WebSocket server on 127.0.0.1 that plays scripted bytes, for tests of adapters against a peer that may do anything.
+/// A WebSocket server on 127.0.0.1 that plays scripted bytes, for tests of adapters against a peer that may do
+/// anything.
 ///
 /// ```swift
 /// let server = try ScriptedWebSocketServer.start { request in
@@ -160,7 +161,7 @@ final class ScriptedFrames: ChannelInboundHandler {
 
 /// Frames as a server sends them (RFC 6455, 5.2), right or wrong.
 public enum WebSocketFrames {
-    /// One frame, unmasked.
+    /// Returns one frame, unmasked.
     ///
     /// - Parameters:
     ///   - opcode: 0 continuation, 1 text, 2 binary, 8 close, 9 ping, 10 pong.
@@ -178,12 +179,12 @@ public enum WebSocketFrames {
         return [first] + length + payload
     }
 
-    /// A whole text message in one frame.
+    /// Returns a whole text message in one frame.
     public static func text(_ text: String) -> [UInt8] { frame(1, Array(text.utf8)) }
-    /// A ping; the peer's pong repeats its payload.
+    /// Returns a ping; the peer's pong repeats its payload.
     public static func ping(_ payload: String = "") -> [UInt8] { frame(9, Array(payload.utf8)) }
 
-    /// A message as a server frames it.
+    /// Returns a message as a server frames it.
     public static func message(_ message: WebSocketMessage) -> [UInt8] {
         switch message {
         case .text(let text): self.text(text)

@@ -4,8 +4,8 @@ import HTTPTypes
 import Synchronization
 
 extension ScriptedHTTPTransport {
-    /// A backend that answers with these texts, turn by turn; the last one answers every later turn too. Any other request
-    /// gets a 404.
+    /// Returns a backend that answers with these texts, turn by turn; the last one answers every later turn too. Any
+    /// other request gets a 404.
     ///
     /// ```swift
     /// let transport = ScriptedHTTPTransport.answering("Hello", "Goodbye")
@@ -24,7 +24,7 @@ extension ScriptedHTTPTransport {
 }
 
 extension ScriptedHTTPAnswer {
-    /// A whole answer of the model: `text` in one message, as server-sent events.
+    /// Returns a whole answer of the model: `text` in one message, as server-sent events.
     public static func answer(_ text: String, id: String = "resp_1") -> ScriptedHTTPAnswer {
         let item: ChappieJSON = [
             "id": "msg_1", "type": "message", "role": "assistant", "status": "completed",
@@ -43,7 +43,8 @@ extension ScriptedHTTPAnswer {
 }
 
 extension ChappieClient {
-    /// A client that is signed in and answers with these texts, turn by turn; the last one answers every later turn too.
+    /// Returns a client that is signed in and answers with these texts, turn by turn; the last one answers every later
+    /// turn too.
     ///
     /// ```swift
     /// #expect(try await ChappieClient.answering("Hello").send("Hi") == "Hello")

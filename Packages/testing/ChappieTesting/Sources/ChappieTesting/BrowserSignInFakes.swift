@@ -33,7 +33,7 @@ public final class InMemoryRegistrationStore: RegistrationStore {
         }
     }
 
-    /// The registration for `slot`.
+    /// Returns the registration for `slot`.
     public func registration(for slot: CredentialSlot) async throws(CredentialStoreError) -> ChappieClientRegistration?
     { self[slot] }
 
@@ -53,7 +53,7 @@ public final class InMemoryRegistrationStore: RegistrationStore {
         if let error { throw error }
     }
 
-    /// The id that the initialiser was given.
+    /// Returns the id that the initialiser was given.
     public func hostID() async throws(CredentialStoreError) -> String { id }
 }
 

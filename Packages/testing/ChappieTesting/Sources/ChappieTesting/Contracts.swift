@@ -10,7 +10,7 @@ public struct ContractViolation: Error, Sendable, Hashable, LocalizedError, Cust
     /// One sentence: what was expected and what happened.
     public let sentence: String
 
-    /// A violation in these words.
+    /// Creates a violation in these words.
     public init(_ sentence: String) { self.sentence = sentence }
 
     public var errorDescription: String? { sentence }

@@ -64,7 +64,7 @@ public final class RecordingDesktop: Notifier, Browser, Clipboard {
 public final class ManualSessionLock: SessionLock {
     private let answer: Mutex<Result<SessionLockState, CredentialStoreError>>
 
-    /// A lock in this state.
+    /// Creates a lock in this state.
     public init(_ state: SessionLockState = .unlocked) { answer = Mutex(.success(state)) }
 
     /// Every question from now on is answered with `state`.
@@ -73,7 +73,7 @@ public final class ManualSessionLock: SessionLock {
     /// Every question from now on fails with `error`.
     public func fail(with error: CredentialStoreError) { answer.withLock { $0 = .failure(error) } }
 
-    /// The state that was set last.
+    /// Returns the state that was set last.
     public func state() async throws(CredentialStoreError) -> SessionLockState { try answer.withLock { $0 }.get() }
 }
 
@@ -84,7 +84,7 @@ public struct FixedEntropy: Entropy {
     /// - Parameter start: the first byte of every answer. Default 0.
     public init(startingAt start: UInt8 = 0) { self.start = start }
 
-    /// The bytes from `start` on.
+    /// Returns the bytes from `start` on.
     public func bytes(_ count: Int) -> [UInt8] {
         (0..<max(count, 0)).map { start &+ UInt8(truncatingIfNeeded: $0) }
     }

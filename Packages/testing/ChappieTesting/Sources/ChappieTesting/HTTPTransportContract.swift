@@ -22,7 +22,7 @@ public enum HTTPTransportContract {
     /// One demand on a transport.
     public typealias Case = TransportContractCase<any HTTPTransport>
 
-    /// A transport that keeps the script in memory; any base URL on loopback will do.
+    /// Returns a transport that keeps the script in memory; any base URL on loopback will do.
     public static func makeFake() -> ScriptedHTTPTransport { ScriptedHTTPTransport { answer(to: $0) } }
 
     /// Every demand.
@@ -89,7 +89,7 @@ public enum HTTPTransportContract {
         for try await _ in try await transport.send(HTTPExchangeRequest(url: url, deadlines: .patient)).body {}
     }
 
-    /// An exchange that ends well, and at once.
+    /// Returns an exchange that ends well, and at once.
     private static func exchange(
         _ name: String, _ path: String, _ method: HTTPRequest.Method = .get, status: Int = 200,
         fields: HTTPFields = [:], body: String = ""
@@ -137,7 +137,7 @@ extension ChappieDeadlines {
 // MARK: The script
 
 extension HTTPTransportContract {
-    /// The script: a path's answer, the same from a fake and from a server.
+    /// Returns the script: a path's answer, the same from a fake and from a server.
     public static func answer(to request: HTTPExchangeRequest) -> ScriptedHTTPAnswer {
         let part = Array("0123456789".utf8)
         switch request.url.lastPathComponent {
@@ -176,7 +176,7 @@ extension HTTPTransportContract {
         }
     }
 
-    /// The address of `server`.
+    /// Returns the address of `server`.
     public static func baseURL(of server: ScriptedServer) throws -> URL {
         guard let url = URL(string: "http://127.0.0.1:\(server.port)") else {
             throw ContractViolation("The server's port \(server.port) makes no URL.")
@@ -191,7 +191,7 @@ extension HTTPField.Name {
 }
 
 extension HTTPExchangeRequest {
-    /// The request that the server received, in the terms of the port; `nil` when they have no words for it.
+    /// Creates the request that the server received, in the terms of the port, or `nil` when they have no words for it.
     fileprivate init?(_ received: ReceivedRequest) {
         guard let url = URL(string: "http://127.0.0.1" + received.target),
             let method = HTTPRequest.Method(rawValue: received.method)

@@ -55,7 +55,7 @@ public final class InMemoryCredentialStore: SharedCredentialStore {
         state.withLock { $0.gates[operation] = gate }
     }
 
-    /// The secret in `slot`.
+    /// Returns the secret in `slot`.
     public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
         try await begin(.load)
         return self[slot]

@@ -50,10 +50,10 @@ public final class InMemoryKeychain: Sendable {
 
     private let state = Mutex(State())
 
-    /// An empty keychain.
+    /// Creates an empty keychain.
     public init() {}
 
-    /// The calls of one program. They return at once.
+    /// Returns the calls of one program. They return at once.
     ///
     /// - Parameter accessGroups: The groups of the program's entitlements; the first takes items without a group. A
     ///   program without any may use no keychain.

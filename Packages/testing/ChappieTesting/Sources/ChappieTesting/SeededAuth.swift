@@ -29,16 +29,16 @@ public struct SeededAuth: Sendable {
     public var refreshToken: String? = "rt_seeded_1"
     /// Whose credential it is. Default: the service's own.
     public var endpoints = ChappieEndpoints.chatGPT
-    /// Whether the user's plan may be used, for endpoints of ``ChappieGrant/continueWithChatGPT(appName:)``. Those tokens
-    /// name no account and no plan.
+    /// Whether the user's plan may be used, for endpoints of ``ChappieGrant/continueWithChatGPT(appName:)``. Those
+    /// tokens name no account and no plan.
     public var isPlanUseGranted = true
     /// Goes into the access token, so that two tokens of the same user differ.
     public var serial = 1
 
-    /// A credential whose access token ends at `expiresAt`. Default: in ten days.
+    /// Creates a credential whose access token ends at `expiresAt`. Default: in ten days.
     public init(expiresAt: Date? = Date().addingTimeInterval(10 * 24 * 60 * 60)) { self.expiresAt = expiresAt }
 
-    /// A JWT without a signature (RFC 7519, 6), claims in the order given.
+    /// Returns a JWT without a signature (RFC 7519, 6), claims in the order given.
     public static func token(_ claims: ChappieJSON) -> String {
         let header: ChappieJSON = ["alg": "none", "typ": "JWT"]
         return "\(Base64URL.encode(header.serializedBytes())).\(Base64URL.encode(claims.serializedBytes()))."
@@ -89,7 +89,7 @@ public struct SeededAuth: Sendable {
         return Secret(ChappieJSON.object(document).serializedBytes())
     }
 
-    /// A manager that finds this credential in a store of its own.
+    /// Returns a manager that finds this credential in a store of its own.
     public func manager(
         transport: any HTTPTransport, endpoints: ChappieEndpoints = .chatGPT, clock: any ChappieClock = SystemClock()
     ) -> CredentialManager {
@@ -101,7 +101,8 @@ public struct SeededAuth: Sendable {
             endpoints: endpoints, clock: clock)
     }
 
-    /// A session in which this user is signed in, over a store of its own. Without a `transport` every request fails.
+    /// Returns a session in which this user is signed in, over a store of its own. Without a `transport` every request
+    /// fails.
     ///
     /// ```swift
     /// let session = SeededAuth().session()
@@ -121,7 +122,7 @@ public struct SeededAuth: Sendable {
         return tokens
     }
 
-    /// The members of `own` that have a value, and the claims that both tokens carry.
+    /// Returns the members of `own` that have a value, and the claims that both tokens carry.
     private func claims(_ own: [(String, ChappieJSON?)]) -> ChappieJSONObject {
         var namespace = ChappieJSONObject()
         namespace["chatgpt_plan_type"] = plan.map { .string($0) }

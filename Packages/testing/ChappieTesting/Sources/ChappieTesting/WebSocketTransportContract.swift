@@ -6,8 +6,8 @@ import HTTPTypes
 
 /// The behaviour of every ``WebSocketTransport``, as a list of cases that any testing framework can run.
 ///
-/// Each case opens connections to a server that behaves by its script: for an adapter a real one (``startServer()``), for
-/// the fake the same script in memory (``makeFake()``).
+/// Each case opens connections to a server that behaves by its script: for an adapter a real one (``startServer()``),
+/// for the fake the same script in memory (``makeFake()``).
 ///
 /// ```swift
 /// @Test(arguments: WebSocketTransportContract.cases)
@@ -23,7 +23,7 @@ public enum WebSocketTransportContract {
     /// One demand on a transport.
     public typealias Case = TransportContractCase<any WebSocketTransport>
 
-    /// A transport that keeps the script in memory; any base URL on loopback will do.
+    /// Returns a transport that keeps the script in memory; any base URL on loopback will do.
     public static func makeFake() -> ScriptedWebSocketTransport {
         ScriptedWebSocketTransport { opening(at: $0.url.path(), asking: $0.headerFields[.contractQuestion]) }
     }
@@ -37,7 +37,7 @@ public enum WebSocketTransportContract {
         }
     }
 
-    /// The address of `server`.
+    /// Returns the address of `server`.
     public static func baseURL(of server: ScriptedWebSocketServer) throws -> URL {
         guard let url = URL(string: "ws://127.0.0.1:\(server.port)") else {
             throw ContractViolation("The server's port \(server.port) makes no URL.")
@@ -253,7 +253,7 @@ extension HTTPField.Name {
 // MARK: The script
 
 extension WebSocketTransportContract {
-    /// The script: a path's answer, the same from a fake and from a server.
+    /// Returns the script: a path's answer, the same from a fake and from a server.
     static func opening(at path: String, asking question: String?) -> ScriptedWebSocketOpening {
         switch path {
         case "/echo":
@@ -279,7 +279,7 @@ extension WebSocketTransportContract {
 }
 
 extension ScriptedWebSocketOpening {
-    /// The same over a real socket. A gate is for the fake alone.
+    /// Returns the same over a real socket. A gate is for the fake alone.
     func onTheWire(_ request: ReceivedRequest) -> ScriptedWebSocketServer.Answer {
         switch answer {
         case .opened(let fields, let greeting, _):

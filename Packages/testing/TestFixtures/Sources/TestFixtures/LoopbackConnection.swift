@@ -1,7 +1,7 @@
 import Glibc
 
-/// A connection to a port of 127.0.0.1 whose every byte a test decides. Its calls block: they are for threads of the tests'
-/// own.
+/// A connection to a port of 127.0.0.1 whose every byte a test decides. Its calls block: they are for threads of the
+/// tests' own.
 public final class LoopbackConnection: Sendable {
     private let socket = Descriptor.tcpSocket()
 
@@ -28,7 +28,7 @@ public final class LoopbackConnection: Sendable {
         }
     }
 
-    /// The bytes up to the end of the connection. A reset counts as the end.
+    /// Returns the bytes up to the end of the connection. A reset counts as the end.
     public func rest() throws -> String {
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 64 << 10)

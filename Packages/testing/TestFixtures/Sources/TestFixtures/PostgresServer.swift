@@ -142,7 +142,7 @@ public final class PostgresServer: Sendable {
 
     private static let nobody: uid_t = 65534
 
-    /// The program as another user if this is root, for whom PostgreSQL refuses to run.
+    /// Returns the program as another user if this is root, for whom PostgreSQL refuses to run.
     private static func unprivileged(_ program: SystemProgram, _ arguments: [String]) -> (SystemProgram, [String]) {
         guard getuid() == 0 else { return (program, arguments) }
         return (

@@ -75,7 +75,7 @@ public enum ProcessThreads {
 }
 
 enum ProcFile {
-    /// The whole text. Such a file has no size and comes in small pieces, which Foundation takes for its end.
+    /// Returns the whole text. Such a file has no size and comes in small pieces, which Foundation takes for its end.
     static func read(_ path: String) throws -> String {
         let file = try Descriptor(opening: path, O_RDONLY)
         var bytes: [UInt8] = []

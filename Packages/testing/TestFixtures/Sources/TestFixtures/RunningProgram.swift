@@ -189,7 +189,7 @@ public final class OutputReader: Sendable {
 
     init(_ descriptor: Descriptor) { self.descriptor = descriptor }
 
-    /// The next line; `nil` at the end, and when none comes in a long time.
+    /// Returns the next line, or `nil` at the end, and when none comes in a long time.
     public func line() -> String? {
         pending.withLock { pending in
             while true {

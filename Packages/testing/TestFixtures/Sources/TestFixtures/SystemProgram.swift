@@ -11,7 +11,8 @@ public struct SystemProgram: Sendable {
     /// A file that has to be there as well.
     private let companion: String?
 
-    /// A program in `PATH`, or at a path, that these Debian packages bring, and a file that has to be there as well.
+    /// Creates a program in `PATH`, or at a path, that these Debian packages bring, and a file that has to be there as
+    /// well.
     public init(_ name: String, packages: String, companion: String? = nil) {
         self.name = name
         self.packages = packages
@@ -35,7 +36,7 @@ public struct SystemProgram: Sendable {
     /// It decompresses bodies.
     public static let zstd = SystemProgram("zstd", packages: "zstd")
 
-    /// The path of its file. On a plain machine the test that asks ends here as skipped, with a sentence.
+    /// Returns the path of its file. On a plain machine the test that asks ends here as skipped, with a sentence.
     ///
     /// - Throws: ``FixtureFailure``, whose words say what to install, if counterparts are demanded.
     public func path() throws -> String {

@@ -17,7 +17,7 @@ public final class TemporaryDirectory: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
-    /// The path of the file `name`, which need not exist.
+    /// Returns the path of the file `name`, which need not exist.
     public func path(_ name: String) -> String { "\(path)/\(name)" }
 
     /// Writes the file `name`; returns its path.
@@ -27,7 +27,7 @@ public final class TemporaryDirectory: Sendable {
         return path(name)
     }
 
-    /// The text of the file `name`.
+    /// Returns the text of the file `name`.
     public func read(_ name: String) throws -> String { try String(contentsOfFile: path(name), encoding: .utf8) }
 }
 
@@ -35,6 +35,6 @@ public final class TemporaryDirectory: Sendable {
 public struct FixtureFailure: Error, CustomStringConvertible {
     public let description: String
 
-    /// A failure in these words.
+    /// Creates a failure in these words.
     public init(_ description: String) { self.description = description }
 }

@@ -67,7 +67,7 @@ public func inGoodTime(
     #expect(elapsed >= shortest && elapsed < Patience.limit, sourceLocation: sourceLocation)
 }
 
-/// The error that `body` throws: an issue unless it is the case `kind` and has these words in its sentence.
+/// Returns the error that `body` throws: an issue unless it is the case `kind` and has these words in its sentence.
 @discardableResult
 public func refusal(
     _ kind: String, saying words: String = "", _ comment: String = "",
@@ -112,8 +112,8 @@ private final class ThreadBody: Sendable {
 /// Runs a suite while no other one does that has this trait, in any of the network's packages. Its own tests still run
 /// beside each other.
 ///
-/// Suites of bytes alone keep all of the tasks' threads busy for seconds; a time measured meanwhile would be the wait for a
-/// thread. And each network has a thread, which some tests count.
+/// Suites of bytes alone keep all of the tasks' threads busy for seconds; a time measured meanwhile would be the wait
+/// for a thread. And each network has a thread, which some tests count.
 public struct ByItselfTrait: SuiteTrait, TestScoping {
     private static let line = AsyncLock()
 
@@ -130,7 +130,7 @@ extension Trait where Self == ByItselfTrait {
     public static var byItself: Self { Self() }
 }
 
-/// A JSON value written as text; a text that is not JSON fails the test that uses it.
+/// Returns a JSON value written as text; a text that is not JSON fails the test that uses it.
 public func json(_ text: String) -> ChappieJSON {
     do {
         return try ChappieJSON(parsing: text)

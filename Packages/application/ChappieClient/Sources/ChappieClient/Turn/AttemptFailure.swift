@@ -91,8 +91,8 @@ struct AttemptFailure: Error {
         }
     }
 
-    /// Whether the request may succeed without compression. A server that does not know the coding answers 415 (RFC 9110,
-    /// 15.5.16 with 12.5.3). Gateways fail at the body, or can't parse it.
+    /// Whether the request may succeed without compression. A server that does not know the coding answers 415 (RFC
+    /// 9110, 15.5.16 with 12.5.3). Gateways fail at the body, or can't parse it.
     var mayBeAboutCompression: Bool {
         guard kind == .final || kind == .broken, case ChappieClientError.httpError(let status, let body) = error else {
             return false
@@ -119,8 +119,8 @@ struct AttemptFailure: Error {
 }
 
 extension ChappieClientError {
-    /// The client's error for an error of a lower layer. `CancellationError` and errors of other origin stay as they
-    /// are.
+    /// Returns the client's error for an error of a lower layer. `CancellationError` and errors of other origin stay as
+    /// they are.
     static func wrapping(_ error: any Error) -> any Error {
         switch error {
         case let error as AttemptFailure: error.error

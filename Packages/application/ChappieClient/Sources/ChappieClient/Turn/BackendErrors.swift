@@ -132,8 +132,8 @@ struct BackendErrors: Sendable {
         body.allSatisfy { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
     }
 
-    /// Returns the body of an error. If it is blank, the reason is returned that some parts of the service give in header
-    /// fields only, as a body.
+    /// Returns the body of an error. If it is blank, the reason is returned that some parts of the service give in
+    /// header fields only, as a body.
     private static func words(_ body: [UInt8], _ fields: HTTPFields) -> String {
         guard isBlank(body) else { return String(decoding: body, as: UTF8.self) }
         let encoded = fields[.errorJSON]?.replacing("+", with: "-").replacing("/", with: "_")
@@ -146,8 +146,8 @@ struct BackendErrors: Sendable {
         return ChappieJSON.object(["error": ["code": .string(reason)]]).serialized()
     }
 
-    /// Returns the reason why the service refuses the model; `nil` for other errors. It has three sentences for this, and
-    /// no code.
+    /// Returns the reason why the service refuses the model; `nil` for other errors. It has three sentences for this,
+    /// and no code.
     private static func refusal(_ status: Int, _ error: ChappieResponseError) -> ChappieModelRefusal.Reason? {
         let message = error.message?.lowercased() ?? ""
         switch status {
@@ -158,8 +158,8 @@ struct BackendErrors: Sendable {
         }
     }
 
-    /// Classifies an error inside the stream: by the HTTP error that it stands for, or like a response that failed if it
-    /// has no status.
+    /// Classifies an error inside the stream: by the HTTP error that it stands for, or like a response that failed if
+    /// it has no status.
     ///
     /// - Parameter requestID: the exchange's, in case the event names none.
     func failure(_ event: ResponsesErrorEvent, requestID: String? = nil, now: Date) -> AttemptFailure {
@@ -177,8 +177,8 @@ struct BackendErrors: Sendable {
         return failure(status: status, headerFields: fields, body: body.serializedBytes(), now: now)
     }
 
-    /// Returns the failure for an error with the status of a success. It may be a network's page, an error as JSON, or an
-    /// event that is not JSON.
+    /// Returns the failure for an error with the status of a success. It may be a network's page, an error as JSON, or
+    /// an event that is not JSON.
     func failure(ofSuccess status: Int, headerFields: HTTPFields, body: [UInt8], now: Date) -> AttemptFailure {
         if BlockingPage.isOfNetwork(status: status, contentType: headerFields[.contentType], body: body) {
             return AttemptFailure(.final, gatewayAnswered(.network, status, headerFields))
@@ -313,8 +313,8 @@ struct BackendErrors: Sendable {
         return (resetsIn.map { .rateLimited(resetsIn: $0) } ?? .final, .usageLimitReached(limit))
     }
 
-    /// Returns the limit with its reset, wherever the answer has it: in the error, in the windows of the header fields, or
-    /// as a pause that the server asks for.
+    /// Returns the limit with its reset, wherever the answer has it: in the error, in the windows of the header fields,
+    /// or as a pause that the server asks for.
     ///
     /// - Parameter name: the type of a limit that has none.
     /// Returns the meaning of an error that comes without its code, as some do.
@@ -363,7 +363,7 @@ struct BackendErrors: Sendable {
         return response
     }
 
-    /// The members of an error's `headers` that say something here.
+    /// Returns the members of an error's `headers` that say something here.
     private static func fields(in headers: ChappieJSON?) -> HTTPFields {
         let members = (headers?.object?.members ?? []).lazy.filter {
             let name = $0.name.lowercased()

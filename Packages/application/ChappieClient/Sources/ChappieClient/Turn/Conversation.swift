@@ -159,7 +159,7 @@ struct Conversation: Sendable {
         compactionHash = nil
     }
 
-    /// The items of an answer that are sent back as input.
+    /// Returns the items of an answer that are sent back as input.
     static func kept(of response: ChappieResponse) -> [ChappieJSON] {
         var answered = response.items.filter { sentBack.contains($0.type) }
         if response.status != .completed {
@@ -176,9 +176,9 @@ struct Conversation: Sendable {
         return items
     }
 
-    /// The items of an answer that the user interrupted: those that are complete, then the beginning of the message that
-    /// was being written. Reasoning is left out if the item that it led to is missing, and so is a call that no output can
-    /// name.
+    /// Returns the items of an answer that the user interrupted: those that are complete, then the beginning of the
+    /// message that was being written. Reasoning is left out if the item that it led to is missing, and so is a call
+    /// that no output can name.
     static func kept(ofInterrupted response: ChappieResponse) -> [ChappieJSON] {
         var ids: Set<String> = []
         var answered = response.items.filter { item in
@@ -212,10 +212,11 @@ struct Conversation: Sendable {
 
     // MARK: Requests
 
-    /// The request's JSON, members in the order of the Codex CLI 0.163.0. The input is the harness, everything said so far,
-    /// and `added`: byte for byte the same from turn to turn.
+    /// Returns the request's JSON, members in the order of the Codex CLI 0.163.0. The input is the harness, everything
+    /// said so far, and `added`: byte for byte the same from turn to turn.
     ///
-    /// In the lite form the tools are the first item of the input, also when there are none, and images have no `detail`.
+    /// In the lite form the tools are the first item of the input, also when there are none, and images have no
+    /// `detail`.
     func body(adding added: [ChappieJSON], _ frame: RequestFrame) -> ChappieJSONObject {
         let required = profile.requiredBodyFields
         var input: [ChappieJSON] = []
@@ -253,14 +254,15 @@ struct Conversation: Sendable {
         return body
     }
 
-    /// The items that a response adds to the input of `body`, as the next request sends them.
+    /// Returns the items that a response adds to the input of `body`, as the next request sends them.
     func input(of body: ChappieJSONObject, answeredBy items: [ChappieOutputItem]) -> [ChappieJSON] {
         let isLite = Self.isLite(body)
         return RequestInput(isLite: isLite, namespaces: namespaces(body["tools"]?.array ?? []))
             .written((body["input"]?.array ?? []) + items.map(\.json))
     }
 
-    /// The namespaces that calls may name in a request with these tools; `nil` on a route that does not check them.
+    /// Returns the namespaces that calls may name in a request with these tools, or `nil` on a route that does not
+    /// check them.
     private func namespaces(_ tools: [ChappieJSON]) -> Set<String>? {
         guard profile.toolEnvelope != .namespaces else { return nil }
         return Set(tools.filter { $0["type"] == "namespace" }.compactMap { $0["name"]?.string })
@@ -283,7 +285,7 @@ struct Conversation: Sendable {
             method: .post, url: profile.responsesURL, headerFields: fields, body: .init(bytes: bytes, coding: coding))
     }
 
-    /// The opening handshake of the conversation's WebSocket, as a request.
+    /// Returns the opening handshake of the conversation's WebSocket, as a request.
     func opening(for body: ChappieJSONObject) -> HTTPExchangeRequest {
         let fields = profile.webSocket?.headerFields ?? [:]
         return HTTPExchangeRequest(url: profile.responsesURL, headerFields: fields + identification(of: body))

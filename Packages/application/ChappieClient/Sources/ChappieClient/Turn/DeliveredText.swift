@@ -38,7 +38,7 @@ struct DeliveredText: Sendable {
 
     mutating func attemptBegan() { position = 0 }
 
-    /// The next piece that the attempt says.
+    /// Returns the next piece that the attempt says.
     ///
     /// - Returns: the new part of it, maybe empty; `nil` if it differs from the text that was shown. Text that differs
     ///   is not taken in.
@@ -50,7 +50,7 @@ struct DeliveredText: Sendable {
         return added(piece, after: known)
     }
 
-    /// The attempt's text as a whole, at its end: it may go beyond what was said piece by piece.
+    /// Returns the attempt's text as a whole, at its end: it may go beyond what was said piece by piece.
     ///
     /// - Returns: the new part of it, maybe empty. Text that does not begin with the text that was shown adds nothing
     ///   here.
@@ -73,8 +73,8 @@ struct DeliveredText: Sendable {
 
 /// The arguments of tool calls, as a reader has been shown them while the model writes them; for reading alone.
 ///
-/// The calls of an attempt count in the order in which they begin. A call keeps the id that it was first shown under, also
-/// if another attempt writes it again.
+/// The calls of an attempt count in the order in which they begin. A call keeps the id that it was first shown under,
+/// also if another attempt writes it again.
 struct DeliveredArguments: Sendable {
     private struct Call {
         let callID: String
@@ -110,7 +110,7 @@ struct DeliveredArguments: Sendable {
         begun += 1
     }
 
-    /// The number of a call of the present attempt; `nil` if its beginning was not announced.
+    /// Returns the number of a call of the present attempt, or `nil` if its beginning was not announced.
     func call(itemID: String?, callID: String?) -> Int? {
         itemID.flatMap { numbers[$0] } ?? callID.flatMap { numbers[$0] }
     }
@@ -118,14 +118,14 @@ struct DeliveredArguments: Sendable {
     /// - Returns: the new part of the next piece, which is to be shown; maybe empty.
     mutating func said(_ piece: String, of call: Int) -> String { calls[call].text.said(piece) }
 
-    /// A piece as the host gets it.
+    /// Returns a piece as the host gets it.
     func shown(_ piece: String, of call: Int) -> ChappieToolArgumentsDelta {
         let call = calls[call]
         return ChappieToolArgumentsDelta(
             callID: call.callID, name: call.name, namespace: call.namespace, delta: piece)
     }
 
-    /// A call that is complete, under the id that its arguments were shown under.
+    /// Returns a call that is complete, under the id that its arguments were shown under.
     func named(_ item: ChappieOutputItem) -> ChappieOutputItem {
         guard item.isToolCall, let number = call(itemID: item.id, callID: item.callID) else { return item }
         let shown = calls[number]

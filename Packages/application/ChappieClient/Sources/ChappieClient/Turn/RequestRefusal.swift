@@ -54,7 +54,7 @@ enum RequestRefusal: Hashable {
         }
     }
 
-    /// The backend's own words in an error about a request.
+    /// Returns the backend's own words in an error about a request.
     static func response(of error: ChappieClientError) -> ChappieResponseError? {
         switch error {
         case .httpError(400, let body), .httpError(404, let body), .httpError(422, let body):

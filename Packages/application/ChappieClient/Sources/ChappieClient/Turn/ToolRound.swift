@@ -106,7 +106,7 @@ struct ToolRound: Sendable {
         }
     }
 
-    /// The user's answer, for which the user may take any time.
+    /// Returns the user's answer, for which the user may take any time.
     private func answer(to request: ChappieApprovalRequest) async throws -> ChappieApprovalDecision {
         emit(.approvalRequested(request))
         guard let approvalHandler else { return .denied(reason: "The program can't ask for approval.") }
@@ -118,7 +118,7 @@ struct ToolRound: Sendable {
             call: call, outcome: .denied, result: .init(output: "The call was denied: \(reason)", isError: true))
     }
 
-    /// The failure of a call whose arguments can't be given to the tool; `nil` if they can.
+    /// Returns the failure of a call whose arguments can't be given to the tool, or `nil` if they can.
     private func argumentFailure(_ call: ChappieToolCall, _ tool: ChappieHostTool) throws -> ChappieToolExecutionResult?
     {
         guard call.isCustom == (tool.textFormat != nil) else {
@@ -227,7 +227,7 @@ struct ToolRound: Sendable {
         return result
     }
 
-    /// The text with its middle left out if it is longer than `limit` bytes: its ends say most.
+    /// Returns the text with its middle left out if it is longer than `limit` bytes: its ends say most.
     static func bounded(_ text: String, _ limit: Int) -> String {
         guard text.utf8.count > limit else { return text }
         let note = "\n[… \(text.utf8.count - limit) bytes left out …]\n"
@@ -244,7 +244,7 @@ struct ToolRound: Sendable {
         var errorDescription: String? { "It took longer than \(limit.words)." }
     }
 
-    /// The model's message for a handler's error.
+    /// Returns the model's message for a handler's error.
     private static func message(of error: any Error) -> String {
         let text =
             switch error {
@@ -277,7 +277,8 @@ final class ToolLedger: Sendable {
         state.withLock { if $0.conversation == conversation { $0.approved.insert(Self.key(call)) } }
     }
 
-    /// The result of a call that ran for a pending turn. It is used again if that turn fails and is resumed once more.
+    /// Returns the result of a call that ran for a pending turn. It is used again if that turn fails and is resumed
+    /// once more.
     func result(of callID: String) -> ChappieToolExecutionResult? { state.withLock { $0.results[callID] } }
 
     func record(_ result: ChappieToolExecutionResult) {

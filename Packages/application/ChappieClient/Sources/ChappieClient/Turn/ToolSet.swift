@@ -23,7 +23,8 @@ struct ToolSet: Sendable {
     ///
     /// - Parameter checked: the declarations of the turn before; a declaration that did not change is not checked
     ///   again.
-    /// - Throws: ``ChappieClientError/invalidTool(_:_:)``: a name that the backend refuses, or a schema that can't be used.
+    /// - Throws: ``ChappieClientError/invalidTool(_:_:)``: a name that the backend refuses, or a schema that can't be
+    ///   used.
     init(
         harness: ChappieHarness, tools: [ChappieHostTool], checked: [Key: ChappieHarnessTool]
     ) throws(ChappieClientError) {
@@ -49,7 +50,7 @@ struct ToolSet: Sendable {
 
     var isEmpty: Bool { order.isEmpty }
 
-    /// The tools as a request declares them, always in the same order.
+    /// Returns the tools as a request declares them, always in the same order.
     ///
     /// - Parameter inNamespace: whether the tools that belong to no namespace stand in the one called `functions`. If
     ///   not, and `envelope` is ``ChappieEndpointProfile/ToolEnvelope/namespaces``, then no tool stands in a namespace:
@@ -75,7 +76,7 @@ struct ToolSet: Sendable {
             + namespaces.map { namespace($0, "Tools of \($0).", list($0)) }
     }
 
-    /// The tool that carries `call` out; the model knows its schema.
+    /// Returns the tool that carries `call` out; the model knows its schema.
     func tool(for call: ChappieToolCall) -> ChappieHostTool? {
         let named = Key(namespace: call.namespace, name: call.name)
         // A tool of a namespace may have been declared without it.

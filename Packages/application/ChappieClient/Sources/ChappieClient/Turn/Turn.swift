@@ -59,9 +59,9 @@ struct Turn: Sendable {
         set { runner.restarts = newValue }
     }
 
-    /// Runs the turn to its end, or until the user interrupts it: then the answer so far is the answer, if the model has
-    /// said or done anything. If the connection breaks for good, the text that was shown is the answer, and ``failure``
-    /// has the error. If the turn ends in another way, what the model has said and done is recorded.
+    /// Runs the turn to its end, or until the user interrupts it: then the answer so far is the answer, if the model
+    /// has said or done anything. If the connection breaks for good, the text that was shown is the answer, and
+    /// ``failure`` has the error. If the turn ends in another way, what the model has said and done is recorded.
     ///
     /// - Parameters:
     ///   - interruption: says whether a cancellation of this task is an interruption.
@@ -147,7 +147,7 @@ struct Turn: Sendable {
         return (items + results.map(\.item) + [note], results)
     }
 
-    /// The response with what belongs to the turn as a whole.
+    /// Returns the response with what belongs to the turn as a whole.
     private func finished(_ answer: ChappieResponse) -> ChappieResponse {
         var response = answer
         response.usage = usage
@@ -245,7 +245,7 @@ struct Turn: Sendable {
 
     private var itemTypes: Set<String> { Set(items.compactMap { $0["type"]?.string }) }
 
-    /// The turn as it joins the conversation.
+    /// Returns the turn as it joins the conversation.
     func finished(with response: ChappieResponse) -> FinishedTurn {
         FinishedTurn(
             items: items, response: response, model: frame.model, sessionID: runner.conversation.id,
@@ -253,7 +253,7 @@ struct Turn: Sendable {
             measuredTokens: measuredTokens, hasDroppedReasoning: hasDroppedReasoning, hasRebuilt: hasRebuilt)
     }
 
-    /// The turn as it is kept if it ends without a whole answer.
+    /// Returns the turn as it is kept if it ends without a whole answer.
     private func stopped(with items: [ChappieJSON]) -> FinishedTurn {
         FinishedTurn(
             items: items, response: partialAnswer, model: frame.model, sessionID: runner.conversation.id,
@@ -268,7 +268,7 @@ struct Turn: Sendable {
         await runner.prewarm(body)
     }
 
-    /// One request without tools, of a conversation cut to `items`, for a compaction.
+    /// Returns one request without tools, of a conversation cut to `items`, for a compaction.
     func answer(
         to question: ChappieJSON, after items: [ChappieJSON], toolChoice: ChappieToolChoice
     ) async throws -> ChappieResponse {
@@ -351,7 +351,7 @@ struct Turn: Sendable {
         return input.indices.contains(index) && ChappieClientContext.isCompaction(input[index])
     }
 
-    /// The error of a refusal that no other form cures.
+    /// Returns the error of a refusal that no other form cures.
     private func explained(_ error: ChappieClientError, _ refusal: RequestRefusal) -> ChappieClientError {
         guard case .item(let index) = refusal, !conversation.items.isEmpty,
             let message = RequestRefusal.response(of: error)?.message
@@ -480,7 +480,7 @@ extension ChappieTokenUsage {
 }
 
 extension ChappieToolExecutionResult {
-    /// The result of a call that was interrupted before it was over.
+    /// Returns the result of a call that was interrupted before it was over.
     static func interrupted(_ call: ChappieToolCall, hasStarted: Bool) -> Self {
         let output =
             hasStarted

@@ -3,12 +3,13 @@ import HTTPTypes
 
 /// Turns the events of a turn's attempts into events for the host, each once; sans-IO.
 ///
-/// When a connection breaks, the request is sent again in full, and the model usually writes another answer. The part of
-/// it that repeats the text that was shown is held back, and so is a tool call that was handed out. If the text or the
-/// calls differ, the answer starts again with an event, or the turn ends with
+/// When a connection breaks, the request is sent again in full, and the model usually writes another answer. The part
+/// of it that repeats the text that was shown is held back, and so is a tool call that was handed out. If the text or
+/// the calls differ, the answer starts again with an event, or the turn ends with
 /// ``ChappieClientError/streamingTransportReplayDiverged(_:)``, the only error of the methods here. Commentary and
-/// summaries of reasoning are for reading only: as long as the answer is the same, text that was shown is held back, and
-/// text that differs from it is held back altogether. The same holds for arguments of calls while the model writes them.
+/// summaries of reasoning are for reading only: as long as the answer is the same, text that was shown is held back,
+/// and text that differs from it is held back altogether. The same holds for arguments of calls while the model writes
+/// them.
 struct TurnAccumulator {
     /// Gets each new event as it comes; the receiver only queues it.
     private let emit: (ChappieStreamEvent) -> Void
@@ -147,13 +148,13 @@ struct TurnAccumulator {
     /// Takes the events that arrived together. Text that follows on text is joined into one delta: a screen is not
     /// redrawn for each word of a burst.
     ///
-    /// - Returns: the end that they bring, if any: `.completed` (also for a response that ended early) and `.failed` with
-    ///   the items and the text of the whole turn, or `.error`.
+    /// - Returns: the end that they bring, if any: `.completed` (also for a response that ended early) and `.failed`
+    ///   with the items and the text of the whole turn, or `.error`.
     mutating func received(_ events: [ResponsesEvent]) throws(ChappieClientError) -> ResponsesEvent? {
         if !events.isEmpty { hasBegun = true }
         repetition?.append(contentsOf: events)
-        // Only the end of an answer shows that it leaves out a call that was handed out. That would be too late: the text
-        // before it would be shown twice.
+        // Only the end of an answer shows that it leaves out a call that was handed out. That would be too late: the
+        // text before it would be shown twice.
         let restartsAtOnce =
             repetition != nil && handedOut.contains(where: \.isToolCall) && events.contains(where: \.isShown)
         do {
@@ -210,8 +211,8 @@ struct TurnAccumulator {
         return nil
     }
 
-    /// Whether a delta of the message `itemID` is commentary. A message whose beginning was not announced is an answer; a
-    /// delta that names none belongs to the message that is open.
+    /// Whether a delta of the message `itemID` is commentary. A message whose beginning was not announced is an answer;
+    /// a delta that names none belongs to the message that is open.
     private mutating func isCommentary(_ itemID: String?) -> Bool {
         // Ids are compared only in an attempt that has commentary, and looked up only when the id changes.
         if !commentaryIDs.isEmpty, let itemID, itemID != message.id {
@@ -313,8 +314,8 @@ struct TurnAccumulator {
 
     /// Ends an answer of which everything has come but its last event.
     ///
-    /// Without that event, only a message that is complete shows that the model has ended its answer: one that is marked as
-    /// the final answer, or any other if the model could call no tool after it.
+    /// Without that event, only a message that is complete shows that the model has ended its answer: one that is
+    /// marked as the final answer, or any other if the model could call no tool after it.
     ///
     /// - Returns: the response; `nil` if more of it may be missing, or if it differs from what was shown.
     mutating func endedEarly(offersTools: Bool) -> ChappieResponse? {
@@ -333,9 +334,9 @@ struct TurnAccumulator {
         return response
     }
 
-    /// The part of the answer that the host was shown, as an answer that the user interrupted: the items that are complete, and
-    /// the text; `nil` if there is neither. Encrypted items of an attempt that broke are left out: they are another
-    /// response's.
+    /// The part of the answer that the host was shown, as an answer that the user interrupted: the items that are
+    /// complete, and the text; `nil` if there is neither. Encrypted items of an attempt that broke are left out: they
+    /// are another response's.
     var interrupted: ChappieResponse? {
         let isPresent = text.isCaughtUp && items.count >= handedOut.count
         let items = isPresent ? items : handedOut.filter { !ChappieClientContext.isEncrypted($0.json) }
@@ -348,7 +349,7 @@ struct TurnAccumulator {
         return response
     }
 
-    /// The item as an earlier attempt handed it out; `nil` when it is new.
+    /// Returns the item as an earlier attempt handed it out, or `nil` when it is new.
     private mutating func earlier(_ item: ChappieOutputItem) throws(ChappieClientError) -> ChappieOutputItem? {
         let index = seen[item.kind, default: 0]
         seen[item.kind] = index + 1
@@ -395,7 +396,7 @@ extension ChappieOutputItem {
         arguments?.string.flatMap { try? ChappieJSON(parsing: $0) } ?? arguments
     }
 
-    /// The call under the id that the host knows it by, so that its output finds it.
+    /// Returns the call under the id that the host knows it by, so that its output finds it.
     fileprivate func withCallID(of other: ChappieOutputItem) -> ChappieOutputItem { withCallID(other.callID) }
 
     func withCallID(_ callID: String?) -> ChappieOutputItem {

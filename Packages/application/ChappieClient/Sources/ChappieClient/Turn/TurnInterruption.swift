@@ -18,14 +18,14 @@ import Synchronization
 
     private let state = Mutex(State.waiting)
 
-    /// An interruption that has not been requested.
+    /// Creates an interruption that has not been requested.
     public init() {}
 
     /// Whether the work is to end.
     var isRequested: Bool { state.withLock { if case .requested = $0 { true } else { false } } }
 
-    /// Interrupts the work of the turn's task. A waiting turn is cancelled, since it has nothing to keep; a turn that is
-    /// over stays as it is.
+    /// Interrupts the work of the turn's task. A waiting turn is cancelled, since it has nothing to keep; a turn that
+    /// is over stays as it is.
     func interrupt(_ turn: Task<ChappieResponse, any Error>) {
         let end: (@Sendable () -> Void)? = state.withLock { state in
             switch state {

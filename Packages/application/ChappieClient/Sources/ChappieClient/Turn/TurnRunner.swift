@@ -47,8 +47,8 @@ struct TurnRunner: Sendable {
     /// model.
     private static let answerLimit = 256 << 20
     private static let prewarmPatience = Duration.seconds(5)
-    /// A WebSocket that breaks before the answer to a message over this size may have broken because of the size: common
-    /// limits of servers and proxies are 1, 4 and 15 MiB, and not all of them send the close code for it.
+    /// A WebSocket that breaks before the answer to a message over this size may have broken because of the size:
+    /// common limits of servers and proxies are 1, 4 and 15 MiB, and not all of them send the close code for it.
     private static let suspiciousSize = 512 << 10
     /// The silence in which the service may review an answer before it shows anything.
     private static let reviewPatience = Duration.seconds(30 * 60)
@@ -427,7 +427,7 @@ struct TurnRunner: Sendable {
         }
     }
 
-    /// The events up to the terminal one. A message that holds no event is ignored; a binary message breaks the
+    /// Returns the events up to the terminal one. A message that holds no event is ignored; a binary message breaks the
     /// protocol.
     ///
     /// - Parameter isFirst: Whether no event of the answer has come. A close then refuses the message.

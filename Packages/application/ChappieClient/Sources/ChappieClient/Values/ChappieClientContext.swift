@@ -3,9 +3,9 @@
 
 /// A conversation as a value: keep it, and continue it later by ``ChappieClient/resumeContext(_:)``.
 ///
-/// Items of the backend are kept as they came, unknown ones included, and their bytes survive encoding: the prompt cache
-/// of a resumed conversation still hits. Reasoning and compactions are encrypted for one account; in another one they are
-/// left out.
+/// Items of the backend are kept as they came, unknown ones included, and their bytes survive encoding: the prompt
+/// cache of a resumed conversation still hits. Reasoning and compactions are encrypted for one account; in another one
+/// they are left out.
 public struct ChappieClientContext: Sendable, Hashable, Codable {
     /// Names the session, and the prompt cache, to the backend.
     public var sessionID: String
@@ -33,7 +33,7 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
     @_spi(ChappieInternals) public var window: Int?
     private var itemText: ItemText
 
-    /// A conversation of these messages, to show or to continue.
+    /// Creates a conversation of these messages, to show or to continue.
     public init(
         sessionID: String, threadID: String? = nil, model: String = "",
         messages: [ChappieInputMessage] = [], compactedSummary: String? = nil, createdAt: Date, updatedAt: Date? = nil
@@ -44,7 +44,7 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
         self.threadID = threadID ?? sessionID
     }
 
-    /// A conversation of items as the backend takes them.
+    /// Creates a conversation of items as the backend takes them.
     @_spi(ChappieInternals) public init(
         sessionID: String, model: String, items: [ChappieJSON], compactedSummary: String?, createdAt: Date,
         updatedAt: Date, measuredTokens: Int? = nil, accountID: String? = nil, userID: String? = nil,
@@ -122,7 +122,8 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
     }
 }
 
-/// Items of a conversation, which are encoded as one JSON text: the order of members is part of a prompt that is cached.
+/// Items of a conversation, which are encoded as one JSON text: the order of members is part of a prompt that is
+/// cached.
 struct ItemText: Sendable, Hashable, Codable {
     let items: [ChappieJSON]
 
@@ -149,7 +150,7 @@ public struct ChappieContextSize: Sendable, Hashable, Codable {
     /// The window's size, in tokens.
     public var contextWindow: Int
 
-    /// A size with the given properties; negative values become 0.
+    /// Creates a size with the given properties; negative values become 0.
     public init(estimatedTokens: Int, contextWindow: Int) {
         self.estimatedTokens = max(estimatedTokens, 0)
         self.contextWindow = max(contextWindow, 0)
@@ -164,7 +165,7 @@ public struct ChappieContextSize: Sendable, Hashable, Codable {
 }
 
 extension ChappieInputMessage {
-    /// A message as an item of the conversation; `nil` for other items.
+    /// Creates a message as an item of the conversation, or `nil` for other items.
     @_spi(ChappieInternals) public init?(item: ChappieJSON) {
         guard item["type"]?.string == "message", let role = item["role"]?.string else { return nil }
         let parts = (item["content"]?.array ?? []).map { part -> Part in

@@ -7,8 +7,8 @@ public struct ChappieGatewayAnswer: Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The edge of the service answers for a service that it does not reach: without a body, and without the name of
-        /// a request.
+        /// The edge of the service answers for a service that it does not reach: without a body, and without the name
+        /// of a request.
         public static let edge = Sender(rawValue: "edge")
         /// A network on the way answers with its own page. Some networks do so until the user has signed in to them.
         public static let network = Sender(rawValue: "network")
@@ -23,7 +23,7 @@ public struct ChappieGatewayAnswer: Sendable, Hashable, Codable {
     /// The name under which the sender knows the exchange.
     public var requestID: String?
 
-    /// An answer with the given properties.
+    /// Creates an answer with the given properties.
     public init(sender: Sender, host: String, status: Int, requestID: String? = nil) {
         self.sender = sender
         self.host = host

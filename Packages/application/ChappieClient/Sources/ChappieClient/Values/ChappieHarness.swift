@@ -21,7 +21,7 @@ public struct ChappieHarness: Sendable, Hashable, Codable, ExpressibleByStringIn
     /// Additions; the model gets them in this order.
     public var plugins: [ChappieHarnessPlugin]
 
-    /// A harness of its parts; without `instructions` it has ``default``'s.
+    /// Creates a harness of its parts; without `instructions` it has ``default``'s.
     public init(
         name: String, summary: String = "", instructions: String = ChappieHarness.defaultInstructions,
         capabilities: [String] = [], tools: [ChappieHarnessTool] = [], plugins: [ChappieHarnessPlugin] = []
@@ -88,7 +88,7 @@ public struct ChappieHarnessTool: Sendable, Hashable, Codable {
     /// The form of the free text that the tool takes instead of JSON arguments; `nil` for most.
     public var textFormat: ChappieToolTextFormat?
 
-    /// A declaration; without a schema the tool takes no arguments.
+    /// Creates a declaration; without a schema the tool takes no arguments.
     public init(
         name: String, description: String = "", inputSchema: ChappieJSONValue = Self.noArguments,
         textFormat: ChappieToolTextFormat? = nil
@@ -124,7 +124,7 @@ public struct ChappieHarnessPlugin: Sendable, Hashable, Codable {
     /// The tools that it adds.
     public var tools: [ChappieHarnessTool]
 
-    /// A plugin with the given properties.
+    /// Creates a plugin with the given properties.
     public init(name: String, summary: String = "", instructions: String = "", tools: [ChappieHarnessTool] = []) {
         self.name = name
         self.summary = summary
@@ -163,7 +163,7 @@ public struct ChappiePluginManifest: Sendable, Hashable, Codable {
     /// Plugins that are appended to the harness's own.
     public var plugins: [ChappieHarnessPlugin]
 
-    /// A manifest with the given properties.
+    /// Creates a manifest with the given properties.
     public init(
         name: String, version: String = "", harness: ChappieHarness = .default, tools: [ChappieHarnessTool] = [],
         plugins: [ChappieHarnessPlugin] = []
@@ -188,8 +188,8 @@ public struct ChappiePluginManifest: Sendable, Hashable, Codable {
 
     /// Reads a manifest's JSON.
     ///
-    /// - Throws: ``ChappieManifestError``, which names the key path: no JSON, a missing or mistyped member, a tool whose
-    ///   schema can't be used.
+    /// - Throws: ``ChappieManifestError``, which names the key path: no JSON, a missing or mistyped member, a tool
+    ///   whose schema can't be used.
     public init(json: [UInt8]) throws(ChappieManifestError) {
         do {
             self = try JSONDecoder().decode(ChappiePluginManifest.self, from: Data(json))
@@ -228,8 +228,8 @@ public struct ChappiePluginManifest: Sendable, Hashable, Codable {
         try self.init(json: Array(data))
     }
 
-    /// The harness with all that the manifest adds: of tools with one name the base harness's counts, plugins come after
-    /// its own.
+    /// The harness with all that the manifest adds: of tools with one name the base harness's counts, plugins come
+    /// after its own.
     public var resolvedHarness: ChappieHarness {
         var harness = harness
         harness.tools = (harness.tools + tools).uniqued()
@@ -245,7 +245,7 @@ public struct ChappieManifestError: ChappieError, Hashable {
     /// A sentence.
     public var reason: String
 
-    /// An error with the given properties.
+    /// Creates an error with the given properties.
     public init(keyPath: String, reason: String) {
         self.keyPath = keyPath
         self.reason = reason
@@ -319,7 +319,7 @@ public enum ChappieHarnessSamples {
 }
 
 extension [ChappieHarnessTool] {
-    /// The tools, of those with one name the first.
+    /// Returns the tools, of those with one name the first.
     fileprivate func uniqued() -> [ChappieHarnessTool] {
         var names: Set<String> = []
         return filter { names.insert($0.name).inserted }

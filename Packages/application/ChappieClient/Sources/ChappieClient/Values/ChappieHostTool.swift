@@ -22,8 +22,8 @@ public struct ChappieHostTool: Sendable {
     public var description: String
     /// The JSON Schema of the arguments, checked before the handler runs.
     public var inputSchema: ChappieJSONValue
-    /// The form of the free text that the tool takes instead of JSON arguments; `nil`, the default, for a tool with JSON
-    /// arguments. A call's text is in `ChappieToolCall.arguments`.
+    /// The form of the free text that the tool takes instead of JSON arguments; `nil`, the default, for a tool with
+    /// JSON arguments. A call's text is in `ChappieToolCall.arguments`.
     public var textFormat: ChappieToolTextFormat?
     /// Whether the user is asked first. Default `.automatic`; a ``ChappieToolProvider``'s tools ask by default.
     public var policy: ChappieToolPolicy {
@@ -32,9 +32,9 @@ public struct ChappieHostTool: Sendable {
     }
     /// A call that takes longer has failed; its task is cancelled. Default 5 minutes.
     public var timeout: Duration
-    /// The longest text of a result that the model gets, in bytes of UTF-8. The middle of a longer one is left out, and a
-    /// note in its place says how much. Default 64 KiB; values below 256 become 256. Of images and other parts the model
-    /// gets the first 20, and 20 MiB at most.
+    /// The longest text of a result that the model gets, in bytes of UTF-8. The middle of a longer one is left out, and
+    /// a note in its place says how much. Default 64 KiB; values below 256 become 256. Of images and other parts the
+    /// model gets the first 20, and 20 MiB at most.
     public var outputLimit: Int {
         didSet { outputLimit = max(outputLimit, Self.leastOutput) }
     }
@@ -47,7 +47,7 @@ public struct ChappieHostTool: Sendable {
     private var chosenPolicy: ChappieToolPolicy?
     private(set) var handler: Handler
 
-    /// A tool with the given properties; without a `policy` the default applies.
+    /// Creates a tool with the given properties; without a `policy` the default applies.
     public init(
         name: String, description: String = "", inputSchema: ChappieJSONValue = ["type": "object", "properties": [:]],
         policy: ChappieToolPolicy? = nil, timeout: Duration = .seconds(300), outputLimit: Int = 64 << 10,
@@ -64,7 +64,7 @@ public struct ChappieHostTool: Sendable {
         self.handler = handler
     }
 
-    /// A tool that takes free text: a program, a patch, a query.
+    /// Creates a tool that takes free text: a program, a patch, a query.
     ///
     /// ```swift
     /// let query = ChappieHostTool(
@@ -84,7 +84,7 @@ public struct ChappieHostTool: Sendable {
         self.textFormat = textFormat
     }
 
-    /// A tool whose arguments are a value of `Input`; the schema is the type's own.
+    /// Creates a tool whose arguments are a value of `Input`; the schema is the type's own.
     public init<Input: Decodable & ChappieJSONSchemaProviding & SendableMetatype>(
         name: String, description: String = "", input: Input.Type, policy: ChappieToolPolicy? = nil,
         timeout: Duration = .seconds(300), outputLimit: Int = 64 << 10, runsAlone: Bool = false,
@@ -96,7 +96,7 @@ public struct ChappieHostTool: Sendable {
         ) { call in try await handler(try call.decode(Input.self)) }
     }
 
-    /// The tool with another handler, which may call its own.
+    /// Returns the tool with another handler, which may call its own.
     @_spi(ChappieInternals) public func handled(by handler: (@escaping Handler) -> Handler) -> ChappieHostTool {
         var tool = self
         tool.handler = handler(self.handler)
@@ -124,7 +124,7 @@ public struct ChappieHostTool: Sendable {
 /// }
 /// ```
 public protocol ChappieToolProvider: Sendable {
-    /// The tools as they are now, with the handlers that call them.
+    /// Returns the tools as they are now, with the handlers that call them.
     ///
     /// - Throws: anything; the turn then goes without these tools, and says so in a `ChappieNotice`.
     func tools() async throws -> [ChappieHostTool]

@@ -19,7 +19,7 @@ public struct ChappieInputSize: Sendable, Hashable, Codable {
     /// A listed model that takes an input of this size, if there is one.
     public var suggestion: String?
 
-    /// A size with the given properties. Default: none of the optional ones, and no picture.
+    /// Creates a size with the given properties. Default: none of the optional ones, and no picture.
     public init(
         model: String, isQuestion: Bool, estimatedTokens: Int? = nil, contextWindow: Int? = nil, byteCount: Int,
         pictureCount: Int = 0, pictureByteCount: Int = 0, suggestion: String? = nil

@@ -15,7 +15,7 @@ public struct ChappiePendingTurn: Sendable, Hashable, Codable {
     public let context: ChappieClientContext
     let progress: TurnProgress
 
-    /// A turn that continues after `progress`; the calls in `completed` have been carried out.
+    /// Creates a turn that continues after `progress`; the calls in `completed` have been carried out.
     @_spi(ChappieInternals) public init(
         approvals: [ChappieApprovalRequest], completed: [ChappieToolExecutionResult], context: ChappieClientContext,
         progress: TurnProgress
@@ -43,7 +43,7 @@ public struct ChappiePendingTurn: Sendable, Hashable, Codable {
         self.frame = frame.withoutTools
     }
 
-    /// The progress as a record kept it.
+    /// Creates the progress as a record kept it.
     public init(calls: [ChappieToolCall], items: [ChappieJSON], round: Int, frameText: String) throws {
         let frame = try JSONDecoder().decode(RequestFrame.self, from: Data(frameText.utf8))
         self.init(calls: calls, items: items, round: round, frame: frame)

@@ -50,7 +50,7 @@ public struct ChappiePlanRefusal: Sendable, Hashable, Codable {
     /// Another address that the service names for the workspace. Nothing is sent there.
     public var otherOrigin: String?
 
-    /// A refusal of these parts.
+    /// Creates a refusal of these parts.
     public init(
         reason: Reason, status: Int? = nil, message: String? = nil, parameter: String? = nil, requestID: String? = nil
     ) {
@@ -63,7 +63,7 @@ public struct ChappiePlanRefusal: Sendable, Hashable, Codable {
 }
 
 extension ChappiePlanRefusal {
-    /// A refusal for the region of the account's workspace.
+    /// Creates a refusal for the region of the account's workspace.
     @_spi(ChappieInternals) public init(_ refusal: RegionRefusal) {
         self.init(
             reason: .workspaceRegion, status: refusal.status, message: refusal.message, requestID: refusal.requestID)

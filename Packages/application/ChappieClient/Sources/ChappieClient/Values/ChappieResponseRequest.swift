@@ -28,17 +28,18 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
     /// The tier of service, by its id in `ChappieModel.serviceTiers`; `nil`, the default, is the usual one.
     /// A tier that the model's entry does not list is ``ChappieClientError/unsupportedInput(_:_:)``.
     public var serviceTier: String?
-    /// How long the turn may take from the time when it begins, its tools and the user's answers about them included. A turn
-    /// that takes longer ends with ``ChappieClientError/timeLimitExceeded(_:)``, and the conversation stays without it.
-    /// `nil`, the default, means no limit beside the network's own deadlines. A turn that is resumed later has none.
+    /// How long the turn may take from the time when it begins, its tools and the user's answers about them included. A
+    /// turn that takes longer ends with ``ChappieClientError/timeLimitExceeded(_:)``, and the conversation stays
+    /// without it. `nil`, the default, means no limit beside the network's own deadlines. A turn that is resumed later
+    /// has none.
     public var timeLimit: Duration?
     /// Header fields for this turn's requests, by name, beside those of the client. Default none.
     ///
-    /// Over WebSocket header fields belong to the opening handshake. A turn with fields of its own opens a connection of
-    /// its own, unless the last turn had the same fields; the turn after it opens another. A field that the client or the
-    /// transport sets, such as `authorization`, and a name or a value that HTTP does not allow are
-    /// ``ChappieClientError/unsupportedInput(_:_:)``. Records and pending turns don't hold the fields, since they may be
-    /// secret: a turn that is resumed later goes without them.
+    /// Over WebSocket header fields belong to the opening handshake. A turn with fields of its own opens a connection
+    /// of its own, unless the last turn had the same fields; the turn after it opens another. A field that the client
+    /// or the transport sets, such as `authorization`, and a name or a value that HTTP does not allow are
+    /// ``ChappieClientError/unsupportedInput(_:_:)``. Records and pending turns don't hold the fields, since they may
+    /// be secret: a turn that is resumed later goes without them.
     public var headerFields: [String: String] {
         get { fields ?? [:] }
         set { fields = newValue.isEmpty ? nil : newValue }
@@ -66,7 +67,7 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
         case choice = "toolChoice"
     }
 
-    /// A turn with these messages.
+    /// Creates a turn with these messages.
     public init(
         messages: [ChappieInputMessage], options: ChappieMessageOptions = ChappieMessageOptions(),
         model: String? = nil, outputSchema: ChappieJSONSchema? = nil, hostedTools: [ChappieHostedTool] = [],

@@ -6,11 +6,11 @@ enum OwnHeaderFields {
     /// The most fields, and the most bytes of all names and values together.
     private static let limit = (count: 50, bytes: 16 << 10)
 
-    /// The fields as they are sent, in the order of their names.
+    /// Returns the fields as they are sent, in the order of their names.
     ///
-    /// - Throws: ``ChappieClientError/unsupportedInput(_:_:)``: a name or a value that HTTP does not allow (RFC 9110, 5.1
-    ///   and 5.5), a field that the client or the transport sets, or too many fields. Values are secret, so that the
-    ///   error names the field alone.
+    /// - Throws: ``ChappieClientError/unsupportedInput(_:_:)``: a name or a value that HTTP does not allow (RFC 9110,
+    ///   5.1 and 5.5), a field that the client or the transport sets, or too many fields. Values are secret, so that
+    ///   the error names the field alone.
     static func checked(_ fields: [String: String]) throws(ChappieClientError) -> HTTPFields {
         guard !fields.isEmpty else { return [:] }
         let size = fields.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }

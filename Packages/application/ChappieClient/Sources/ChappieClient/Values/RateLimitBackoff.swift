@@ -4,8 +4,8 @@
 ///
 /// A request whose model has no capacity is tried again by the same rules, and once more often.
 ///
-/// A limit is an error at once if its reset is further away than ``maximumDelay``, or if the server asks for a pause that
-/// is longer than this and than a minute. So is a usage limit without a known reset.
+/// A limit is an error at once if its reset is further away than ``maximumDelay``, or if the server asks for a pause
+/// that is longer than this and than a minute. So is a usage limit without a known reset.
 public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable, Codable {
     /// Tries after the first one. Default 2.
     public let maxRetries: Int
@@ -43,7 +43,7 @@ public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable, Codable {
     /// No retries: the first 429 is the error.
     public static let disabled = ChappieRateLimitBackoffPolicy(maxRetries: 0)
 
-    /// The pause before retry number `retry` (the first is 1); `nil` when there is none.
+    /// Returns the pause before retry number `retry` (the first is 1), or `nil` when there is none.
     ///
     /// - Parameters:
     ///   - asked: the pause that the server asks for, in seconds.

@@ -36,7 +36,7 @@ struct RequestFrame: Sendable, Hashable, Codable {
 
     private enum CodingKeys: CodingKey { case model, options, outputSchema, hostedTools, serviceTier }
 
-    /// A request of this model; one without a name is given it before it is sent.
+    /// Creates a request of this model; one without a name is given it before it is sent.
     init(model: String = "", options: ChappieMessageOptions = ChappieMessageOptions()) {
         self.model = model
         self.options = options
@@ -62,7 +62,7 @@ struct RequestFrame: Sendable, Hashable, Codable {
 
 /// The backend's wire format that this client speaks.
 @_spi(ChappieInternals) public enum WireFormat {
-    /// The backend filters its model list by this version, and refuses new models to an old one. It names a format, not a
-    /// program: `originator` and `user-agent` name the program.
+    /// The backend filters its model list by this version, and refuses new models to an old one. It names a format, not
+    /// a program: `originator` and `user-agent` name the program.
     public static let version = "0.163.0"
 }

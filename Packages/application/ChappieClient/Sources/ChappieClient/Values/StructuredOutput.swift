@@ -2,7 +2,7 @@
 public import ChappieJSONSchema
 
 @_spi(ChappieInternals) extension ChappieResponse {
-    /// The answer as a value, checked against the requested schema.
+    /// Returns the answer as a value, checked against the requested schema.
     ///
     /// - Throws: ``ChappieClientError/invalidStructuredOutput(_:_:)``, ``ChappieClientError/responseFailed(_:)``;
     ///   `ChappieJSONSchemaError`.

@@ -24,8 +24,8 @@ public import HTTPTypes
         }
     }
 
-    /// The request that follows the redirect; `nil` if the response is an answer rather than a redirect: it has another
-    /// status, or no `Location`.
+    /// Returns the request that follows the redirect, or `nil` if the response is an answer rather than a redirect: it
+    /// has another status, or no `Location`.
     ///
     /// 307 and 308 keep method and body, 303 turns everything but HEAD into a GET, and 301 and 302 turn a POST into a
     /// GET, as browsers and curl do (the fetch standard, HTTP-redirect fetch, step 12).

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// The meeting point of a network's callbacks and the task that reads: the state of one exchange, and the waiting reader.
+/// The meeting point of a network's callbacks and the task that reads: the state of one exchange, and the waiting
+/// reader.
 ///
 /// All state is under one lock; a waiting reader is resumed after the lock is released.
 @_spi(ChappieInternals) public final class TransferHandoff: Sendable {
@@ -14,7 +15,7 @@ import Synchronization
         var state: TransferState
         var reader = Reader.none
 
-        /// The call that resumes a waiting reader, if there is a result for it.
+        /// Returns the call that resumes a waiting reader, if there is a result for it.
         mutating func delivery() -> (@Sendable () -> Void)? {
             switch reader {
             case .none: return nil
@@ -32,7 +33,7 @@ import Synchronization
 
     private let shared: Mutex<Shared>
 
-    /// An exchange in this state, without a reader.
+    /// Creates an exchange in this state, without a reader.
     public init(_ state: TransferState) { shared = Mutex(Shared(state: state)) }
 
     /// Reads or changes the state and lets the reader wait: many small pieces then wake a task once.

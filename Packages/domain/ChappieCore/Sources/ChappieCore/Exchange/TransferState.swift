@@ -20,8 +20,8 @@
         case ended
     }
 
-    /// The network has to wait while this many bytes are buffered: enough to keep a fast connection busy while the reader
-    /// works, and small enough for hundreds of streams.
+    /// The network has to wait while this many bytes are buffered: enough to keep a fast connection busy while the
+    /// reader works, and small enough for hundreds of streams.
     public static let highWaterMark = 256 << 10
 
     /// If a transfer is cut off after a silence of this length, its connection may be dead.
@@ -37,7 +37,7 @@
     private var buffer: [UInt8] = []
     private var end: Result<Void, any Error>?
 
-    /// An exchange that begins to connect at `now`.
+    /// Creates an exchange that begins to connect at `now`.
     public init(deadlines: ChappieDeadlines, startedAt now: Int) {
         self.deadlines = deadlines
         lastProgress = now
@@ -78,7 +78,7 @@
         return isTaken
     }
 
-    /// The same of bytes that the network can't offer again.
+    /// Buffers bytes that the network can't deliver twice.
     ///
     /// - Returns: Whether the network may go on. Otherwise it has to wait until ``resume(at:)`` says so.
     public mutating func mustTakeBody(_ bytes: UnsafeRawBufferPointer, at now: Int) -> Bool {
@@ -104,14 +104,14 @@
 
     // MARK: The reader's requests
 
-    /// The head, or its failure; `nil` if the reader has to wait.
+    /// Returns the head, or its failure, or `nil` if the reader has to wait.
     public func takeHead() -> Result<ResponseHead, any Error>? {
         if let head { return .success(head) }
         guard case .failure(let error) = end else { return nil }
         return .failure(error)
     }
 
-    /// All buffered bytes of the body, or its end; `nil` if the reader has to wait.
+    /// Returns all buffered bytes of the body, or its end, or `nil` if the reader has to wait.
     public mutating func takeChunk() -> Result<[UInt8]?, any Error>? {
         if buffer.isEmpty { return end?.map { nil } }
         defer { buffer = [] }
@@ -142,7 +142,7 @@
     /// The time by which the next progress is due; `nil` if none is.
     public var deadline: Int? { allowance.map { lastProgress + $0.nanoseconds } }
 
-    /// The duration that the present phase was given, if it has passed by `now`.
+    /// Returns the duration that the present phase was given, if it has passed by `now`.
     public func expired(at now: Int) -> Duration? { deadline.flatMap { now >= $0 ? allowance : nil } }
 
     /// Whether the deadline passed while nothing ran: timers are not late by seconds unless the machine slept. Then the

@@ -1,10 +1,10 @@
 // MARK: Text
 
 extension ChappieJSON {
-    /// The value as compact JSON, with members in their order. The same value always gives the same bytes.
+    /// Returns the value as compact JSON, with members in their order. The same value always gives the same bytes.
     public func serialized() -> String { String(decoding: serializedBytes(), as: UTF8.self) }
 
-    /// The value as compact JSON in UTF-8.
+    /// Returns the value as compact JSON in UTF-8.
     public func serializedBytes() -> [UInt8] {
         var output: [UInt8] = []
         append(to: &output)

@@ -64,16 +64,16 @@ extension ChappieJSON: ExpressibleByStringInterpolation, ExpressibleByIntegerLit
     public init(nilLiteral: ()) { self = .null }
     public init(arrayLiteral elements: ChappieJSON...) { self = .array(elements) }
     public init(dictionaryLiteral elements: (String, ChappieJSON)...) { self = .object(ChappieJSONObject(elements)) }
-    /// A number. A value that is not finite becomes `null`, because JSON can't express it.
+    /// Creates a number. A value that is not finite becomes `null`, because JSON can't express it.
     public init(floatLiteral value: Double) { self = ChappieJSONNumber(value).map(ChappieJSON.number) ?? .null }
 
-    /// An integer as a JSON number.
+    /// Returns an integer as a JSON number.
     public static func integer(_ value: Int) -> ChappieJSON { .number(ChappieJSONNumber(value)) }
-    /// A double as a JSON number; `null` if it is not finite.
+    /// Returns a double as a JSON number; `null` if it is not finite.
     public static func double(_ value: Double) -> ChappieJSON { ChappieJSON(floatLiteral: value) }
-    /// The same as ``integer(_:)``, under the name of the case.
+    /// Returns the same as ``integer(_:)``, under the name of the case.
     public static func number(_ value: Int) -> ChappieJSON { integer(value) }
-    /// The same as ``double(_:)``, under the name of the case.
+    /// Returns the same as ``double(_:)``, under the name of the case.
     public static func number(_ value: Double) -> ChappieJSON { double(value) }
 }
 
@@ -90,7 +90,7 @@ public struct ChappieJSONObject: Sendable, Hashable, ExpressibleByDictionaryLite
         /// The value of the member.
         public var value: ChappieJSON
 
-        /// A member with this name and value.
+        /// Creates a member with this name and value.
         public init(name: String, value: ChappieJSON) {
             self.name = name
             self.value = value
@@ -173,7 +173,7 @@ public struct ChappieJSONNumber: Sendable, Hashable {
     /// The number in JSON's grammar (RFC 8259, 6).
     public let literal: String
 
-    /// An integer.
+    /// Creates an integer.
     public init(_ value: Int) { literal = String(value) }
 
     /// - Returns: `nil` for NaN and the infinities, which JSON can't express.

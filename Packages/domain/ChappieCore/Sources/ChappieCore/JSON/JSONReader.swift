@@ -160,7 +160,7 @@ struct JSONReader {
         guard position > start else { throw failure("a digit is missing") }
     }
 
-    /// The bytes of the next string, if it is printable ASCII without escapes.
+    /// Returns the bytes of the next string, if it is printable ASCII without escapes.
     mutating func plainString() -> UnsafeBufferPointer<UInt8>? {
         guard take("\"") else { return nil }
         let start = position
@@ -171,7 +171,7 @@ struct JSONReader {
 
     // MARK: Strings
 
-    /// The next string (RFC 8259, 7).
+    /// Returns the next string (RFC 8259, 7).
     mutating func string() throws(ChappieJSONError) -> String {
         guard take("\"") else { throw failure("a string is missing") }
         let start = position
@@ -258,8 +258,8 @@ enum ByteScanner {
     private static let lanes: UInt64 = 0x0101_0101_0101_0101
     private static let topBits: UInt64 = 0x8080_8080_8080_8080
 
-    /// The offset of the first byte from `start` on that is a quote, a backslash, a control character or not ASCII:
-    /// these bytes of a JSON string need more work. `bytes.count` if there are none.
+    /// Returns the offset of the first byte from `start` on that is a quote, a backslash, a control character or not
+    /// ASCII: these bytes of a JSON string need more work. `bytes.count` if there are none.
     static func endOfPlainText(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
         guard let base = UnsafeRawPointer(bytes.baseAddress) else { return 0 }
         var index = start
@@ -283,7 +283,7 @@ enum ByteScanner {
         return index
     }
 
-    /// The offset of the first `byte` in `range`.
+    /// Returns the offset of the first `byte` in `range`.
     static func find(_ byte: UInt8, in bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> Int? {
         guard let base = UnsafeRawPointer(bytes.baseAddress) else { return nil }
         let wanted = UInt64(byte) &* lanes

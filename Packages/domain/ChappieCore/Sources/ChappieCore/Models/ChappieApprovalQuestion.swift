@@ -4,7 +4,8 @@ extension ChappieApprovalRequest {
     /// How much of them is shown, in Unicode scalars: a character may be any number of these.
     private static let shownLength = 2000
 
-    /// The question in lines for a terminal, with a line feed at its end: the tool's description and the arguments.
+    /// Returns the question in lines for a terminal, with a line feed at its end: the tool's description and the
+    /// arguments.
     ///
     /// A server and the model wrote these. They appear as JSON, which has no line feeds, with characters that could
     /// deceive the eye written out, so that no part of them passes for a line of the program's.

@@ -54,8 +54,8 @@ public struct ChappieImage: Sendable, Hashable {
         case fileID(String)
     }
 
-    /// 8 MB, the limit for an image unless a call sets another. The service takes about as much. A WebSocket message may
-    /// have 16 MiB in all; a larger message is sent over HTTP.
+    /// 8 MB, the limit for an image unless a call sets another. The service takes about as much. A WebSocket message
+    /// may have 16 MiB in all; a larger message is sent over HTTP.
     public static let defaultLimit = 8_000_000
 
     /// The most squares of 32 by 32 pixels that the service takes in one image.
@@ -66,13 +66,13 @@ public struct ChappieImage: Sendable, Hashable {
     /// The resolution in which the model sees the image.
     public var detail: Detail
 
-    /// An image from a source, which is not checked.
+    /// Creates an image from a source, which is not checked.
     public init(source: Source, detail: Detail = .high) {
         self.source = source
         self.detail = detail
     }
 
-    /// An image with these bytes.
+    /// Creates an image with these bytes.
     ///
     /// - Parameters:
     ///   - name: For messages, such as a file's name.
@@ -108,7 +108,7 @@ public struct ChappieImage: Sendable, Hashable {
         return refusal(of: bytes, format, name)
     }
 
-    /// An image with these bytes. See ``init(bytes:name:detail:limit:)``.
+    /// Creates an image with these bytes. See ``init(bytes:name:detail:limit:)``.
     public init(
         data: Data, name: String? = nil, detail: Detail = .high, limit: Int = ChappieImage.defaultLimit
     ) throws(ChappieAttachmentError) {
@@ -140,13 +140,13 @@ public struct ChappieFile: Sendable, Hashable {
     /// The place from which the model gets the file.
     public let source: Source
 
-    /// A file from a source, which is not checked.
+    /// Creates a file from a source, which is not checked.
     public init(name: String? = nil, source: Source) {
         self.name = name
         self.source = source
     }
 
-    /// A file with these bytes.
+    /// Creates a file with these bytes.
     ///
     /// - Parameters:
     ///   - name: The name that the model sees. Its ending decides the media type if the first bytes don't.
@@ -162,7 +162,7 @@ public struct ChappieFile: Sendable, Hashable {
         self.init(name: name, source: .data(DataURL.make(bytes, type)))
     }
 
-    /// A file with these bytes. See ``init(bytes:name:mediaType:limit:)``.
+    /// Creates a file with these bytes. See ``init(bytes:name:mediaType:limit:)``.
     public init(
         data: Data, name: String, mediaType: String? = nil, limit: Int = ChappieFile.defaultLimit
     ) throws(ChappieAttachmentError) {
@@ -275,8 +275,8 @@ public enum ChappieAttachmentError: ChappieError, Hashable {
         return url.utf8[url.utf8.index(after: comma)...]
     }
 
-    /// The content of a Base64 URL; `nil` for other URLs. If the content is longer than `limit` bytes, the result is
-    /// longer than that, too.
+    /// Returns the content of a Base64 URL, or `nil` for other URLs. If the content is longer than `limit` bytes, the
+    /// result is longer than that, too.
     public static func bytes(of url: String, limit: Int) -> [UInt8]? {
         guard let digits = digits(of: url) else { return nil }
         guard digits.count / 4 <= limit / 3 + 1 else { return [UInt8](repeating: 0, count: limit + 1) }

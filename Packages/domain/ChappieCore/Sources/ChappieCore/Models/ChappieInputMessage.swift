@@ -28,7 +28,7 @@ public struct ChappieInputMessage: Sendable, Hashable, Codable {
     /// The options for the answer to the message.
     public var options: ChappieMessageOptions
 
-    /// A message of any role and content.
+    /// Creates a message of any role and content.
     public init(role: Role, parts: [Part], options: ChappieMessageOptions = ChappieMessageOptions()) {
         self.role = role
         self.parts = parts
@@ -40,9 +40,10 @@ public struct ChappieInputMessage: Sendable, Hashable, Codable {
         parts.reduce(into: "") { text, part in if case .text(let more) = part { text += more } }
     }
 
-    /// A message of the user.
+    /// Returns a message of the user.
     public static func user(_ text: String) -> Self { user(text, images: []) }
-    /// A message of the user: images and files, then the text about them. `fastMode` asks for low reasoning effort.
+    /// Returns a message of the user: images and files, then the text about them. `fastMode` asks for low reasoning
+    /// effort.
     public static func user(
         _ text: String, images: [ChappieImage] = [], files: [ChappieFile] = [], fastMode: Bool = false
     ) -> Self {
@@ -50,11 +51,11 @@ public struct ChappieInputMessage: Sendable, Hashable, Codable {
             role: .user, parts: images.map(Part.image) + files.map(Part.file) + [.text(text)],
             options: ChappieMessageOptions(fastMode: fastMode))
     }
-    /// A message of the program about the whole conversation.
+    /// Returns a message of the program about the whole conversation.
     public static func system(_ text: String) -> Self { .init(role: .system, parts: [.text(text)]) }
-    /// An earlier message of the model.
+    /// Returns an earlier message of the model.
     public static func assistant(_ text: String) -> Self { .init(role: .assistant, parts: [.text(text)]) }
-    /// An instruction of the program, which ranks above the user's.
+    /// Returns an instruction of the program, which ranks above the user's.
     public static func developer(_ text: String) -> Self { .init(role: .developer, parts: [.text(text)]) }
 
     /// The message as an input item of the Responses API.

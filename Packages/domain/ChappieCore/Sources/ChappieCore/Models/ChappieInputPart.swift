@@ -11,7 +11,7 @@ extension ChappieInputMessage {
         /// Any other part. It is sent unchanged.
         case other(ChappieJSON)
 
-        /// An image by its address, `https:` or `data:`, which is not checked.
+        /// Returns an image by its address, `https:` or `data:`, which is not checked.
         public static func imageURL(_ url: String) -> Part { .image(ChappieImage(source: .url(url))) }
     }
 }
@@ -49,7 +49,7 @@ extension ChappieInputMessage.Part: Codable {
         }
     }
 
-    /// The part in the form of the Responses API. The model's own text has another type there.
+    /// Returns the part in the form of the Responses API. The model's own text has another type there.
     func json(isAssistant: Bool) -> ChappieJSON {
         switch self {
         case .text(let text): return ["type": isAssistant ? "output_text" : "input_text", "text": .string(text)]

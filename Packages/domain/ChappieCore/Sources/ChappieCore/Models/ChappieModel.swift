@@ -71,7 +71,7 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
         supportsReasoningSummaries && supportsReasoningSummaryParameter
     }
 
-    /// A model with the given properties.
+    /// Creates a model with the given properties.
     public init(
         slug: String, displayName: String? = nil, description: String? = nil, supportedInAPI: Bool = true,
         priority: Int = .max, isListed: Bool = true, inputModalities: [String] = ["text", "image"],
@@ -128,7 +128,7 @@ public struct ChappieServiceTier: Sendable, Hashable, Codable, Identifiable {
     /// The meaning and the cost, in the backend's words.
     public var description: String?
 
-    /// A tier with the given properties.
+    /// Creates a tier with the given properties.
     public init(id: String, name: String? = nil, description: String? = nil) {
         self.id = id
         self.name = name ?? id
@@ -150,7 +150,7 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
     /// The time when the old model is retired; `nil` if the backend does not name it.
     public var retirementAt: Date?
 
-    /// An upgrade with the given properties.
+    /// Creates an upgrade with the given properties.
     public init(model: String, notes: String? = nil, retirementAt: Date? = nil) {
         self.model = model
         self.notes = notes
@@ -233,8 +233,8 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
         .none, .minimal, .low, .medium, .high, .extraHigh, .max, .ultra,
     ]
 
-    /// The effort for a request to this model if the caller asked for `wanted`. `ultra` is never sent. An effort that
-    /// the model does not support becomes the nearest below it, or else the lowest.
+    /// Returns the effort for a request to this model if the caller asked for `wanted`. `ultra` is never sent. An
+    /// effort that the model does not support becomes the nearest below it, or else the lowest.
     ///
     /// If a model does not list its efforts, the result is its default, or the caller's value.
     public func effort(for wanted: ChappieReasoningEffort) -> ChappieReasoningEffort {
@@ -267,7 +267,7 @@ public struct ChappieModelFilter: Sendable, Hashable, Codable {
     /// Whether models that the backend hides from lists match. Default `false`.
     public var includesHidden: Bool
 
-    /// A filter. Without arguments it matches the models that the backend lists for users.
+    /// Creates a filter. Without arguments it matches the models that the backend lists for users.
     public init(
         supportedInAPI: Bool? = nil, inputModality: String? = nil, supportsSearchTool: Bool? = nil,
         supportsParallelToolCalls: Bool? = nil, reasoningLevel: String? = nil, includesHidden: Bool = false

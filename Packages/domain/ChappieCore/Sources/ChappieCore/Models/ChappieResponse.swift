@@ -46,7 +46,7 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
     /// The response object in its original form.
     public var raw: ChappieJSON
 
-    /// A response with the given properties. Unless `outputText` is given, the text comes from `items`.
+    /// Creates a response with the given properties. Unless `outputText` is given, the text comes from `items`.
     public init(
         id: String = "", status: ChappieResponseStatus = .completed, model: String? = nil, outputText: String? = nil,
         items: [ChappieOutputItem] = [], usage: ChappieTokenUsage? = nil, error: ChappieResponseError? = nil,
@@ -83,8 +83,8 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
             incompleteReason: json["incomplete_details"]?["reason"]?.string, raw: json)
     }
 
-    /// The same response with the items from its stream. They replace the items of the object, and their text replaces
-    /// `text` and `commentary`.
+    /// Returns the same response with the items from its stream. They replace the items of the object, and their text
+    /// replaces `text` and `commentary`.
     public func with(items streamed: [ChappieOutputItem], text: String, commentary: String = "") -> ChappieResponse {
         var response = self
         if !streamed.isEmpty { response.items = streamed }
@@ -154,7 +154,7 @@ public struct ChappieOutputItem: Sendable, Hashable, Codable {
     /// The item in the backend's form.
     public let json: ChappieJSON
 
-    /// An item in the backend's form.
+    /// Creates an item in the backend's form.
     public init(_ json: ChappieJSON) { self.json = json }
 
     /// The kind of item: `message`, `reasoning`, `function_call`, `custom_tool_call`, …; empty if the item has none.
@@ -165,8 +165,8 @@ public struct ChappieOutputItem: Sendable, Hashable, Codable {
     /// The id that a tool's result must name.
     public var callID: String? { json["call_id"]?.string }
 
-    /// The text of a message, its `output_text` parts joined; empty for other items. Marks of sources, which the service
-    /// writes for its own clients, are left out: ``json`` has them.
+    /// The text of a message, its `output_text` parts joined; empty for other items. Marks of sources, which the
+    /// service writes for its own clients, are left out: ``json`` has them.
     public var text: String {
         guard type == "message", let parts = json["content"]?.array else { return "" }
         let text = parts.reduce(into: "") { text, part in
@@ -247,7 +247,7 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
     /// The longest message that is kept, in Unicode scalars.
     public static let messageLimit = 1000
 
-    /// An error with the given properties.
+    /// Creates an error with the given properties.
     public init(
         type: String? = nil, code: String? = nil, message: String? = nil, plan: ChappiePlan? = nil,
         resetsAt: Date? = nil, resetsInSeconds: Double? = nil, raw: ChappieJSON = .null

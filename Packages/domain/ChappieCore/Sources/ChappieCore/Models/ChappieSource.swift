@@ -7,7 +7,7 @@ public struct ChappieSource: Sendable, Hashable, Codable {
     /// The title of the page; `nil` if the backend names none.
     public var title: String?
 
-    /// A page with this address.
+    /// Creates a page with this address.
     public init(url: String, title: String? = nil) {
         self.url = url
         self.title = title
@@ -58,7 +58,7 @@ public struct ChappieWebSearch: Sendable, Hashable, Codable {
     /// The progress of the step, such as `completed`.
     public var status: String?
 
-    /// A step.
+    /// Creates a step.
     public init(action: Action, status: String? = nil) {
         self.action = action
         self.status = status

@@ -103,7 +103,7 @@ public struct ChappieNotice: Sendable, Hashable, Codable {
     /// A sentence for the user.
     public var message: String
 
-    /// A notice with this kind and message.
+    /// Creates a notice with this kind and message.
     public init(_ kind: Kind, _ message: String) {
         self.kind = kind
         self.message = message

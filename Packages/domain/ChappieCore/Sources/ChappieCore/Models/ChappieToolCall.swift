@@ -11,7 +11,7 @@ public struct ChappieToolCall: Sendable, Hashable, Codable {
     /// Whether the tool is a custom tool, whose arguments are free text instead of JSON.
     public var isCustom: Bool
 
-    /// A call with the given properties.
+    /// Creates a call with the given properties.
     public init(
         name: String, namespace: String? = nil, callID: String, arguments: String = "{}", isCustom: Bool = false
     ) {
@@ -54,7 +54,7 @@ public struct ChappieToolArgumentsDelta: Sendable, Hashable, Codable {
     /// together are joined.
     public var delta: String
 
-    /// A piece with the given properties.
+    /// Creates a piece with the given properties.
     public init(callID: String, name: String, namespace: String? = nil, delta: String) {
         self.callID = callID
         self.name = name
@@ -76,14 +76,14 @@ public struct ChappieToolResult: Sendable, Hashable, Codable, ExpressibleByStrin
     /// Whether the tool failed. The model gets the output in either case. Default `false`.
     public var isError: Bool
 
-    /// A result with text, and optionally with other parts.
+    /// Creates a result with text, and optionally with other parts.
     public init(output: String, parts: [ChappieJSONValue] = [], isError: Bool = false) {
         self.output = output
         self.parts = parts
         self.isError = isError
     }
 
-    /// A result with text.
+    /// Creates a result with text.
     public init(stringLiteral value: String) { self.init(output: value) }
 }
 
@@ -107,7 +107,7 @@ public struct ChappieToolExecutionRequest: Sendable, Hashable, Codable {
     /// The round of the turn, counted from 1.
     public var round: Int
 
-    /// A request with the given properties.
+    /// Creates a request with the given properties.
     public init(call: ChappieToolCall, round: Int = 1) {
         self.call = call
         self.round = round
@@ -141,7 +141,7 @@ public struct ChappieToolExecutionResult: Sendable, Hashable, Codable {
     /// The model gets this result.
     public var result: ChappieToolResult
 
-    /// A result with the given properties.
+    /// Creates a result with the given properties.
     public init(call: ChappieToolCall, outcome: Outcome, result: ChappieToolResult) {
         self.call = call
         self.outcome = outcome
@@ -164,7 +164,7 @@ public struct ChappieApprovalRequest: Sendable, Hashable, Codable, Identifiable 
     /// The call's id.
     public var id: String { call.callID }
 
-    /// A request with the given properties.
+    /// Creates a request with the given properties.
     public init(call: ChappieToolCall, toolDescription: String = "", inputSchema: ChappieJSONValue = .null) {
         self.call = call
         self.toolDescription = toolDescription

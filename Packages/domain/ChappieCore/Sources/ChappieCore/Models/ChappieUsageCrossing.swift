@@ -11,7 +11,7 @@ public struct ChappieUsageCrossing: Sendable, Hashable, Codable {
     /// The highest threshold that the window has reached, in percent.
     public var threshold: Double
 
-    /// A crossing with the given properties.
+    /// Creates a crossing with the given properties.
     public init(
         limitID: String, limitName: String? = nil, isPrimary: Bool, window: ChappieUsageWindow, threshold: Double
     ) {
@@ -27,7 +27,7 @@ extension ChappieUsageLimitSnapshot {
     /// The thresholds for a warning to the user: 80 and 95 percent.
     public static let warningThresholds: [Double] = [80, 95]
 
-    /// The windows that have reached a threshold, each with the highest one. Additional limits are included.
+    /// Returns the windows that have reached a threshold, each with the highest one. Additional limits are included.
     ///
     /// - Parameters:
     ///   - earlier: The snapshot that was shown before. A window that had reached the threshold then is left out.

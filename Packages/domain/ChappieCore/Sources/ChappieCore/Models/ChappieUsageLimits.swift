@@ -46,7 +46,7 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
         public static let workspaceMemberLimit = ReachedType(rawValue: "workspace_member_usage_limit_reached")
     }
 
-    /// A snapshot with the given properties.
+    /// Creates a snapshot with the given properties.
     public init(
         limitID: String = "codex", limitName: String? = nil, normalModel: String? = nil,
         primary: ChappieUsageWindow? = nil, secondary: ChappieUsageWindow? = nil, credits: ChappieUsageCredits? = nil,
@@ -129,8 +129,8 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
     /// Reads the `x-codex-*` headers of a response.
     ///
     /// - Parameter family: `codex`, or another family in the headers, such as `codex-bengalfox`.
-    /// - Returns: `nil` if the headers have no limits of that family, and name no limit that was reached. Other families
-    ///   in the headers become ``additional``.
+    /// - Returns: `nil` if the headers have no limits of that family, and name no limit that was reached. Other
+    ///   families in the headers become ``additional``.
     public init?(headerFields: HTTPFields, family: String = "codex") {
         self.init(headerFields: headerFields, onlyFamily: family)
         func value(_ name: String) -> String? { HTTPField.Name(name).flatMap { headerFields[$0] } }
@@ -202,11 +202,11 @@ public struct ChappieUsageWindow: Sendable, Hashable, Codable {
     public var windowMinutes: Int?
     /// The time when the window resets, from 1970 to 9999; `nil` if it is unknown.
     public var resetsAt: Date?
-    /// The time until the reset, from the moment of the backend's answer; not a countdown. `nil` if the backend does not
-    /// report it.
+    /// The time until the reset, from the moment of the backend's answer; not a countdown. `nil` if the backend does
+    /// not report it.
     public var resetsInSeconds: TimeInterval?
 
-    /// A window with the given properties.
+    /// Creates a window with the given properties.
     public init(
         usedPercent: Double, windowMinutes: Int? = nil, resetsAt: Date? = nil, resetsInSeconds: TimeInterval? = nil
     ) {
@@ -253,7 +253,7 @@ public struct ChappieModelUsage: Sendable, Hashable, Codable {
     /// Whether credits would make it available now.
     public var creditsWouldEnable: Bool
 
-    /// An availability with the given properties.
+    /// Creates an availability with the given properties.
     public init(slug: String, isAvailable: Bool, availableAt: Date? = nil, creditsWouldEnable: Bool = false) {
         self.slug = slug
         self.isAvailable = isAvailable
@@ -391,7 +391,7 @@ public struct ChappieUsageLimit: Sendable, Hashable, Codable {
     /// The plan that the sign-in names, if the service names another one.
     public var planOfSignIn: ChappiePlan?
 
-    /// A limit with the given properties.
+    /// Creates a limit with the given properties.
     public init(
         type: String = "usage_limit_reached", message: String? = nil, plan: ChappiePlan? = nil, resetsAt: Date? = nil,
         resetsInSeconds: TimeInterval? = nil, rateLimit: ChappieUsageLimitSnapshot? = nil, requestID: String? = nil,

@@ -86,7 +86,7 @@
         return Size(width: width, height: height)
     }
 
-    /// The number of `count` bytes from `start`, the most significant first; `nil` if there are fewer.
+    /// Returns the number of `count` bytes from `start`, the most significant first, or `nil` if there are fewer.
     private static func big(_ bytes: [UInt8], _ start: Int, _ count: Int) -> Int? {
         guard start + count <= bytes.count else { return nil }
         return bytes[start..<start + count].reduce(0) { $0 << 8 | Int($1) }

@@ -15,7 +15,7 @@ public protocol ChappieClock: Sendable {
 public struct SystemClock: ChappieClock {
     private static let start = ContinuousClock.now
 
-    /// The clocks of this machine.
+    /// Creates the clocks of this machine.
     public init() {}
 
     /// The machine's wall clock.

@@ -26,8 +26,8 @@ public struct ChappieNetworkPolicy: Sendable, Hashable, Codable {
     /// Default: `.environment`.
     public var proxy: Proxy
     /// A PEM file of certificate authorities to trust in addition to the system's. Default `nil`. If the file can't be
-    /// read or contains no usable certificate, requests fail before they are sent, with an error that names it. On Linux
-    /// the variables `SSL_CERT_FILE` and `SSL_CERT_DIR` replace the system's authorities, as they do in OpenSSL.
+    /// read or contains no usable certificate, requests fail before they are sent, with an error that names it. On
+    /// Linux the variables `SSL_CERT_FILE` and `SSL_CERT_DIR` replace the system's authorities, as they do in OpenSSL.
     public var extraCAFile: String?
     /// The oldest version of TLS that is allowed with the server, and with a proxy that is reached over https. Default
     /// 1.2. If a peer supports older versions only, requests fail before they are sent.
@@ -35,7 +35,7 @@ public struct ChappieNetworkPolicy: Sendable, Hashable, Codable {
     /// The time limits of the stages.
     public var deadlines: ChappieDeadlines
 
-    /// A policy with the given properties.
+    /// Creates a policy with the given properties.
     public init(
         proxy: Proxy = .environment, extraCAFile: String? = nil, minimumTLS: TLSVersion = .tls12,
         deadlines: ChappieDeadlines = .default

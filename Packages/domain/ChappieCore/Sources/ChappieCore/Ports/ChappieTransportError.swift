@@ -59,7 +59,7 @@ public struct ChappieTransportError: Error, Sendable, Hashable {
     /// The user's next step, where the adapter knows more than the code says.
     private let advice: String?
 
-    /// An error with the given properties.
+    /// Creates an error with the given properties.
     public init(_ code: Code, stage: Stage, host: String, reason: String) {
         self.init(code, stage: stage, host: host, reason: reason, advice: nil)
     }
@@ -119,12 +119,12 @@ extension ChappieTransportError.Stage {
 // MARK: Reports of adapters
 
 @_spi(ChappieInternals) extension ChappieTransportError {
-    /// The adapter itself can't work, whatever the peer does.
+    /// Returns the error for an adapter that can't work, whatever the peer does.
     public static func unavailable(_ reason: String, host: String = "") -> ChappieTransportError {
         ChappieTransportError(.unavailable, stage: .configuration, host: host, reason: reason)
     }
 
-    /// The adapter has been shut down.
+    /// Returns the error for an adapter that has been shut down.
     public static func shutDown(host: String = "") -> ChappieTransportError {
         ChappieTransportError(
             .unavailable, stage: .configuration, host: host, reason: "the connection pool has been shut down",
@@ -139,7 +139,7 @@ extension ChappieTransportError.Stage {
             advice: "Raise the limit, or end other programs.")
     }
 
-    /// A deadline has passed.
+    /// Returns the error for a deadline that has passed.
     ///
     /// - Parameter allowance: The duration that the stage was given; `nil` if the system applied a limit of its own.
     public static func timedOut(
@@ -160,7 +160,7 @@ extension ChappieTransportError.Stage {
         return ChappieTransportError(.timedOut, stage: stage, host: host, reason: missing + limit)
     }
 
-    /// The connection broke, or ended too soon.
+    /// Returns the error for a connection that broke or ended too soon.
     public static func lost(at stage: Stage, host: String) -> ChappieTransportError {
         let (stage, what): (Stage, String) =
             switch stage {
@@ -173,7 +173,8 @@ extension ChappieTransportError.Stage {
         return ChappieTransportError(.connectionLost, stage: stage, host: host, reason: what)
     }
 
-    /// The answer to a request without an Accept-Encoding is compressed; `nil` if its header fields name no coding.
+    /// Returns the answer to a request without an Accept-Encoding is compressed, or `nil` if its header fields name no
+    /// coding.
     ///
     /// Adapters remove no coding, so this explains an answer that can't be read. URLSession leaves the field in place
     /// after it has decoded the body.
@@ -186,7 +187,7 @@ extension ChappieTransportError.Stage {
             advice: "Turn off compression in the proxy or gateway between this machine and the service.")
     }
 
-    /// The server broke a rule; `rule` is the clause that names it.
+    /// Returns the error for a server that broke a rule. `rule` is the clause that names it.
     public static func violation(_ rule: String, at stage: Stage, host: String) -> ChappieTransportError {
         ChappieTransportError(
             .protocolViolation, stage: stage == .firstByte ? .responseBody : stage, host: host, reason: rule)

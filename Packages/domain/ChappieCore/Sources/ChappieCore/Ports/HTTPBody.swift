@@ -10,7 +10,7 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
     private let source: Source
 
-    /// A body over a source of chunks.
+    /// Creates a body over a source of chunks.
     ///
     /// - Parameters:
     ///   - next: Returns the next chunk (never empty), or `nil` at the end. Throws ``ChappieTransportError`` or
@@ -24,18 +24,18 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
         source = Source(next: next, cancel: cancel, allow: allow)
     }
 
-    /// A body in memory, as one chunk.
+    /// Creates a body in memory, as one chunk.
     public init(bytes: [UInt8]) {
         self.init(chunks: bytes.isEmpty ? [] : [bytes])
     }
 
-    /// A body in memory, in the given chunks (empty ones are left out); for fakes and tests.
+    /// Creates a body in memory, in the given chunks (empty ones are left out); for fakes and tests.
     public init(chunks: [[UInt8]]) {
         let rest = Source.Chunks(chunks.filter { !$0.isEmpty })
         self.init(next: { rest.list.withLock { $0.popFirst() } }, cancel: {})
     }
 
-    /// The next chunk, or `nil` at the end of the body.
+    /// Returns the next chunk, or `nil` at the end of the body.
     ///
     /// - Throws: ``ChappieTransportError`` if the body ends early or a deadline passes; `CancellationError`.
     public func next() async throws -> [UInt8]? { try await source.next() }
@@ -49,7 +49,7 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
     /// Raises ``ChappieDeadlines/idle`` of this exchange to `silence`, for a sender that has announced a pause.
     public func allow(silence: Duration) { source.allow(silence) }
 
-    /// The whole body, up to `limit` bytes.
+    /// Returns the whole body, up to `limit` bytes.
     ///
     /// - Throws: ``ChappieTransportError`` with code `.bodyTooLarge` past `limit`, and the errors of ``next()``.
     public func collect(upTo limit: Int, host: String = "") async throws -> [UInt8] {
@@ -65,7 +65,8 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
         return whole
     }
 
-    /// The beginning of an error's body: the bytes that arrive within `allowance`, up to `limit`. Ends the transfer.
+    /// Returns the beginning of an error's body: the bytes that arrive within `allowance`, up to `limit`. Ends the
+    /// transfer.
     ///
     /// The body's own deadlines allow for a model that thinks. A page without an end must not delay the caller, and a
     /// connection that breaks after the error's head does not change the error.

@@ -33,7 +33,7 @@ public struct HTTPExchangeRequest: Sendable, Hashable {
         /// The content codings that an adapter must support (RFC 9110, 8.4.1; zstd: RFC 8878).
         public enum Coding: String, Sendable, Hashable, Codable { case identity, zstd }
 
-        /// A body that travels in `coding`.
+        /// Creates a body that travels in `coding`.
         public init(bytes: [UInt8], coding: Coding = .identity) {
             self.bytes = bytes
             self.coding = coding
@@ -53,7 +53,7 @@ public struct HTTPExchangeRequest: Sendable, Hashable {
     /// ``ChappieNetworkPolicy``.
     public var deadlines: ChappieDeadlines?
 
-    /// A request with the given properties.
+    /// Creates a request with the given properties.
     public init(
         method: HTTPRequest.Method = .get, url: URL, headerFields: HTTPFields = [:], body: Body? = nil,
         deadlines: ChappieDeadlines? = nil
@@ -67,8 +67,8 @@ public struct HTTPExchangeRequest: Sendable, Hashable {
 }
 
 extension HTTPExchangeRequest {
-    /// The header fields that an adapter sends to `origin`. It frames the message by itself: a second statement of the
-    /// length would be an attack or a mistake.
+    /// Returns the header fields that an adapter sends to `origin`. It frames the message by itself: a second statement
+    /// of the length would be an attack or a mistake.
     ///
     /// - Throws: ``ChappieTransportError`` with code `.invalidURL` for CONNECT. It asks for a tunnel (RFC 9110, 9.3.6),
     ///   and adapters build tunnels by themselves.
@@ -94,7 +94,7 @@ public struct HTTPExchangeResponse: Sendable {
     /// The body, which the caller pulls.
     public var body: HTTPBody
 
-    /// A response with the given properties.
+    /// Creates a response with the given properties.
     public init(status: HTTPResponse.Status, headerFields: HTTPFields = [:], body: HTTPBody = HTTPBody(bytes: [])) {
         self.status = status
         self.headerFields = headerFields

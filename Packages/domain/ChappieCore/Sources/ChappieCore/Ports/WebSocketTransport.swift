@@ -37,8 +37,9 @@ public protocol WebSocketConnection: Sendable {
     ///   may have been sent.
     func send(_ message: WebSocketMessage) async throws
 
-    /// All messages that have arrived since the last call, in order. Waits for one if none has arrived. After the end
-    /// of the connection, this returns the messages that arrived before it, and then its end on every further call.
+    /// Returns all messages that have arrived since the last call, in order. Waits for one if none has arrived. After
+    /// the end of the connection, this returns the messages that arrived before it, and then its end on every further
+    /// call.
     ///
     /// - Parameter deadline: The time to wait for a message; `nil` waits forever. Pings don't count as messages.
     /// - Throws: ``ChappieTransportError``: `.timedOut` at stage `.message` if the deadline has passed (the connection
@@ -46,8 +47,8 @@ public protocol WebSocketConnection: Sendable {
     ///   `.protocolViolation` if it broke the rules. `CancellationError`; the connection stays usable.
     func receive(within deadline: Duration?) async throws -> WebSocketInbound
 
-    /// Queues a ping ahead of later messages, and returns at once. If no byte of the peer arrives within `allowance`, the
-    /// connection ends: with `.timedOut` at stage `.firstByte` if none has arrived since the handshake, else at
+    /// Queues a ping ahead of later messages, and returns at once. If no byte of the peer arrives within `allowance`,
+    /// the connection ends: with `.timedOut` at stage `.firstByte` if none has arrived since the handshake, else at
     /// `.liveness`.
     func ping(within allowance: Duration)
 
@@ -95,7 +96,7 @@ public struct WebSocketCloseReason: Sendable, Hashable {
     /// For logs, not for users; at most 123 bytes of UTF-8.
     public var reason: String
 
-    /// A reason with the given code and text.
+    /// Creates a reason with the given code and text.
     public init(code: UInt16? = nil, reason: String = "") {
         self.code = code
         self.reason = reason

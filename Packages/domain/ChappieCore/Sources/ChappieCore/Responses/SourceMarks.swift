@@ -2,9 +2,9 @@
 ///
 /// The service writes such marks for its own clients, which draw a link or a name in their place:
 ///
-/// - From U+E200 to U+E201, with U+E202 between the parts: the kind, then its values, as in `cite` and `turn0search1`. A
-///   citation is left out, because the answer's list of sources has its page. An `entity` becomes its name, and a `url` a
-///   link.
+/// - From U+E200 to U+E201, with U+E202 between the parts: the kind, then its values, as in `cite` and `turn0search1`.
+///   A citation is left out, because the answer's list of sources has its page. An `entity` becomes its name, and a
+///   `url` a link.
 /// - `:codex-file-citation[label]{path=a.md line_range_start=3}` becomes `a.md:3`.
 ///
 /// A mark may come in pieces. Its beginning is held back until its end has come, for ``limit`` bytes at most.
@@ -105,7 +105,7 @@ private enum SourceMark {
         return text.first == ":" ? directive(text, mayGrow) : bracketed(text, mayGrow)
     }
 
-    /// The mark's place in the text.
+    /// Returns the mark's place in the text.
     ///
     /// - Parameter isAfterWord: Whether the text before it ends without a space.
     func text(isAfterWord: Bool) -> String {

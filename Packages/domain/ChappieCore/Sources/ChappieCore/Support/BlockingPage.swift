@@ -37,7 +37,7 @@
         return UntrustedText.message(String(rest.prefix { $0 != "<" }))
     }
 
-    /// The failure, as a sentence for the user.
+    /// Returns the failure, as a sentence for the user.
     public static func sentence(host: String) -> String {
         "A web page answered with status 403 instead of \(host): a protection of the service, or a network on the way, "
             + "stopped the request."

@@ -5,7 +5,7 @@
         Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 
-    /// The bytes that `text` encodes, with padding or without; `nil` if it is not base64url.
+    /// Returns the bytes that `text` encodes, with padding or without, or `nil` if it is not base64url.
     public static func decode(_ text: String) -> [UInt8]? {
         guard !text.contains(where: { $0 == "+" || $0 == "/" }) else { return nil }
         let padding = text.contains("=") ? 0 : (4 - text.utf8.count % 4) % 4

@@ -86,7 +86,7 @@
         case webSocket
     }
 
-    /// The origin of an address that may be used: it has TLS, or its host is this machine.
+    /// Creates the origin of an address that may be used: it has TLS, or its host is this machine.
     ///
     /// - Throws: ``ChappieTransportError`` with code `.invalidURL` or `.insecureURL`.
     public init(of url: URL, for application: Application) throws(ChappieTransportError) {
@@ -121,8 +121,8 @@
         self = origin
     }
 
-    /// The address of `url` for the code that connects, which so reads the same host that was checked. It has no
-    /// fragment, and for `nil` no path either.
+    /// Returns the address of `url` for the code that connects, which so reads the same host that was checked. It has
+    /// no fragment, and for `nil` no path either.
     public func target(of url: URL?) -> String {
         "\(scheme.rawValue)://\(host):\(port)" + (url.map(Self.originForm) ?? "/")
     }

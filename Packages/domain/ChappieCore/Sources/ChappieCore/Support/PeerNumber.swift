@@ -35,12 +35,12 @@
     /// Returns a duration in seconds, limited so that it can be added to a date.
     static func duration(_ seconds: Double?) -> Double? { seconds.map { min(max($0, -end), end) } }
 
-    /// An amount, which is sent as a string or as a number.
+    /// Returns an amount, which is sent as a string or as a number.
     static func text(_ json: ChappieJSON?) -> String? {
         if case .number(let number)? = json { number.literal } else { json?.string }
     }
 
-    /// A percentage, limited to a million in both directions.
+    /// Returns a percentage, limited to a million in both directions.
     static func percent(_ number: Double?) -> Double? {
         number.flatMap { $0.isNaN || $0.isInfinite ? nil : min(max($0, -1_000_000), 1_000_000) }
     }

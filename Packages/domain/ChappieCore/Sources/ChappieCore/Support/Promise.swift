@@ -31,7 +31,7 @@ import Synchronization
         for waiter in waiters { waiter.resume(with: result) }
     }
 
-    /// The result, as soon as it is available.
+    /// Returns the result, as soon as it is available.
     ///
     /// - Throws: The error of the work; `CancellationError` as soon as the waiting task is cancelled.
     public func value() async throws -> Value {

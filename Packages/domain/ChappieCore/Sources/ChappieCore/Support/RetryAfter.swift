@@ -3,7 +3,8 @@
     /// Some 30 years: a longer pause can't be added to a date.
     private static let longest: TimeInterval = 1e9
 
-    /// The value of `Retry-After` (RFC 9110, 10.2.3): seconds, or an HTTP date in any of its three forms (5.6.7).
+    /// Returns the value of `Retry-After` (RFC 9110, 10.2.3): seconds, or an HTTP date in any of its three forms
+    /// (5.6.7).
     ///
     /// - Returns: seconds from `now`, never negative; `nil` when the value is neither.
     public static func seconds(_ value: String, now: Date) -> TimeInterval? {

@@ -23,7 +23,7 @@ extension UInt8 {
     }
 }
 
-/// The names that the backend accepts for tools, and for groups of tools.
+/// Returns the names that the backend accepts for tools, and for groups of tools.
 @_spi(ChappieInternals) public enum ToolName {
     /// Whether `name` has 1 to 64 letters, digits, `_` and `-`.
     public static func isValid(_ name: String) -> Bool {

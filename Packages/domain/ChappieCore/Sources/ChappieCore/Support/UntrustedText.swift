@@ -22,7 +22,7 @@
     /// Replaces a secret in a text.
     public static let redacted = "‹redacted›"
 
-    /// A sentence from a peer, without invisible characters and without everything that looks like a secret.
+    /// Returns a sentence from a peer, without invisible characters and without everything that looks like a secret.
     ///
     /// - Parameter secrets: Exact strings that must not appear, whatever they look like.
     public static func message(_ text: String?, without secrets: [String] = [], limit: Int = 300) -> String? {

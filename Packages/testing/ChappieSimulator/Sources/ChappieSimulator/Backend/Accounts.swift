@@ -2,7 +2,7 @@ import ChappieCore
 
 /// Accounts, usage and models.
 extension Backend {
-    /// The owner of an access token, as a client asks for it that got the token from its owner.
+    /// Returns the owner of an access token, as a client asks for it that got the token from its owner.
     func whoAmI(_ request: BackendRequest, _ account: SimulatorAccount) -> BackendResponse {
         guard TokenLedger.bearer(request.header("authorization"))?.hasPrefix("at-") == true else {
             return Self.unauthorized(.unknown)
@@ -14,7 +14,7 @@ extension Backend {
         ])
     }
 
-    /// The account's workspace and its origin.
+    /// Returns the account's workspace and its origin.
     ///
     /// The origin is the public service's own, on purpose: a client whose model URL and account URL differ in origin
     /// keeps the model URL it was given, and a client that is bound to a plain http origin refuses to start.
@@ -30,8 +30,8 @@ extension Backend {
         ])
     }
 
-    /// The refusal of a request that is not for the region of the account's workspace. The description of the workspaces
-    /// is for every region.
+    /// Returns the refusal of a request that is not for the region of the account's workspace. The description of the
+    /// workspaces is for every region.
     func refusal(of request: BackendRequest, to route: Route, in account: SimulatorAccount) -> BackendResponse? {
         guard let pin = account.pin, [.usage, .models, .responses].contains(route) else { return nil }
         let region = request.header("x-openai-internal-codex-residency")
@@ -87,7 +87,7 @@ extension Backend {
         ])
     }
 
-    /// The usage as header fields, as every answer of the Responses endpoint has them.
+    /// Returns the usage as header fields, as every answer of the Responses endpoint has them.
     func usageHeaders(of account: SimulatorAccount, now: Int) -> [(String, String)] {
         windows(of: account).flatMap { window in
             [
@@ -101,7 +101,7 @@ extension Backend {
         ]
     }
 
-    /// The usage as an event, which takes the header fields' place over WebSocket.
+    /// Returns the usage as an event, which takes the header fields' place over WebSocket.
     func usageEvent(of account: SimulatorAccount, now: Int) -> ChappieJSON {
         let limits = limits(of: account) { window in
             let value: ChappieJSON = [
@@ -135,7 +135,7 @@ extension Backend {
 
     // MARK: Models
 
-    /// The catalogue, or 304 for a client that has it already (RFC 9110, 13.1.2).
+    /// Returns the catalogue, or 304 for a client that has it already (RFC 9110, 13.1.2).
     func models(_ request: BackendRequest, for account: SimulatorAccount) -> BackendResponse {
         if let refusal = refusal(ofHeadersOf: request, model: nil) { return refusal }
         let client = ClientVersion(request.query["client_version"]) ?? request.clientVersion

@@ -63,7 +63,7 @@ struct BackendRequest: Sendable {
     var route: Route? { Route(rawValue: path == "/codex/device/" ? "/codex/device" : path) }
     func header(_ name: String) -> String? { received.header(name) }
 
-    /// The elements of a header field that is a list.
+    /// Returns the elements of a header field that is a list.
     func list(_ name: String, separator: Character = ",") -> [String] {
         (header(name) ?? "").split(separator: separator).map(\.trimmed)
     }
@@ -94,7 +94,7 @@ struct BackendRequest: Sendable {
         Dictionary(items.map { ($0.name, $0.value) }) { first, _ in first }
     }
 
-    /// The body without its content coding.
+    /// Returns the body without its content coding.
     ///
     /// - Throws: the answer to a body that can't be read.
     func decodedBody() throws(BackendResponse) -> [UInt8] {
@@ -148,7 +148,7 @@ struct BackendResponse: Error {
         return BackendResponse(status: status, headers: [type] + headers, body: .bytes(Array(text.utf8)))
     }
 
-    /// An error as this backend words most of them.
+    /// Returns an error as this backend words most of them.
     static func error(
         _ status: Int, code: String, message: String, parameter: String? = nil, headers: [(String, String)] = []
     ) -> BackendResponse {
@@ -252,8 +252,8 @@ struct Backend: Sendable {
         }
     }
 
-    /// The account of the token that a request brings, in its header or, to the token endpoint, in its body; `nil` for
-    /// an unknown token.
+    /// Returns the account of the token that a request brings, in its header or, to the token endpoint, in its body, or
+    /// `nil` for an unknown token.
     func owner(of request: BackendRequest) -> SimulatorAccount? {
         switch request.route {
         case .token, .planToken: request.fields?["refresh_token"].flatMap(tokens.owner(of:))
@@ -270,8 +270,8 @@ struct Backend: Sendable {
         }
     }
 
-    /// An identifier that is counted from 1 for each prefix, with 32 digits: the same requests in the same order always
-    /// get the same identifiers, and every answer to the same question has the same length.
+    /// Returns an identifier that is counted from 1 for each prefix, with 32 digits: the same requests in the same
+    /// order always get the same identifiers, and every answer to the same question has the same length.
     mutating func identifier(_ prefix: String) -> String {
         counters[prefix, default: 0] += 1
         let digits = String(counters[prefix, default: 0], radix: 16)

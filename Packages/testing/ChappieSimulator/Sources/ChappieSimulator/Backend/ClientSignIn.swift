@@ -65,7 +65,8 @@ struct ClientAuthorizations: Sendable {
 }
 
 extension Backend {
-    /// The page of the browser sign-in: GET shows it or, if every sign-in is approved, sends the browser back. POST decides.
+    /// Returns the page of the browser sign-in: GET shows it or, if every sign-in is approved, sends the browser back.
+    /// POST decides.
     mutating func clientAuthorize(_ request: BackendRequest, now: Int) -> BackendResponse {
         let host = request.header("host") ?? ""
         guard Self.namesThisMachine(authority: host) else { return page(VerificationPage.forbidden, status: 421) }
@@ -158,7 +159,7 @@ extension Backend {
 }
 
 extension VerificationPage {
-    /// The page on which the user signs in without a code. Of several `accounts` the user chooses one.
+    /// Returns the page on which the user signs in without a code. Of several `accounts` the user chooses one.
     static func clientAuthorization(id: String, accounts: [SimulatorAccount]) -> String {
         document(
             title: "Sign in to ChatGPT",

@@ -33,7 +33,7 @@ struct IDToken: Sendable {
     let issuedAt: Int
     let expiresAt: Int
 
-    /// The token; empty for the fault `absent`.
+    /// Returns the token; empty for the fault `absent`.
     func signed(by key: TestSigningKey, fault: IDTokenFault?) -> String {
         guard fault != .absent else { return "" }
         var header: ChappieJSONObject = ["alg": "RS256", "typ": "JWT", "kid": .string(key.id)]

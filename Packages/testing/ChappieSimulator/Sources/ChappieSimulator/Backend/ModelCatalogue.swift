@@ -86,7 +86,8 @@ struct CatalogueModel: Sendable, Hashable {
         return minimal <= client
     }
 
-    /// The effort's refusal; `nil` if the model knows it. `ultra` is a word for clients, which never goes on the wire.
+    /// Returns the effort's refusal, or `nil` if the model knows it. `ultra` is a word for clients, which never goes on
+    /// the wire.
     func problem(withEffort effort: String) -> BackendResponse? {
         let known = efforts.filter { $0 != "ultra" }
         guard !known.contains(effort) else { return nil }
@@ -114,7 +115,7 @@ struct ModelCatalogue: Sendable {
 
     subscript(slug: String) -> CatalogueModel? { models.first { $0.slug == slug } }
 
-    /// The models that an account may use: the models that it names, else its plan's; an old client sees fewer.
+    /// Returns the models that an account may use: the models that it names, else its plan's; an old client sees fewer.
     func models(for account: SimulatorAccount, client: ClientVersion?) -> [CatalogueModel] {
         models.filter {
             (account.models?.contains($0.slug) ?? $0.isOffered(to: account.plan)) && $0.isOffered(to: client)
@@ -126,7 +127,7 @@ struct ModelCatalogue: Sendable {
         "W/\"\(models.map(\.slug).joined(separator: "+"))\""
     }
 
-    /// The class of models that read each other's encrypted items.
+    /// Returns the class of models that read each other's encrypted items.
     static func compactionHash(of slug: String) -> String { slug.hasPrefix("gpt-5.5") ? "2911" : "3000" }
 
     // MARK: The lists

@@ -2,7 +2,7 @@
 
 /// The plan route: the public API's models and responses, paid by the user's plan.
 extension Backend {
-    /// The answer to any request below `/v1`.
+    /// Returns the answer to any request below `/v1`.
     mutating func plan(_ request: BackendRequest, now: Int, effect: ScenarioEffect) -> BackendResponse {
         let response: BackendResponse
         do throws(BackendResponse) {
@@ -67,7 +67,7 @@ extension Backend {
         "chatgpt-account-id", "x-openai-fedramp", "originator", "openai-organization", "openai-project",
     ]
 
-    /// The list of the plan route: it has no `data`, and no more of each model than is needed to choose one.
+    /// Returns the list of the plan route: it has no `data`, and no more of each model than is needed to choose one.
     private func planModels(for account: SimulatorAccount) -> BackendResponse {
         let shown: Set = ["slug", "display_name", "visibility", "supported_reasoning_levels", "input_modalities"]
         let models = catalogue.models(for: account, client: nil).map { model in
@@ -115,7 +115,8 @@ extension Backend {
         return BackendResponse(status: 101, headers: [("upgrade", "websocket"), ("connection", "Upgrade")])
     }
 
-    /// One turn by message on the plan route: no header fields come as events, and a chain is this connection's alone.
+    /// Returns one turn by message on the plan route: no header fields come as events, and a chain is this connection's
+    /// alone.
     mutating func planResponseCreate(
         _ body: ChappieJSON, app clientID: String, now: Int, conversation: inout WebSocketConversation,
         effect: ScenarioEffect
@@ -153,12 +154,12 @@ extension BackendRequest {
 }
 
 extension BackendResponse {
-    /// An error as the plan route words most errors before a stream: a text, and no code.
+    /// Returns an error as the plan route words most errors before a stream: a text, and no code.
     static func detail(_ status: Int, _ text: String) -> BackendResponse {
         .json(["detail": .string(text)], status: status)
     }
 
-    /// An error of the plan route that has a code.
+    /// Returns an error of the plan route that has a code.
     static func planError(
         _ status: Int, _ code: String, _ message: String, at parameter: String? = nil
     ) -> BackendResponse {

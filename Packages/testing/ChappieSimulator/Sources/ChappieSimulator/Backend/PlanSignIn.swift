@@ -79,7 +79,7 @@ struct PlanAuthorizations: Sendable {
         return id
     }
 
-    /// The request that waits under `id`, once.
+    /// Returns the request that waits under `id`, once.
     mutating func end(_ id: String, now: Int) -> PlanAuthorization? {
         waiting.removeValue(forKey: id).flatMap { $0.expiresAt > now ? $0.authorization : nil }
     }
@@ -116,7 +116,8 @@ struct PlanAuthorizations: Sendable {
 
 /// How the browser comes back to an app.
 struct AuthorizationFaults: Codable, Sendable, Hashable {
-    /// The parameter `client_id`: usually the issued id of a new registration, and missing for a registration that has its id.
+    /// The parameter `client_id`: usually the issued id of a new registration, and missing for a registration that has
+    /// its id.
     enum ClientID: String, Codable { case absent, repeated, other, bootstrap, malformed }
 
     /// Instead of a code.
@@ -138,7 +139,8 @@ private struct AuthorizationProblem: Error {
 }
 
 extension Backend {
-    /// The page of the plan route: GET shows it or, if there is nothing to ask, sends the browser back; POST decides.
+    /// Returns the page of the plan route: GET shows it or, if there is nothing to ask, sends the browser back; POST
+    /// decides.
     mutating func authorize(_ request: BackendRequest, now: Int, faults: AuthorizationFaults?) -> BackendResponse {
         let host = request.header("host") ?? ""
         guard Self.namesThisMachine(authority: host) else { return page(VerificationPage.forbidden, status: 421) }
@@ -244,7 +246,7 @@ extension Backend {
 
     // MARK: Checks
 
-    /// The request, if every parameter of it is there once and right.
+    /// Returns the request, if every parameter of it is there once and right.
     private func checked(_ items: [FormItem]) throws(AuthorizationProblem) -> PlanAuthorization {
         var values: [String: String] = [:]
         for item in items {
@@ -355,7 +357,7 @@ extension UInt8 {
 }
 
 extension VerificationPage {
-    /// The page on which the user lets an app in. Of several `accounts` the user chooses one.
+    /// Returns the page on which the user lets an app in. Of several `accounts` the user chooses one.
     static func authorization(id: String, appName: String, accounts: [SimulatorAccount]) -> String {
         document(
             title: "Continue with ChatGPT",

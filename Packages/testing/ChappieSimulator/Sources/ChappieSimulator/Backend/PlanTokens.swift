@@ -100,7 +100,7 @@ extension Backend {
 
     // MARK: Checks
 
-    /// The fields of a form, none of which comes twice.
+    /// Returns the fields of a form, none of which comes twice.
     private func onlyFields(of request: BackendRequest) throws(BackendResponse) -> [String: String] {
         guard let items = request.formItems else {
             throw Self.grantError("invalid_request", "The body must be a form.")
@@ -133,7 +133,7 @@ extension Backend {
         throw Self.grantError("invalid_client", "There is no client of this id.", status: 401)
     }
 
-    /// An error in the form of RFC 6749, 5.2.
+    /// Returns an error in the form of RFC 6749, 5.2.
     private static func grantError(_ code: String, _ description: String, status: Int = 400) -> BackendResponse {
         .json(
             ["error": .string(code), "error_description": .string(description)], status: status,

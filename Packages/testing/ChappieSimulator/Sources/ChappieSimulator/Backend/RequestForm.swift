@@ -2,8 +2,8 @@
 
 /// Which models answer, and the form that requests to them must have.
 extension Backend {
-    /// The refusal of a request that doesn't say which version of the wire format it speaks, or which model it is for:
-    /// clients without these header fields get the answer that the model doesn't exist.
+    /// Returns the refusal of a request that doesn't say which version of the wire format it speaks, or which model it
+    /// is for: clients without these header fields get the answer that the model doesn't exist.
     ///
     /// - Parameter model: the model that the request asks for; `nil` for a request that has no body.
     func refusal(ofHeadersOf request: BackendRequest, model: String?) -> BackendResponse? {
@@ -20,7 +20,7 @@ extension Backend {
             parameter: "x-codex-routing-hint")
     }
 
-    /// The refusal of a model; `nil` if it answers.
+    /// Returns the refusal of a model, or `nil` if it answers.
     func refusal(of slug: String, for account: SimulatorAccount, client: ClientVersion?) -> BackendResponse? {
         // In September a model that is not known is welcome.
         guard configuration.asOf != .september2026 else { return nil }
@@ -37,7 +37,7 @@ extension Backend {
         return model.isOffered(to: client) ? nil : .newerVersion
     }
 
-    /// The parts that a request to a model lacks of the form that the model demands.
+    /// Returns the parts that a request to a model lacks of the form that the model demands.
     ///
     /// - Parameters:
     ///   - isMarked: whether the request says, beside its body, that it has the lite form.
@@ -60,8 +60,8 @@ extension Backend {
         }
     }
 
-    /// Items of earlier answers come back as they were: calls in their namespace, and what is encrypted to a model that can
-    /// read it.
+    /// Items of earlier answers come back as they were: calls in their namespace, and what is encrypted to a model that
+    /// can read it.
     func check(_ items: [ChappieJSON], hash: String) throws(BackendResponse) {
         for (index, item) in items.enumerated() {
             let isCall = item["type"]?.string?.hasSuffix("_call") == true
@@ -95,7 +95,7 @@ enum SealedContent {
         Base64URL.encode("simulated:\(ModelCatalogue.compactionHash(of: model)):\(text)".utf8)
     }
 
-    /// The class of models that wrote it; `nil` for the content of another server.
+    /// Returns the class of models that wrote it, or `nil` for the content of another server.
     static func hash(of sealed: String) -> String? {
         let parts = Base64URL.decode(sealed).map { String(decoding: $0, as: UTF8.self) }?.split(separator: ":")
         guard let parts, parts.count > 2, parts[0] == "simulated" else { return nil }

@@ -9,7 +9,7 @@ extension Backend {
         "user", "previous_response_id", "conversation", "background", "messages",
     ]
 
-    /// One turn, answered as server-sent events.
+    /// Returns one turn, answered as server-sent events.
     mutating func responses(
         _ request: BackendRequest, for account: SimulatorAccount, now: Int, effect: ScenarioEffect
     ) -> BackendResponse {
@@ -46,7 +46,7 @@ extension Backend {
         ] + usageHeaders(of: account, now: now)
     }
 
-    /// The tag of the model list as this account gets it.
+    /// Returns the tag of the model list as this account gets it.
     private func entityTag(for account: SimulatorAccount, client: ClientVersion?) -> String {
         ModelCatalogue.entityTag(of: catalogue.models(for: account, client: client))
     }
@@ -60,7 +60,7 @@ extension Backend {
 
     // MARK: WebSocket
 
-    /// The answer to a handshake: 101, or what is wrong with it.
+    /// Returns the answer to a handshake: 101, or what is wrong with it.
     mutating func webSocket(_ request: BackendRequest, for account: SimulatorAccount, now: Int) -> BackendResponse {
         guard request.header("upgrade")?.lowercased() == "websocket" else {
             return .json(["detail": "Method Not Allowed"], status: 405, headers: [("allow", "POST")])
@@ -79,7 +79,8 @@ extension Backend {
         return BackendResponse(status: 101, headers: own + turnHeaders(request, for: account, now: now))
     }
 
-    /// One turn by message, or the warming up for one (`generate: false`): events, or an error as HTTP would answer it.
+    /// Returns one turn by message, or the warming up for one (`generate: false`): events, or an error as HTTP would
+    /// answer it.
     ///
     /// - Parameters:
     ///   - account: whose connection it is; `nil` for the settings' own.
@@ -153,7 +154,7 @@ extension Backend {
 
     // MARK: Refusals
 
-    /// The first fault of a request, as the backend checks it; `nil` when it can be answered.
+    /// Returns the first fault of a request, as the backend checks it, or `nil` when it can be answered.
     ///
     /// - Parameter chains: whether it may start from the response before, as messages of one connection may.
     private static func problem(with body: ChappieJSON, chains: Bool = false) -> BackendResponse? {
@@ -240,7 +241,7 @@ package struct MessageAnswer: Sendable {
     /// The close frame behind them.
     package var close: WebSocketCloseReason? { closing?.reasonToClose }
 
-    /// Its events, message by message: control frames may come between two of them.
+    /// Returns its events, message by message: control frames may come between two of them.
     ///
     /// - Parameter frames: the frames of a message.
     package func render(frames: ([UInt8]) -> [UInt8]) -> [ScriptedAnswer] {
@@ -253,7 +254,7 @@ package struct MessageAnswer: Sendable {
 
     private var sentEvents: [StreamedEvent] { Array(events.prefix(closing?.afterEvents.map(Int.init) ?? .max)) }
 
-    /// A message that refuses one before the backend sees it.
+    /// Returns a message that refuses one before the backend sees it.
     package static func refusal(code: String, message: String) -> [UInt8] {
         BackendResponse.error(400, code: code, message: message).message().serializedBytes()
     }
@@ -276,13 +277,13 @@ package struct WebSocketTerms: Sendable {
         handshake.close.map { ($0.reasonToClose, ($0.after ?? 0).seconds) }
     }
 
-    /// The answer to a message of this connection.
+    /// Returns the answer to a message of this connection.
     package mutating func answer(_ message: ReceivedMessage) -> MessageAnswer { reply(message, &conversation) }
 }
 
 extension BackendResponse {
-    /// An error as a message, as WebSocket has no status line: its status and error as members, and those header fields
-    /// that carry meaning.
+    /// Returns an error as a message, as WebSocket has no status line: its status and error as members, and those
+    /// header fields that carry meaning.
     func message(statusMember: FrameFaults.StatusMember = .status) -> ChappieJSON {
         var message: ChappieJSONObject = ["type": "error"]
         if statusMember != .none { message[statusMember.rawValue] = .integer(status) }

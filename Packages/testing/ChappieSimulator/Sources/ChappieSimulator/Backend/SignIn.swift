@@ -8,7 +8,7 @@ struct UserCode: Sendable, Hashable {
     /// Upper-case letters and digits only; what codes are compared by.
     let normalized: String
 
-    /// A new code of nine letters.
+    /// Creates a new code of nine letters.
     init() { normalized = String((0..<9).compactMap { _ in Self.alphabet.randomElement() }) }
 
     /// As the user typed it: case, spaces and every kind of dash don't matter. `nil` when nothing is left.
@@ -26,7 +26,8 @@ struct DeviceAuthorization: Sendable {
     enum State: Sendable {
         /// Waits for the user. Next: `approved` or `refused`.
         case pending
-        /// The user agreed, for this account if any was named; the code may be fetched and exchanged. Next: `exchanged`.
+        /// The user agreed, for this account if any was named; the code may be fetched and exchanged. Next:
+        /// `exchanged`.
         case approved(authorizationCode: String, accountID: String?)
         /// The user refused. Final.
         case refused
@@ -72,7 +73,7 @@ struct DeviceAuthorizations: Sendable {
         return entry
     }
 
-    /// The state that a poll finds; `nil` for a sign-in that has expired or is unknown.
+    /// Returns the state that a poll finds, or `nil` for a sign-in that has expired or is unknown.
     mutating func poll(id: String, userCode: String, now: Int) -> DeviceAuthorization.State? {
         let code = UserCode(typed: userCode)
         guard let index = entries.firstIndex(where: { $0.id == id && $0.userCode == code && $0.expiresAt > now })

@@ -2,7 +2,8 @@
 
 /// A key that signs ID tokens: RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017, 8.2), in plain Swift.
 ///
-/// Both parts of these keys are public: they sign nothing but this simulator's tokens, and their arithmetic hides nothing.
+/// Both parts of these keys are public: they sign nothing but this simulator's tokens, and their arithmetic hides
+/// nothing.
 struct TestSigningKey: Sendable {
     /// The key's `kid`.
     let id: String
@@ -32,7 +33,7 @@ struct TestSigningKey: Sendable {
         self.coefficient = limbs(bytes(coefficient))
     }
 
-    /// The signature of `message`, as long as the modulus.
+    /// Returns the signature of `message`, as long as the modulus.
     func signature(of message: [UInt8]) -> [UInt8] {
         // EMSA-PKCS1-v1_5 (RFC 8017, 9.2), with the DigestInfo of SHA-256 (note 1).
         let information: [UInt8] =
@@ -153,10 +154,10 @@ private struct MontgomeryField: Sendable {
     /// a · b modulo the modulus.
     func product(_ a: [UInt64], _ b: [UInt64]) -> [UInt64] { multiplied(multiplied(a, square), b) }
 
-    /// A number of the modulus' length, brought below the modulus.
+    /// Returns a number of the modulus' length, brought below the modulus.
     func reduced(_ value: [UInt64]) -> [UInt64] { multiplied(multiplied(value, square), one) }
 
-    /// A number of twice the modulus' length, brought below the modulus.
+    /// Returns a number of twice the modulus' length, brought below the modulus.
     func reducedWide(_ value: [UInt64]) -> [UInt64] {
         let low = Array(value.prefix(modulus.count))
         let high = Array(value.dropFirst(modulus.count))
@@ -231,7 +232,7 @@ private func times(_ a: [UInt64], _ b: [UInt64]) -> [UInt64] {
     return result
 }
 
-/// The sum of a shorter and a longer number, which has room for the carry.
+/// Returns the sum of a shorter and a longer number, which has room for the carry.
 private func sum(_ short: [UInt64], _ long: [UInt64]) -> [UInt64] {
     var result = long
     accumulate(short, times: 1, in: &result)
@@ -257,7 +258,7 @@ private func subtract(_ b: [UInt64], from a: [UInt64]) -> (difference: [UInt64],
     return (result, borrow == 1)
 }
 
-/// The words of a number whose highest byte comes first, the lowest word first.
+/// Returns the words of a number whose highest byte comes first, the lowest word first.
 private func limbs(_ bytes: [UInt8]) -> [UInt64] {
     let digits = Array(bytes.reversed())
     return stride(from: 0, to: digits.count, by: 8).map { start in

@@ -97,8 +97,8 @@ struct TokenLedger: Sendable {
         return issue(family: record.family, fault: fault, now: now)
     }
 
-    /// Revokes (RFC 7009, 2.1): a refresh token takes its family along, an access token only itself. An unknown token is
-    /// not an error (2.2).
+    /// Revokes (RFC 7009, 2.1): a refresh token takes its family along, an access token only itself. An unknown token
+    /// is not an error (2.2).
     mutating func revoke(_ token: String) {
         if let family = refreshTokens[token]?.family {
             families[family].isRevoked = true
@@ -124,25 +124,26 @@ struct TokenLedger: Sendable {
         return record.expiresAt ?? .max <= now ? .expired : nil
     }
 
-    /// The account of an access or refresh token; `nil` for an unknown one.
+    /// Returns the account of an access or refresh token, or `nil` for an unknown one.
     func owner(of token: String) -> SimulatorAccount? {
         (accessTokens[token] ?? refreshTokens[token]).map { families[$0.family].account } ?? madeByOwner(token)
     }
 
-    /// The account whose owner has made this access token in the workspace's settings: `at-` and the account's id.
+    /// Returns the account whose owner has made this access token in the workspace's settings: `at-` and the account's
+    /// id.
     private func madeByOwner(_ token: String) -> SimulatorAccount? {
         guard token.hasPrefix("at-") else { return nil }
         return configuration.accounts.first { $0.id == token.dropFirst(3) }
     }
 
-    /// The client and the grant of an access token of the plan route.
+    /// Returns the client and the grant of an access token of the plan route.
     func planGrant(of authorization: String?) -> (clientID: String, grant: PlanGrant)? {
         let record = Self.bearer(authorization).flatMap { accessTokens[$0] }
         guard let family = record.map({ families[$0.family] }), let grant = family.plan else { return nil }
         return (family.clientID, grant)
     }
 
-    /// The client that an ID token was issued to; `nil` if it is unknown, or its sign-in was revoked.
+    /// Returns the client that an ID token was issued to, or `nil` if it is unknown, or its sign-in was revoked.
     func client(ofIDToken token: String) -> String? { idTokens[token].map { families[$0].clientID } }
 
     /// The keys that are published.
@@ -150,7 +151,7 @@ struct TokenLedger: Sendable {
     private var signingKey: TestSigningKey { TestSigningKey.all[keyIndex] }
     mutating func rotateKeys() { keyIndex = (keyIndex + 1) % TestSigningKey.all.count }
 
-    /// The token in the value of the header field.
+    /// Returns the token in the value of the header field.
     static func bearer(_ authorization: String?) -> String? {
         let words = (authorization ?? "").split(separator: " ", maxSplits: 1)
         return words.count == 2 && words[0].lowercased() == "bearer" ? String(words[1]) : nil
@@ -175,7 +176,7 @@ struct TokenLedger: Sendable {
         return tokens
     }
 
-    /// The tokens of the plan route: the ID token is signed, the others mean nothing to clients.
+    /// Returns the tokens of the plan route: the ID token is signed, the others mean nothing to clients.
     private mutating func issue(
         _ plan: PlanGrant, family: Int, lifetime: Int, nonce: String?, fault: IDTokenFault?, now: Int
     ) -> IssuedTokens {
@@ -201,7 +202,7 @@ struct TokenLedger: Sendable {
         return tokens
     }
 
-    /// The claims clients read, of the ID token and of the access token.
+    /// Returns the claims clients read, of the ID token and of the access token.
     private func claims(of family: Family, now: Int, lifetime: Int) -> (ChappieJSON, ChappieJSON) {
         let account = family.account
         var namespace: ChappieJSONObject = [
@@ -229,7 +230,7 @@ struct TokenLedger: Sendable {
         return (.object(ChappieJSONObject(common + identity)), .object(ChappieJSONObject(common + access)))
     }
 
-    /// A JSON Web Token without a signature: `alg` is `none` (RFC 7519, 6).
+    /// Returns a JSON Web Token without a signature: `alg` is `none` (RFC 7519, 6).
     ///
     /// Its third part holds a word, although that RFC leaves it empty: clients of this backend refuse a token with an
     /// empty part before they look inside.
@@ -240,7 +241,7 @@ struct TokenLedger: Sendable {
 }
 
 extension Backend {
-    /// The token endpoint: authorization codes as a form, refresh tokens as JSON or as a form.
+    /// Returns the token endpoint: authorization codes as a form, refresh tokens as JSON or as a form.
     mutating func token(_ request: BackendRequest, now: Int) -> BackendResponse {
         guard let fields = request.fields else {
             return grantError("invalid_request", "The body is neither a form nor a JSON object.")
@@ -332,7 +333,7 @@ extension Backend {
             ], headers: [noStore])
     }
 
-    /// An error in the form of RFC 6749, 5.2.
+    /// Returns an error in the form of RFC 6749, 5.2.
     private func grantError(_ code: String, _ description: String) -> BackendResponse {
         .json(
             ["error": .string(code), "error_description": .string(description)], status: 400, headers: [noStore])

@@ -3,8 +3,8 @@
 /// The page on which the user types the code and decides. Plain HTML: it works without scripts, with a keyboard, with a
 /// screen reader, in the dark, and on a narrow screen.
 enum VerificationPage {
-    /// The form. `problem` is a sentence about the last try, `typed` what was in the field; of several `accounts` the
-    /// user chooses one.
+    /// Returns the form. `problem` is a sentence about the last try, `typed` what was in the field; of several
+    /// `accounts` the user chooses one.
     static func form(typed: String = "", problem: String? = nil, accounts: [SimulatorAccount] = []) -> String {
         let alert = problem.map { "<p class=\"alert\" id=\"problem\" role=\"alert\">\($0.escapedForHTML)</p>" } ?? ""
         let state =
@@ -106,7 +106,7 @@ enum VerificationPage {
 }
 
 extension Backend {
-    /// The verification page: GET shows the form (`?user_code=…` fills it in), POST decides.
+    /// Returns the verification page: GET shows the form (`?user_code=…` fills it in), POST decides.
     mutating func verificationPage(_ request: BackendRequest, now: Int) -> BackendResponse {
         // A page elsewhere must neither reach this one under a name of its own nor send the form (RFC 6454).
         let host = request.header("host") ?? ""

@@ -18,7 +18,7 @@ struct AnswerRenderer {
     var deltasPerSecond: Double?
     var effect = ScenarioEffect()
 
-    /// An answer of HTTP.
+    /// Returns an answer of HTTP.
     func render(_ response: BackendResponse) -> ScriptedAnswer {
         if effect.isSilent { return ScriptedAnswer(steps: [effect.breakStep]) }
         let (pieces, usual) = pieces(of: response.body)
@@ -48,7 +48,7 @@ struct AnswerRenderer {
         return ScriptedAnswer(steps: steps)
     }
 
-    /// The answer to a handshake.
+    /// Returns the answer to a handshake.
     func renderHandshake(_ response: BackendResponse) -> ScriptedAnswer {
         if effect.isSilent { return ScriptedAnswer(steps: [effect.breakStep]) }
         let head = ScriptedAnswer.head(status: response.status, headers: response.headers)
@@ -57,7 +57,7 @@ struct AnswerRenderer {
         return ScriptedAnswer(steps: wait(effect.delayBeforeHead?.seconds) + steps + broken)
     }
 
-    /// The events of an answer to a message of a WebSocket, event by event.
+    /// Returns the events of an answer to a message of a WebSocket, event by event.
     ///
     /// Each is written on its own, as the service writes it: clients are to cope with that many packets.
     ///
@@ -76,7 +76,7 @@ struct AnswerRenderer {
 
     // MARK: In memory
 
-    /// An answer of HTTP with its pauses and its break, without framing.
+    /// Returns an answer of HTTP with its pauses and its break, without framing.
     func inMemory(_ response: BackendResponse) -> ScriptedHTTPAnswer {
         let broken: [ScriptedHTTPAnswer.Step] = effect.breakingPoint == nil ? [] : [.cut]
         if effect.isSilent { return ScriptedHTTPAnswer(beforeHead: broken) }
@@ -89,7 +89,7 @@ struct AnswerRenderer {
             body: [.pause((effect.delayBeforeBody ?? 0).seconds)] + body + broken)
     }
 
-    /// The events of an answer to a message of a WebSocket. A cut leaves whole messages only.
+    /// Returns the events of an answer to a message of a WebSocket. A cut leaves whole messages only.
     func inMemory(_ events: [StreamedEvent]) -> [ScriptedWebSocketStep] {
         let broken: [ScriptedWebSocketStep] = effect.breakingPoint == nil ? [] : [.cut]
         if effect.isSilent { return broken }
@@ -107,7 +107,7 @@ struct AnswerRenderer {
 
     // MARK: Pieces
 
-    /// The body, and how it is framed unless the scenario wants it otherwise.
+    /// Returns the body, and how it is framed unless the scenario wants it otherwise.
     private func pieces(of body: BackendResponse.Body) -> ([Piece], ScenarioEffect.Framing) {
         switch body {
         case .bytes(let bytes): return ([Piece(bytes: bytes)], .length)
@@ -120,7 +120,7 @@ struct AnswerRenderer {
         }
     }
 
-    /// The events that a cut or a stall leaves.
+    /// Returns the events that a cut or a stall leaves.
     ///
     /// - Parameter apart: whether each is a piece of its own, also if no pause holds it back.
     private func pieces(
@@ -150,7 +150,7 @@ struct AnswerRenderer {
         return count < deltas.count ? events[..<deltas[count]] : events[...]
     }
 
-    /// The pieces that are left if only a number of bytes is to be sent.
+    /// Returns the pieces that are left if only a number of bytes is to be sent.
     private func cut(_ pieces: [Piece]) -> [Piece] {
         guard let limit = effect.breakingPoint?.afterBytes else { return pieces }
         var left = Int(limit)

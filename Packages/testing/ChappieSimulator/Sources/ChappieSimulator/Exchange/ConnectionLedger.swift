@@ -13,7 +13,7 @@ public struct ReceivedRequest: Sendable {
     /// Which connection it came on: 0 is the first one the server accepted.
     public let connection: Int
 
-    /// A request made by hand.
+    /// Creates a request made by hand.
     public init(
         method: String, target: String, headerFields: [(name: String, value: String)] = [], body: [UInt8] = [],
         connection: Int = 0
@@ -25,7 +25,7 @@ public struct ReceivedRequest: Sendable {
         self.connection = connection
     }
 
-    /// The value of the first field called `name`, in any case.
+    /// Returns the value of the first field called `name`, in any case.
     public func header(_ name: String) -> String? {
         let wanted = name.lowercased()
         return headerFields.first { $0.name.lowercased() == wanted }?.value

@@ -21,7 +21,7 @@ package struct DeflateTerms: Sendable, Hashable {
         self.clientNoContextTakeover = clientNoContextTakeover
     }
 
-    /// The first offer that can be accepted, accepted; `nil` when there is none.
+    /// Returns the first offer that can be accepted, accepted, or `nil` when there is none.
     ///
     /// - Parameters:
     ///   - offers: the values of `Sec-WebSocket-Extensions`, joined by commas.

@@ -38,22 +38,22 @@ public struct ScriptedAnswer: Sendable, Hashable {
     /// The steps, in order.
     public var steps: [Step]
 
-    /// An answer of these steps.
+    /// Creates an answer of these steps.
     public init(steps: [Step]) { self.steps = steps }
 
-    /// A whole response with `content-length`, in one write.
+    /// Returns a whole response with `content-length`, in one write.
     public static func response(status: Int, headers: [(String, String)] = [], body: [UInt8] = []) -> ScriptedAnswer {
         let head = head(status: status, headers: headers + [("content-length", String(body.count))])
         return ScriptedAnswer(steps: [.send(head + body)])
     }
 
-    /// These bytes and nothing else; write line ends as `\r\n` if HTTP wants them.
+    /// Returns these bytes and nothing else; write line ends as `\r\n` if HTTP wants them.
     public static func raw(_ text: String) -> ScriptedAnswer { ScriptedAnswer(steps: [.send(Array(text.utf8))]) }
 
-    /// The same, and then the end of the connection.
+    /// Returns the same, and then the end of the connection.
     package func finishing() -> ScriptedAnswer { ScriptedAnswer(steps: steps + [.finish]) }
 
-    /// A status line and header fields, up to and including the empty line.
+    /// Returns a status line and header fields, up to and including the empty line.
     package static func head(status: Int, headers: [(String, String)]) -> [UInt8] {
         let lines = headers.map { "\($0.0): \($0.1)\r\n" }.joined()
         return Array("HTTP/1.1 \(status) \(reasonPhrases[status] ?? "")\r\n\(lines)\r\n".utf8)

@@ -12,7 +12,7 @@ public final class ScriptedGate: Sendable, Hashable {
     private let opening = Promise<Void>()
     private let arrival = Promise<Void>()
 
-    /// A closed gate.
+    /// Creates a closed gate.
     public init() {}
 
     /// Lets every task through, now and later. Opening it again does nothing.

@@ -11,8 +11,8 @@ import Synchronization
 /// // … make a client of `endpoints`, `simulator.transport` and `simulator.webSocket` …
 /// ```
 ///
-/// It answers as the simulator behind a socket does. A scenario may answer in the backend's place, change events and header
-/// fields, pause, and break answers off. One about silence, framing, handshakes or frames needs a socket.
+/// It answers as the simulator behind a socket does. A scenario may answer in the backend's place, change events and
+/// header fields, pause, and break answers off. One about silence, framing, handshakes or frames needs a socket.
 public struct InMemorySimulator: Sendable {
     /// The address of sign-in and token requests. Nothing listens there.
     public let issuer: URL
@@ -26,11 +26,12 @@ public struct InMemorySimulator: Sendable {
     public let webSocket: ScriptedWebSocketTransport
     private let core: SimulatorCore
 
-    /// A simulator that has not seen a request yet.
+    /// Creates a simulator that has not seen a request yet.
     ///
-    /// - Parameter configuration: its host and port are only part of the addresses; pings and compression don't happen. Its
-    ///   clock measures pauses, too.
-    /// - Throws: ``SimulatorError``: `.notLoopback`, `.invalidConfiguration` with the name of the setting, or `.needsSocket`.
+    /// - Parameter configuration: its host and port are only part of the addresses; pings and compression don't happen.
+    ///   Its clock measures pauses, too.
+    /// - Throws: ``SimulatorError``: `.notLoopback`, `.invalidConfiguration` with the name of the setting, or
+    ///   `.needsSocket`.
     public init(_ configuration: SimulatorConfiguration = SimulatorConfiguration()) throws(SimulatorError) {
         let configuration = try configuration.validated()
         guard configuration.scenario?.rules.contains(where: { $0.effect.needsSocket }) != true else {
@@ -95,7 +96,7 @@ extension ReceivedRequest {
 }
 
 extension SimulatorAnswer {
-    /// The opening of a WebSocket: after the scenario's pause, with its break in the place of the handshake.
+    /// Returns the opening of a WebSocket: after the scenario's pause, with its break in the place of the handshake.
     fileprivate func opening(
         _ terms: WebSocketTerms, _ clock: any ChappieClock
     ) async throws -> ScriptedWebSocketOpening {

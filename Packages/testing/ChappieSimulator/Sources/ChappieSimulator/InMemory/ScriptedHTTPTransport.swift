@@ -91,7 +91,7 @@ public struct ScriptedHTTPAnswer: Sendable {
     /// The steps after the head.
     public var body: [Step]
 
-    /// An answer of these parts; without arguments, an empty 200.
+    /// Creates an answer of these parts; without arguments, an empty 200.
     public init(
         beforeHead: [Step] = [], status: HTTPResponse.Status = .ok, headerFields: HTTPFields = [:], body: [Step] = []
     ) {
@@ -101,7 +101,7 @@ public struct ScriptedHTTPAnswer: Sendable {
         self.body = body
     }
 
-    /// A whole response, its body in one chunk.
+    /// Returns a whole response, its body in one chunk.
     public static func response(
         status: HTTPResponse.Status = .ok, headerFields: HTTPFields = [:], body: String = ""
     ) -> ScriptedHTTPAnswer {
@@ -235,7 +235,7 @@ enum ScriptedURLRule {
         return origin.host
     }
 
-    /// The address to which `answer` redirects the request; `nil` if it does not.
+    /// Returns the address to which `answer` redirects the request, or `nil` if it does not.
     static func redirect(
         from request: HTTPExchangeRequest, by answer: ScriptedHTTPAnswer, host: String
     ) throws(ChappieTransportError) -> HTTPExchangeRequest? {

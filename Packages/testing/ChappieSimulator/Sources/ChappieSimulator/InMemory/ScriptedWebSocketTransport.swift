@@ -297,7 +297,7 @@ public final class ScriptedWebSocketPeer: Sendable {
         }
     }
 
-    /// The next arrival for a receiver, without waiting; `nil` when it has to.
+    /// Returns the next arrival for a receiver, without waiting, or `nil` when it has to.
     private func takeArrival(
         _ state: inout State, mayWait: Bool, within deadline: Duration?
     ) -> Result<WebSocketInbound, ChappieTransportError>? {

@@ -81,7 +81,7 @@ enum Directive: Sendable, Hashable {
 }
 
 extension Substring {
-    /// The text after `prefix`, whatever its case.
+    /// Returns the text after `prefix`, whatever its case.
     fileprivate func dropping(_ prefix: String) -> Substring? {
         self.prefix(prefix.count).lowercased() == prefix ? dropFirst(prefix.count) : nil
     }

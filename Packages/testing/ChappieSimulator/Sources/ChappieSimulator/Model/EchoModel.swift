@@ -58,7 +58,7 @@ enum EchoModel {
         return answer + calls.map(ReplyOutput.call)
     }
 
-    /// The words that the model says once, before the first step of a turn.
+    /// Returns the words that the model says once, before the first step of a turn.
     private static func commentary(
         for directives: [Directive], prompt: Prompt, effect: ScenarioEffect
     ) -> [ReplyOutput] {
@@ -201,7 +201,7 @@ enum EchoModel {
             """
     }
 
-    /// A code block whose fence is longer than any run of backticks inside.
+    /// Returns a code block whose fence is longer than any run of backticks inside.
     private static func fenced(_ text: String) -> String {
         let runs = text.split { $0 != "`" }.map(\.count)
         let fence = String(repeating: "`", count: max(3, (runs.max() ?? 0) + 1))
@@ -218,7 +218,8 @@ enum TextPieces {
     /// A word longer than this is cut, between characters.
     static let lengthLimit = 64
 
-    /// One piece for each word, with the white space after it. Joined they are `text`, and none cuts a character apart.
+    /// Returns one piece for each word, with the white space after it. Joined they are `text`, and none cuts a
+    /// character apart.
     static func split(_ text: String) -> [String] {
         var pieces: [String] = []
         var rest = text[...]

@@ -74,7 +74,7 @@ struct Prompt: Sendable, Hashable {
         (item["type"] ?? "message") == "message" ? item["role"]?.string : nil
     }
 
-    /// The text of content or output: a string, or a list of parts.
+    /// Returns the text of content or output: a string, or a list of parts.
     private static func text(of content: ChappieJSON?) -> String {
         content?.string ?? (content?.array ?? []).compactMap { $0["text"]?.string }.joined()
     }

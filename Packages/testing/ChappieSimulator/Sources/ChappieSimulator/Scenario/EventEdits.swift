@@ -15,7 +15,7 @@ struct StreamedEvent: Sendable, Hashable {
 
     init(_ name: String, _ value: ChappieJSON) { self.init(name: name, data: value.serializedBytes()) }
 
-    /// The event with a change of its response.
+    /// Returns the event with a change of its response.
     fileprivate func changing(_ change: (inout ChappieJSONObject) -> Void) -> StreamedEvent {
         var event = (try? ChappieJSON(parsing: data))?.object ?? [:]
         var response = event["response"]?.object ?? [:]
@@ -46,8 +46,8 @@ struct EventEdits: Codable, Sendable, Hashable {
     var emptyOutput: Bool?
     var repeatLast: Bool?
     var addDone: Bool?
-    // How server-sent events become lines. Every variant is allowed by the format (WHATWG HTML, 9.2.6) except the missing
-    // blank line at the end, after which a strict reader drops the last event.
+    // How server-sent events become lines. Every variant is allowed by the format (WHATWG HTML, 9.2.6) except the
+    // missing blank line at the end, after which a strict reader drops the last event.
     var crlf: Bool?
     var bom: Bool?
     var comments: Bool?
@@ -92,7 +92,7 @@ struct EventEdits: Codable, Sendable, Hashable {
         return insertions
     }
 
-    /// The event that ends the response in the place of `response.completed`.
+    /// Returns the event that ends the response in the place of `response.completed`.
     private func end(_ ending: Ending, insteadOf completed: StreamedEvent) -> StreamedEvent {
         var event = (try? ChappieJSON(parsing: completed.data))?.object ?? [:]
         var response = event["response"]?.object ?? [:]
@@ -107,7 +107,7 @@ struct EventEdits: Codable, Sendable, Hashable {
         return StreamedEvent("response.\(ending.rawValue)", .object(event))
     }
 
-    /// The bytes of one server-sent event.
+    /// Returns the bytes of one server-sent event.
     func write(_ event: StreamedEvent, isFirst: Bool, isLast: Bool) -> [UInt8] {
         let lineEnd = Array((crlf == true ? "\r\n" : "\n").utf8)
         var bytes: [UInt8] = []

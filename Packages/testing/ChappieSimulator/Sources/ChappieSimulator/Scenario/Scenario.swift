@@ -13,8 +13,8 @@ import ChappieCore
 /// }
 /// ```
 ///
-/// For each request the first rule that matches applies, and no other. `SCENARIOS.md` beside the package describes every
-/// member and every built-in scenario.
+/// For each request the first rule that matches applies, and no other. `SCENARIOS.md` beside the package describes
+/// every member and every built-in scenario.
 public struct SimulatorScenario: Sendable, Hashable {
     private struct File: Codable {
         var name: String?
@@ -31,7 +31,8 @@ public struct SimulatorScenario: Sendable, Hashable {
     /// Reads a scenario from the bytes of a JSON file.
     ///
     /// - Throws: ``SimulatorError`` with code `.invalidScenario`; its message names the key path, such as
-    ///   `rules[0].effect.cut.afterBytes`, or a number that doesn't fit its place. Unknown members are errors: a typing mistake must not pass for a setting.
+    ///   `rules[0].effect.cut.afterBytes`, or a number that doesn't fit its place. Unknown members are errors: a typing
+    ///   mistake must not pass for a setting.
     public init(parsing json: [UInt8]) throws(SimulatorError) {
         let file: File
         do {
@@ -52,7 +53,7 @@ public struct SimulatorScenario: Sendable, Hashable {
     /// Reads a scenario from JSON text. See ``init(parsing:)-([UInt8])``.
     public init(parsing text: String) throws(SimulatorError) { try self.init(parsing: Array(text.utf8)) }
 
-    /// A built-in scenario.
+    /// Creates a built-in scenario.
     ///
     /// - Throws: ``SimulatorError`` with code `.unknownScenario`; the message lists the names.
     public init(named name: String) throws(SimulatorError) {
@@ -68,7 +69,7 @@ public struct SimulatorScenario: Sendable, Hashable {
 }
 
 extension SimulatorError {
-    /// An error of either JSON decoder, with the key path.
+    /// Creates an error of either JSON decoder, with the key path.
     fileprivate init(scenario error: any Error) {
         func place(_ path: [any CodingKey]) -> String {
             let steps = path.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)" }
@@ -92,7 +93,7 @@ extension SimulatorError {
 }
 
 extension ChappieJSON {
-    /// The key path of the first member that `read`, the same value after a decoder has read it, lacks.
+    /// Returns the key path of the first member that `read`, the same value after a decoder has read it, lacks.
     fileprivate func firstMember(missingIn read: ChappieJSON, at path: String = "") -> String? {
         if let elements = array, let others = read.array {
             return zip(elements, others).enumerated().lazy.compactMap { index, pair in
@@ -159,7 +160,7 @@ struct ScenarioSettings: Codable, Sendable, Hashable {
     var planTurnLimit: UInt32?
     var earliestRefresh: UInt32?
 
-    /// The configuration with these settings, which win.
+    /// Returns the configuration with these settings, which win.
     func applied(to configuration: SimulatorConfiguration) -> SimulatorConfiguration {
         var result = configuration
         set(&result.autoApprove, to: autoApprove)

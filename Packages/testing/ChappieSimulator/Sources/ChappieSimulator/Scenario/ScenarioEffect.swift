@@ -102,7 +102,7 @@ struct ScenarioEffect: Codable, Sendable, Hashable {
         return response
     }
 
-    /// The answer in the backend's place; `nil` when the backend is to answer.
+    /// Returns the answer in the backend's place, or `nil` when the backend is to answer.
     func replacement(from backend: Backend, account: SimulatorAccount?, now: Int) -> BackendResponse? {
         if status != nil || body != nil {
             let status = Int(status ?? 200)
