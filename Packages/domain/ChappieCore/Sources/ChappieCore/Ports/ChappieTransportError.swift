@@ -173,8 +173,7 @@ extension ChappieTransportError.Stage {
         return ChappieTransportError(.connectionLost, stage: stage, host: host, reason: what)
     }
 
-    /// Returns the answer to a request without an Accept-Encoding is compressed, or `nil` if its header fields name no
-    /// coding.
+    /// Returns the error for a compressed answer to a request without Accept-Encoding, or `nil` if no coding is named.
     ///
     /// Adapters remove no coding, so this explains an answer that can't be read. URLSession leaves the field in place
     /// after it has decoded the body.
