@@ -23,7 +23,7 @@ final class Approvals {
 
     init(over parent: Widget) { self.parent = parent }
 
-    /// Returns the user's decision; a denial if the turn is stopped meanwhile.
+    /// Returns the user's decision; a denial if the turn is stopped.
     func decide(_ request: ChappieApprovalRequest) async -> ChappieApprovalDecision {
         lastID += 1
         let id = lastID
@@ -117,7 +117,7 @@ final class Approvals {
         """
     }
 
-    /// With a label of its own, as a screen reader says the name of a mnemonic button twice with GTK 4.8.
+    /// With a separate label, as a screen reader says the name of a mnemonic button twice with GTK 4.8.
     private static func button(_ id: String, _ text: String, extra: String = "") -> String {
         """
         <object class="GtkButton" id="\(id)">\(extra)<child><object class="GtkLabel">

@@ -52,14 +52,14 @@ final class Attachments {
                 do throws(ChappieAttachmentError) {
                     end(id, try await Self.read(path))
                 } catch {
-                    // The user may have removed it meanwhile.
+                    // The user may have removed it.
                     guard remove(id) else { continue }
                     refusals.append(error.explanation)
                 }
             }
             guard !refusals.isEmpty else { return }
             let others = refusals.count > 5 ? ["\(refusals.count - 5) more files can't be attached."] : []
-            // In one line: GTK 4.8 miscounts the height of a label that wraps and has breaks of its own.
+            // In one line: GTK 4.8 miscounts the height of a label that wraps and has its own breaks.
             refuse(WindowError((refusals.prefix(5) + others).joined(separator: " ")))
         }
     }

@@ -278,7 +278,7 @@ final class BlockWriter {
         put(scroller, content: Int(natural), place)
     }
 
-    /// Puts a widget on a line of its own, as wide as its content and at most as wide as the text.
+    /// Puts a widget on a separate line, as wide as its content and at most as wide as the text.
     private func put(_ widget: Widget, content: Int, _ place: Place) {
         startLine()
         let start = end

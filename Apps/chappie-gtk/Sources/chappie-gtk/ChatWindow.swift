@@ -69,7 +69,7 @@ final class ChatWindow {
         Task { await follow() }
     }
 
-    /// The requests that parts of the window make of it, set when it is whole.
+    /// The requests that parts of the window make of it, set when it is complete.
     private final class Calls {
         var ask: @MainActor () -> Void = {}
         var tell: @MainActor (any ChappieError) -> Void = { _ in }

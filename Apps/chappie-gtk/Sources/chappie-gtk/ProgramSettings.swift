@@ -36,7 +36,7 @@ struct ProgramSettings {
 
     let configuration: ChappieConfiguration
     let store: ChappieCredentialStorage
-    /// The store of the keys of kept conversations; `nil` if credentials are in memory alone.
+    /// The store of the keys of kept conversations; `nil` if credentials are only in memory.
     let keys: ChappieCredentialStorage?
     let tools: [ChappieHostTool]
     /// The arguments for GTK: the program's name, and files.

@@ -38,7 +38,7 @@ final class ThreadList {
         gtk_widget_grab_focus(search)
     }
 
-    /// Reads the list anew, in the background.
+    /// Reads the list again, in the background.
     func refresh() {
         guard isShown, let keeping else { return }
         let words = String(cString: gtk_editable_get_text(OpaquePointer(search)))

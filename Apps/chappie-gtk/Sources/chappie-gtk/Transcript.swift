@@ -3,8 +3,8 @@ import ChappieMarkdown
 import ChappieSignInGTK
 import FoundationEssentials
 
-/// The conversation, as text that can be selected. Answers are Markdown: the unfinished block is shown as plain text, and
-/// is replaced when it is whole. The pieces of an answer are added together, a few times a second.
+/// The conversation, as text that can be selected. Answers are Markdown: the unfinished block is shown as plain text,
+/// and is replaced when it is complete. The pieces of an answer are added together, a few times a second.
 @MainActor
 final class Transcript {
     private let view: UnsafeMutablePointer<GtkTextView>
@@ -165,8 +165,8 @@ final class Transcript {
     /// The length of a paragraph, in bytes, that GTK lays out again with each piece.
     private static let longest = 500
 
-    /// GTK lays out a whole paragraph for each piece that is added to it, so that a long one would cost the square of its
-    /// length. While it is unfinished it is broken before its last row, which looks the same.
+    /// GTK lays out a whole paragraph for each piece that is added to it, so that a long one would cost the square of
+    /// its length. While it is unfinished it is broken before its last row, which looks the same.
     private func breakLine() {
         guard unbroken > Self.longest, let unfinished else { return }
         var row = GtkTextIter()

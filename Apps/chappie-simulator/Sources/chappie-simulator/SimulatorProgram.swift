@@ -158,7 +158,7 @@ private func endWellWhenInterrupted() {
     signal(SIGPIPE, SIG_IGN)
     for number in [SIGINT, SIGTERM, SIGHUP] {
         let before = signal(number) { _exit(isWriting.load(ordering: .acquiring) ? 128 + $0 : 0) }
-        // nohup: the program is to outlive its terminal. C's functions can be compared by their addresses alone.
+        // nohup: the program is to outlive its terminal. C's functions can be compared only by their addresses.
         if number == SIGHUP, unsafeBitCast(before, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self) {
             signal(number, SIG_IGN)
         }

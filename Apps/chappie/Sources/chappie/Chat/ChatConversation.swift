@@ -15,7 +15,7 @@ struct ChatConversation: Sendable {
     private var lastItem: ChappieJSONValue?
     /// The model of new conversations; `nil` if the account's best is used.
     private let usualModel: String?
-    /// Whether the client has a model of its own, which it would take for a thread that was opened, too.
+    /// Whether the client has its own model, which it would take for a thread that was opened, too.
     private let isClientsModelChosen: Bool
     /// The model that the command line or `/model` has named.
     private var namedModel: String?

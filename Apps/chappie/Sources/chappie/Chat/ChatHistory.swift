@@ -43,7 +43,7 @@ struct ChatHistory: Sendable {
         for thread in threads.prefix(Self.threadLimit)
         where said.count < Self.limit && ContinuousClock.now - start < Self.patience {
             try Task.checkCancellation()
-            // A thread that can't be read, or was deleted just now, has no entries.
+            // A thread that can't be read, or was just deleted, has no entries.
             let from = max(thread.recordCount - Self.recordLimit, 0)
             let records = (try? await store.records(of: thread.id, from: from)) ?? []
             for record in records where record.kind == .turnStarted && record.date < end {

@@ -56,8 +56,8 @@ struct ChatSession: Sendable {
     /// Sends the line, or performs the command in it.
     ///
     /// - Returns: whether the conversation continues.
-    /// - Throws: an error that ends the chat: a missing sign-in, `CancellationError`, and if `isInteractive` is `false`,
-    ///   every error of a message.
+    /// - Throws: an error that ends the chat: a missing sign-in, `CancellationError`, and if `isInteractive` is
+    ///   `false`, every error of a message.
     mutating func handle(_ text: String) async throws -> Bool {
         do {
             guard let command = ChatCommand(text) else {
@@ -79,7 +79,7 @@ struct ChatSession: Sendable {
                 return true
             }
             let problem = CommandLineError(error)
-            // A tool server may want a sign-in of its own, which ends no conversation.
+            // A tool server may require its own sign-in, which ends no conversation.
             guard problem.status != .signInNeeded || error is ChappieMCPError else { throw error }
             console.note("chappie: \(problem.message)")
             if let suggestion = problem.suggestion { console.note("         \(suggestion)") }

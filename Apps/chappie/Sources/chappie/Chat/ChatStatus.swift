@@ -52,7 +52,7 @@ final class ChatStatus: Sendable {
             + windows.map { "\(length($0.windowMinutes)) \($0.wholePercent) %" }
     }
 
-    /// `5 h`, `week`. A short row has room in a narrow window, and a terminal that breaks its rows anew seldom breaks
+    /// `5 h`, `week`. A short row has room in a narrow window, and a terminal that breaks its rows again seldom breaks
     /// it.
     private static func length(_ minutes: Int?) -> String {
         guard let minutes, minutes > 0 else { return "limit" }

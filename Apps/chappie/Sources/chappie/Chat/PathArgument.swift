@@ -50,7 +50,7 @@ enum PathArgument {
         return home + path.dropFirst()
     }
 
-    /// Returns the paths that begin with `text`, as they can stand in an argument of their own.
+    /// Returns the paths that begin with `text`, as they can stand in a separate argument.
     static func completions(of text: String) -> [String] {
         let folder = text.lastIndex(of: "/").map { String(text[...$0]) } ?? ""
         let beginning = text.dropFirst(folder.count)

@@ -49,7 +49,7 @@ struct MessageOptions: ParsableArguments {
     /// Reads the files, and reports what is wrong with the options, before anything is asked.
     ///
     /// - Parameters:
-    ///   - goesOn: Whether an earlier conversation continues: then the settings' template does not begin it anew.
+    ///   - goesOn: Whether an earlier conversation continues: then the settings' template does not begin it again.
     ///   - answer: Takes what it leaves open from the template and the settings.
     func read(goesOn: Bool, filling answer: inout AnswerOptions, in program: Program) async throws -> MessageFrame {
         guard template == nil || prompt == nil else {
@@ -140,7 +140,7 @@ struct MessageFrame: Sendable {
         if !text.isEmpty { parts.append(.text(text)) }
         // The service takes no system messages; a developer's say the same.
         let messages = (system.map { [.developer($0)] } ?? []) + earlier
-        // A prompt may end with words of the model, which it goes on with.
+        // A prompt may end with words of the model, which it continues with.
         guard !parts.isEmpty || earlier.isEmpty else { return messages }
         return messages + [ChappieInputMessage(role: .user, parts: parts, options: options)]
     }

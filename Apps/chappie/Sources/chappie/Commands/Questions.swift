@@ -166,7 +166,7 @@ struct Ask: ProgramCommand {
         }
     }
 
-    /// The backend makes the model keep to the schema; the answer is checked all the same.
+    /// The backend makes the model keep to the schema; the answer is checked anyway.
     static func check(_ answer: String, against schema: ChappieJSONSchema) throws {
         guard let json = try? ChappieJSON(parsing: answer) else {
             throw ChappieClientError.invalidStructuredOutput(

@@ -105,7 +105,7 @@ struct ManualPage {
             """
         let commands = Self.commands(root)
         let sample = commands.first { $0.path.count > 1 }?.json
-        // Paragraphs in capitals are sections of their own, below everything about commands.
+        // Paragraphs in capitals are their own sections, below everything about commands.
         let (description, sections) = Self.split(root["discussion"]?.string ?? "")
         page += ".SH DESCRIPTION\n" + Self.prose(description)
         page += ".SH OPTIONS\nEvery command takes these.\n"
@@ -201,7 +201,7 @@ struct ManualPage {
     private static func escaped(_ text: String) -> String {
         let safe = text.replacing("\\", with: "\\e").replacing("-", with: "\\-").replacing("\"", with: "\\(dq")
             .replacing("~", with: "\\(ti").replacing("^", with: "\\(ha").replacing("`", with: "\\(ga")
-            // JSON may go on in the next line after a comma.
+            // JSON may continue in the next line after a comma.
             .replacing(",\\(dq", with: ",\\:\\(dq")
         return safe.first == "." || safe.first == "'" ? "\\&" + safe : safe
     }

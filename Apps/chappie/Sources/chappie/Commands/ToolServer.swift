@@ -192,7 +192,7 @@ private struct ServedTools: Sendable {
             .joined(separator: "\n")
     }
 
-    /// Each question begins a conversation of its own: clients have their own memory.
+    /// Each question begins a separate conversation: clients have their own memory.
     private func ask(_ question: String, model: String?, system: String?) async throws -> String {
         let approval = ToolApproval(approvesAll: options.approveTools, reader: NobodyToAsk())
         let client = try program.client(options, approval: approval)

@@ -4,7 +4,8 @@ import FoundationEssentials
 
 /// The program's knowledge of services and formats that change without it, and its date.
 ///
-/// `Scripts/check` reads this file as well (`Scripts/lib/outside.py`), line by line: it says so when the last look is long ago.
+/// `Scripts/check` reads this file as well (`Scripts/lib/outside.py`), line by line: it reports that when the last look
+/// is long ago.
 enum Outside {
     /// The day of the last look. Raise it after every address in ``known`` has been looked at, whatever has changed.
     static let lookedAt = "2026-11-22"

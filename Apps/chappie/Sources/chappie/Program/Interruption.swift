@@ -7,8 +7,8 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Ctrl-C, SIGTERM and a closed terminal: the first asks the work to end, the second ends the process. A thread that the
-/// system does not allow asks as well.
+/// Ctrl-C, SIGTERM and a closed terminal: the first asks the work to end, the second ends the process. A thread that
+/// the system does not allow asks as well.
 final class Interruption: Sendable {
     /// A signal handler may do little more than write: it writes the signal's number here.
     private static let pipe: (reader: CInt, writer: CInt)? = {
@@ -38,15 +38,16 @@ final class Interruption: Sendable {
     init() {
         guard let reader = Self.pipe?.reader else { return }
         let numbers = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
-        // This thread starts before a signal is handled, and none of Dispatch's has to be free for it: SIGTERM always has
-        // an effect.
+        // This thread starts before a signal is handled, and none of Dispatch's has to be free for it: SIGTERM always
+        // has an effect.
         startThread {
             // The program that started this one may have blocked them.
             Self.unblock(numbers)
             while let byte = readPiece(of: reader, atMost: 1)?.first { self.handle(CInt(byte)) }
         }
         for number in numbers {
-            // nohup and the background jobs of a script: the program is to outlive its terminal, or the script's Ctrl-C.
+            // nohup and the background jobs of a script: the program is to outlive its terminal, or the script's
+            // Ctrl-C.
             if number != SIGTERM, Self.isIgnored(number) { continue }
             Self.takeOver(number)
         }
@@ -78,7 +79,7 @@ final class Interruption: Sendable {
         if isTaken { takeOver(SIGTSTP) } else { signal(SIGTSTP, SIG_DFL) }
     }
 
-    /// Lets the system do with the signal what it does by default. Returns when the program goes on.
+    /// Lets the system do with the signal what it does by default. Returns when the program continues.
     private static func obey(_ number: CInt) {
         signal(number, SIG_DFL)
         // This thread has to stop before it continues.
@@ -118,7 +119,7 @@ final class Interruption: Sendable {
     fileprivate static func isIgnored(_ number: CInt) -> Bool {
         var action = sigaction()
         guard sigaction(number, nil, &action) == 0 else { return false }
-        // C's functions can be compared by their addresses alone.
+        // C's functions can be compared only by their addresses.
         return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
             == unsafeBitCast(SIG_IGN, to: Int.self)
     }

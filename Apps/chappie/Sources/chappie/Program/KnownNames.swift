@@ -8,7 +8,7 @@ import ChappieSDK
 import ChappieThreadsSQLite
 import FoundationEssentials
 
-/// Names that a shell completes. The program reads them from this machine alone: it sends no request, and asks the user
+/// Names that a shell completes. The program reads them only from this machine: it sends no request, and asks the user
 /// for no passphrase.
 enum KnownNames {
     /// How long a shell waits, in seconds.

@@ -15,7 +15,7 @@ final class OutputFile {
     private var draft: FileDraft?
     private let isPrivate: Bool
 
-    /// - Parameter isPrivate: Whether the file is for this user alone, whatever its mode was, and on the disk once it is
+    /// - Parameter isPrivate: Whether the file is only for this user, whatever its mode was, and on the disk once it is
     ///   written. Default `false`.
     /// - Throws: ``CommandLineError``.
     init(_ path: String, isPrivate: Bool = false) throws {

@@ -147,7 +147,7 @@ struct Program: Sendable {
         return true
     }
 
-    /// The place of the credential in words, for the middle of a sentence.
+    /// The place of the credential as text, for the middle of a sentence.
     var place: String {
         let slot = settings.configuration.credentialSlot
         switch settings.store {
@@ -169,7 +169,7 @@ struct Program: Sendable {
     }
 
     /// Returns the conversations that are kept, or `nil` in a simulation, and with a credential store in memory, which
-    /// can't keep the key. Each account has a store of its own.
+    /// can't keep the key. Each account has a separate store.
     func threads() throws -> ChappieFileThreadStore? {
         guard settings.store != .memory else { return nil }
         let slot = settings.configuration.credentialSlot

@@ -118,7 +118,7 @@ extension ProgramCommand {
         try result.get()
     }
 
-    /// Lets a token refresh finish, in a task of its own: Ctrl-C may have cancelled this task, and an interrupted
+    /// Lets a token refresh finish, in a separate task: Ctrl-C may have cancelled this task, and an interrupted
     /// refresh loses the sign-in.
     private func settle(_ program: Program) async {
         let note = Task {

@@ -52,7 +52,7 @@ enum Setting: String, CaseIterable, Sendable {
         }
     }
 
-    /// The default, in words.
+    /// The default, as text.
     var usual: String {
         switch self {
         case .model: "your account's best"
@@ -82,7 +82,7 @@ enum Setting: String, CaseIterable, Sendable {
         }
     }
 
-    /// The values it takes, in words that follow "takes".
+    /// The values it takes, as words that follow "takes".
     private var form: String {
         switch kind {
         case .text: "a text that is not empty"

@@ -48,7 +48,7 @@ struct Settings {
     /// The folder of the user's file, for paths in it.
     private let folder: String?
     private let home: String?
-    /// The access token to sign in with for this command alone.
+    /// The access token to sign in with only for this command.
     let accessToken: String?
     /// The file with the passphrase of the encrypted file.
     let passphraseFile: String?

@@ -39,7 +39,7 @@ struct UserFile {
 
     /// Does `work` while no other command changes the file.
     ///
-    /// - Parameter limit: How long it waits for other commands. The work is then done all the same: another process may
+    /// - Parameter limit: How long it waits for other commands. The work is then done anyway: another process may
     ///   be stopped.
     /// - Throws: The errors of `work`; `CancellationError`.
     func locked(

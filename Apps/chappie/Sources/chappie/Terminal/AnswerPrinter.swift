@@ -8,7 +8,7 @@ import Glibc
 import Synchronization
 
 /// Prints a streamed answer: text to standard output, everything else to standard error; or JSON lines. It shows the
-/// model's commentary on a terminal alone.
+/// model's commentary only on a terminal.
 struct AnswerPrinter {
     private let console: Console
     private let options: GlobalOptions
@@ -62,7 +62,7 @@ struct AnswerPrinter {
         }
         for try await event in events {
             switch event {
-            // Nothing is recorded meanwhile.
+            // Nothing is recorded.
             case .textDelta, .toolArgumentsDelta: break
             default: noteWhatIsNotKept()
             }
@@ -144,7 +144,7 @@ struct AnswerPrinter {
         }
     }
 
-    /// Commentary stands in paragraphs of its own.
+    /// Commentary stands in its own paragraphs.
     private mutating func begin(commentary: Bool) {
         waiting.stop()
         if isCommentary != commentary {

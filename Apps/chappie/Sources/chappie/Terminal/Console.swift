@@ -7,7 +7,7 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Standard output for data and standard error for notes, written in the order of the calls by a thread of its own.
+/// Standard output for data and standard error for notes, written in the order of the calls by a separate thread.
 ///
 /// A reader that does not read (`chappie ask … | less`) therefore holds up neither an interruption nor a token refresh.
 final class Console: Sendable {
@@ -112,7 +112,7 @@ final class Console: Sendable {
 
     func clearStatus() { enqueue("", .error) }
 
-    /// Begins a line of its own on the terminal after an interruption. Ctrl-C makes the terminal throw away what it has
+    /// Begins a new line on the terminal after an interruption. Ctrl-C makes the terminal throw away what it has
     /// not shown (NOFLSH in termios(3)), which may be the end of a style. A status is cleared after that: many
     /// terminals clear a line with the background colour that is set.
     func leave() {

@@ -4,7 +4,7 @@ import ChappieSDK
 import Dispatch
 import Glibc
 
-/// Runs `work`, which blocks, on a thread of its own.
+/// Runs `work`, which blocks, on a separate thread.
 ///
 /// - Throws: whatever `work` throws; `CancellationError` to a caller that is cancelled, which does not wait for the
 ///   work.
@@ -14,7 +14,7 @@ func onThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) a
     return try await promise.value()
 }
 
-/// Standard input, read on a thread of its own, so that Ctrl-C is noticed while nothing comes.
+/// Standard input, read on a separate thread, so that Ctrl-C is noticed while nothing comes.
 struct StandardInput {
     enum Kind { case closed, terminal, pipe, file }
 

@@ -21,7 +21,7 @@ struct TextEditor: Sendable {
         self.console = console
     }
 
-    /// Lets the user edit `text` in a file of its own, which is removed afterwards.
+    /// Lets the user edit `text` in a separate file, which is removed afterwards.
     ///
     /// - Throws: ``CommandLineError`` if the editor can't be started, or says that it failed; `CancellationError`.
     func edit(_ text: [UInt8], ending: String) async throws -> [UInt8] {

@@ -32,7 +32,7 @@ struct ThreadOptions: ParsableArguments {
     ///
     /// - Parameter early: Whether to check the sign-in and the store now, and not in the first turn.
     /// - Throws: The error for which a requested thread can't be opened. If a new conversation can't be kept, the
-    ///   program says so in a line and continues.
+    ///   program reports that in a line and continues.
     func kept(by client: ChappieClient, in program: Program, early: Bool = false) async throws -> KeptConversation? {
         let isAsked = isContinuing
         let isKept = ephemeral.map { !$0 } ?? (isAsked || program.settings[.keepThreads]?.bool != false)

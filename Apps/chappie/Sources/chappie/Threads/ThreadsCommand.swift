@@ -269,7 +269,7 @@ struct Threads: ParsableCommand {
                     do {
                         try await report.keep(try ChappieThreadImport(path: file), in: store)
                     } catch let error as ChappieThreadImportError where file != path {
-                        // The other files of a folder are sessions all the same.
+                        // The other files of a folder are sessions anyway.
                         report.leaveOut("unreadable file \(error.path ?? file)")
                     }
                 }
@@ -343,7 +343,7 @@ struct Threads: ParsableCommand {
         if !problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
     }
 
-    /// Opens the thread, for a turn of its own. A missing sign-in is reported before the turn begins, so that the turn
+    /// Opens the thread, for a separate turn. A missing sign-in is reported before the turn begins, so that the turn
     /// does not fail.
     static func open(
         _ name: String?, with client: ChappieClient, in program: Program

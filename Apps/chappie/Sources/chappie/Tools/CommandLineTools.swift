@@ -178,7 +178,7 @@ final class StartedTools: Sendable {
     private func end(_ id: Int) { state.withLock { $0.calls.removeValue(forKey: id) }?.fulfil(.success(())) }
 
     /// Ends the servers, all at once, and waits for them, for their sign-ins that are being renewed, and for programs
-    /// that were cancelled. In a task of its own: Ctrl-C may have cancelled this one.
+    /// that were cancelled. In a separate task: Ctrl-C may have cancelled this one.
     func end() async {
         let (tools, calls) = state.withLock { ($0.tools, $0.calls.values) }
         let servers = tools?.servers ?? []

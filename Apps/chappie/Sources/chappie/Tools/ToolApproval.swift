@@ -36,7 +36,7 @@ final class ToolApproval: Sendable {
 
     // MARK: Asking
 
-    /// Returns the user's decision; a denial if the user can't be asked, or stops the turn meanwhile.
+    /// Returns the user's decision; a denial if the user can't be asked, or stops the turn.
     func decide(_ request: ChappieApprovalRequest) async -> ChappieApprovalDecision {
         if approvesAll { return .approved() }
         let ticket = line.reserve()

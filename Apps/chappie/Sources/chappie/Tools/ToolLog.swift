@@ -5,9 +5,9 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// `--tool-log`: the log of one tool server, in a file of its own that only this user can open.
+/// `--tool-log`: the log of one tool server, in a separate file that only this user can open.
 final class ToolLog: Sendable {
-    /// In bytes. A longer log begins anew; a log that grows longer ends with a line that says so.
+    /// In bytes. A longer log begins again; a log that grows longer ends with a line that reports that.
     static let limit = 10 << 20
 
     private struct State {

@@ -4,7 +4,7 @@ import ChappieMCP
 import ChappieProgramTools
 import ChappieSDK
 
-/// The user's sign-ins at tool servers that are elsewhere. Each server has a place of its own in the store.
+/// The user's sign-ins at tool servers that are elsewhere. Each server has a separate place in the store.
 struct ToolSignIns: Sendable {
     let account: String
     let store: any SharedCredentialStore

@@ -14,11 +14,11 @@ extension ChappieClient {
     /// Returns the models that the account may use, best first. Models that are unlikely to answer, such as retired
     /// ones, come last.
     ///
-    /// Asked anew each time with the list's `ETag`, so that an unchanged list costs one small exchange; with a
+    /// Asked again each time with the list's `ETag`, so that an unchanged list costs one small exchange; with a
     /// `ChappieModelCache`, also in the next run of the program. A 429 is tried again as the configuration's backoff
     /// policy says.
     ///
-    /// A model that is not in the list can be asked for all the same; the service decides.
+    /// A model that is not in the list can be asked for anyway; the service decides.
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     public func models(filter: ChappieModelFilter = ChappieModelFilter()) async throws -> [ChappieModel] {
@@ -73,7 +73,7 @@ extension ChappieClient {
         }
     }
 
-    /// Asks for the list while a turn goes on.
+    /// Asks for the list while a turn continues.
     func renewList(of account: ChappieAccountInfo) {
         guard listing == nil else { return }
         if let listFailed, clock.elapsed - listFailed < Self.listPause { return }

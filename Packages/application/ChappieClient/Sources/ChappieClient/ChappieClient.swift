@@ -15,7 +15,7 @@ public import Logging
 /// A second call while a turn runs waits for it, in the order of the calls. A turn that fails or is cancelled leaves
 /// the conversation as it was before; one that is interrupted (``interrupt()``), or whose connection breaks in the
 /// middle of the answer, leaves what was said. The conversation belongs to the account that began it: when another one
-/// signs in to the slot, the next turn begins a new conversation, with ids and a connection of its own. A turn that was
+/// signs in to the slot, the next turn begins a new conversation, with ids and a separate connection. A turn that was
 /// running is not continued in the new account's name.
 public actor ChappieClient: ChappieConversation {
     /// As it was given. The runtime places its store by it.
@@ -60,7 +60,7 @@ public actor ChappieClient: ChappieConversation {
     var refusedParts: RefusedPartsRecord?
     /// Asks for the list beside a turn.
     var listing: Task<Void, Never>?
-    /// When the list could not be had.
+    /// When the list could not be loaded.
     var listFailed: Duration?
     /// When the service was asked for the account's plan after a limit.
     var planAsked: Duration?
@@ -155,8 +155,8 @@ public actor ChappieClient: ChappieConversation {
 
     /// The model of the next turn, and the reason for it. The client asks for the list of models if it knows none yet.
     ///
-    /// - Throws: ``ChappieClientError`` if no account is known; `CancellationError`. A list that can't be had is not an
-    ///   error.
+    /// - Throws: ``ChappieClientError`` if no account is known; `CancellationError`. A list that can't be loaded is not
+    ///   an error.
     public var model: ChappieModelChoice {
         get async throws {
             let account = try await accountInfo()
@@ -234,7 +234,7 @@ public actor ChappieClient: ChappieConversation {
         ChappieContextSize(estimatedTokens: context().estimatedTokens, contextWindow: contextWindow)
     }
 
-    /// Begins a new conversation, with ids of its own. A running turn ends normally, and is not kept.
+    /// Begins a new conversation, with its own ids. A running turn ends normally, and is not kept.
     @discardableResult
     public func clearContext() -> ChappieClientContext {
         conversation = nil
@@ -246,7 +246,7 @@ public actor ChappieClient: ChappieConversation {
     }
 
     /// Continues a kept conversation from the next turn on, with its model. If the account does not list that model any
-    /// more, another model is used, and a notice says so once.
+    /// more, another model is used, and a notice reports that once.
     public func resumeContext(_ context: ChappieClientContext) { resumeContext(context, history: nil) }
 
     /// Continues a kept conversation.
@@ -286,7 +286,7 @@ public actor ChappieClient: ChappieConversation {
         return context()
     }
 
-    /// Has the model compact the conversation, in a turn of its own. If the backend has no compaction, or it fails, the
+    /// Has the model compact the conversation, in a separate turn. If the backend has no compaction, or it fails, the
     /// model writes a summary instead. The user's own messages of some 64,000 tokens stay, without their pictures.
     ///
     /// The model is the next turn's, unless it can't take in the conversation and another one of the list can.
@@ -333,8 +333,8 @@ public actor ChappieClient: ChappieConversation {
     }
 
     /// Closes the conversation's WebSocket with a handshake, some seconds at most; the next turn opens another. The
-    /// connection of a turn that runs is closed when the turn is over. Without this, letting go of the client drops the
-    /// connection.
+    /// connection of a turn that runs is closed when the turn has ended. Without this, letting go of the client drops
+    /// the connection.
     public func disconnect() async { await connection.retire()?.close(.normal) }
 
     /// A request in flight can't be overtaken on the same connection, so a turn does without an unfinished prewarm.
@@ -371,7 +371,7 @@ public actor ChappieClient: ChappieConversation {
         }
     }
 
-    /// Ends `turn` after `limit`. A turn that was whole at that moment is not lost.
+    /// Ends `turn` after `limit`. A turn that was complete at that moment is not lost.
     private nonisolated func within(
         _ limit: Duration, _ turn: @escaping @Sendable () async throws -> ChappieResponse
     ) async throws -> ChappieResponse {
@@ -402,7 +402,7 @@ public actor ChappieClient: ChappieConversation {
         var round = 0
         /// The calls that wait, and the user's answers.
         var resuming: (ChappiePendingTurn, [String: ChappieApprovalDecision])?
-        /// Whether the model is for this turn alone.
+        /// Whether the model is only for this turn.
         var isForOneTurn = false
         /// Whether an answer that is repeated differently starts again.
         var restarts = false
@@ -471,7 +471,7 @@ public actor ChappieClient: ChappieConversation {
         return response
     }
 
-    /// A turn that is over.
+    /// A turn that has ended.
     private struct Answered {
         let start: Beginning
         let turn: Turn
@@ -520,7 +520,7 @@ public actor ChappieClient: ChappieConversation {
                     throw ChappieClientError.modelUnavailable(explained)
                 }
             }
-            // The turn goes on from its own items: tools that have run are not run again.
+            // The turn continues from its own items: tools that have run are not run again.
             resuming = nil
             frame.model = turn.frame.model
             frame.toolChoice = turn.frame.toolChoice
@@ -558,7 +558,7 @@ public actor ChappieClient: ChappieConversation {
         toolLedger.resetApprovals()
     }
 
-    /// The parts of a turn: its request, and a runner that sends it in the conversation's account alone.
+    /// The parts of a turn: its request, and a runner that sends it only in the conversation's account.
     private func prepare(
         _ items: [ChappieJSON], _ frame: RequestFrame, _ wish: ModelWish, round: Int = 0,
         in account: ChappieAccountInfo, _ recorder: @escaping TurnRecorder = { _ in },
@@ -678,8 +678,8 @@ public actor ChappieClient: ChappieConversation {
         return nil
     }
 
-    /// Returns the effort that the request names. A notice says so if it differs from the effort that the user asked
-    /// for.
+    /// Returns the effort that the request names. A notice reports that if it differs from the effort that the user
+    /// asked for.
     private func effort(
         _ wanted: ChappieReasoningEffort, of model: ChappieModel, _ emit: ((ChappieStreamEvent) -> Void)?
     ) -> ChappieReasoningEffort {
@@ -767,7 +767,7 @@ public actor ChappieClient: ChappieConversation {
         guard let limit = compactionLimit(of: model), question < limit,
             conversation.context().estimatedTokens + question >= limit
         else { return }
-        // A conversation that can't be compacted just now may still be answered.
+        // A conversation that can't be compacted at the moment may still be answered.
         do {
             try await compact(for: wish, in: account, isAutomatic: true, recorder, emit)
         } catch is CancellationError {

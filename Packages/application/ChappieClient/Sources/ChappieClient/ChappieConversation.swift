@@ -35,7 +35,7 @@ public protocol ChappieConversation: Sendable {
     func cancel() async
 
     /// Ends the newest turn like ``cancel()``, but keeps what the model has said and done: the answer so far stays in
-    /// the conversation, marked as interrupted, and the next message goes on from there.
+    /// the conversation, marked as interrupted, and the next message continues from there.
     ///
     /// The turn then ends with `.completed`: its response has the text that was shown, `isInterrupted` is `true`, and
     /// calls of tools that were not over have the outcome `.interrupted`. If there is nothing of the answer yet, the
@@ -169,7 +169,7 @@ extension ChappieConversation {
 
     // MARK: The whole
 
-    /// Has the model make the conversation shorter, in a turn of its own, as ``ChappieClient/compactContext()`` does. A
+    /// Has the model make the conversation shorter, in a separate turn, as ``ChappieClient/compactContext()`` does. A
     /// store keeps all earlier messages.
     ///
     /// - Throws: as ``send(_:)-(String)``. The conversation is then as it was.
@@ -177,7 +177,7 @@ extension ChappieConversation {
         _ = try await begin(.compaction, endsWithItsStream: false).responseOrCancel()
     }
 
-    /// Leaves the conversation once the earlier turns are over. The next turn begins a new one; a store keeps the old
+    /// Leaves the conversation once the earlier turns have ended. The next turn begins a new one; a store keeps the old
     /// one.
     ///
     /// - Throws: `CancellationError`.
@@ -251,7 +251,7 @@ public struct ChappieStreamHandle: Sendable {
         interruption.interrupt(task)
     }
 
-    /// Returns the whole response, once the turn is over.
+    /// Returns the whole response, once the turn has ended.
     ///
     /// - Throws: as the conversation's `response(_:)`. Cancelling the waiting task does not end the turn.
     public func response() async throws -> ChappieResponse { try await task.value }

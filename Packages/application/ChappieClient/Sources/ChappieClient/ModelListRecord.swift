@@ -12,7 +12,7 @@ struct ModelListRecord {
 
     var name: String { FNV1a.hexadecimal(owner) }
 
-    /// `nil` for a list that repeats a token, as a proxy's may: tokens are kept in the credential store alone.
+    /// `nil` for a list that repeats a token, as a proxy's may: tokens are kept only in the credential store.
     func document(tag: String?, list: ChappieJSON, at date: Date) -> [UInt8]? {
         let json: ChappieJSON = [
             "owner": owners, "format": .string(format), "listed_at": Self.seconds(date),

@@ -24,7 +24,7 @@ public struct SimulatorConfiguration: Sendable {
     /// More accounts that can sign in; with any, the page lets the user choose. Every id must be different. Default
     /// none.
     public var otherAccounts: [SimulatorAccount]
-    /// How much of the plan is used, for accounts without a usage of their own.
+    /// How much of the plan is used, for accounts without a separate usage.
     public var usage: SimulatorUsage
     /// Whether the Responses endpoint can be had over WebSocket. Default true; when false an upgrade is answered with
     /// 426 (RFC 9110, 15.5.22), which sends clients to server-sent events at once.

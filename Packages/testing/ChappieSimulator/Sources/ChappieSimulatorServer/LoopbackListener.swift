@@ -8,7 +8,7 @@ import Synchronization
 
 /// A listener's reaction to a request.
 enum ServerReply: Sendable {
-    /// Plays an answer; the connection goes on speaking HTTP.
+    /// Plays an answer; the connection continues speaking HTTP.
     case answer(ScriptedAnswer)
     /// Plays the handshake's answer; what comes after it is WebSocket.
     case upgrade(ScriptedAnswer, WebSocketTerms)
@@ -154,8 +154,9 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
-    /// Puts the handlers for frames in the place of those for HTTP. The decoder leaves before the handshake is answered,
-    /// so that it can't swallow a frame, and before the other handlers come, so that it can't hand them a request.
+    /// Puts the handlers for frames in the place of those for HTTP. The decoder leaves before the handshake is
+    /// answered, so that it can't swallow a frame, and before the other handlers come, so that it can't hand them a
+    /// request.
     private func upgrade(
         _ context: ChannelHandlerContext, to handler: some ChannelInboundHandler, frameLimit: Int,
         start: @escaping () -> Void

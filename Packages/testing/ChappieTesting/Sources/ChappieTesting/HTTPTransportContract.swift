@@ -205,7 +205,7 @@ extension HTTPExchangeRequest {
 }
 
 extension ScriptedHTTPAnswer {
-    /// The same as HTTP/1.1 bytes. A gate is for the fake alone; here it never opens.
+    /// The same as HTTP/1.1 bytes. A gate is only for the fake; here it never opens.
     var onTheWire: ScriptedAnswer {
         let isBodiless = status.code == 204
         var head = "HTTP/1.1 \(status.code) \(status.reasonPhrase)\r\n"

@@ -146,7 +146,7 @@ public final class InMemoryKeychain: Sendable {
     private func perform(
         _ call: Call, _ query: KeychainQuery, _ groups: [String], _ work: (inout State) -> KeychainStatus
     ) -> KeychainStatus {
-        // Outside of the lock, because it may make calls of its own.
+        // Outside of the lock, because it may make its own calls.
         state.withLock { $0.interruptions.removeValue(forKey: call) }?()
         return state.withLock { state in
             state.made.append(call)

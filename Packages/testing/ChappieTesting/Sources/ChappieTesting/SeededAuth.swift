@@ -89,7 +89,7 @@ public struct SeededAuth: Sendable {
         return Secret(ChappieJSON.object(document).serializedBytes())
     }
 
-    /// Returns a manager that finds this credential in a store of its own.
+    /// Returns a manager that finds this credential in a separate store.
     public func manager(
         transport: any HTTPTransport, endpoints: ChappieEndpoints = .chatGPT, clock: any ChappieClock = SystemClock()
     ) -> CredentialManager {
@@ -101,7 +101,7 @@ public struct SeededAuth: Sendable {
             endpoints: endpoints, clock: clock)
     }
 
-    /// Returns a session in which this user is signed in, over a store of its own. Without a `transport` every request
+    /// Returns a session in which this user is signed in, over a separate store. Without a `transport` every request
     /// fails.
     ///
     /// ```swift

@@ -279,7 +279,7 @@ extension WebSocketTransportContract {
 }
 
 extension ScriptedWebSocketOpening {
-    /// Returns the same over a real socket. A gate is for the fake alone.
+    /// Returns the same over a real socket. A gate is only for the fake.
     func onTheWire(_ request: ReceivedRequest) -> ScriptedWebSocketServer.Answer {
         switch answer {
         case .opened(let fields, let greeting, _):

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// PostgreSQL 15 on loopback and on a socket in a directory of its own. Nothing that it holds outlives it.
+/// PostgreSQL 15 on loopback and on a socket in a separate directory. Nothing that it holds outlives it.
 ///
 /// ```swift
 /// let server = try await PostgresServer()

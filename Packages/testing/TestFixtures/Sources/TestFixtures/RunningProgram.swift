@@ -2,7 +2,7 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// A program that a test started: it gets a process group of its own, and ends with this value at the latest.
+/// A program that a test started: it gets a separate process group, and ends with this value at the latest.
 ///
 /// Foundation's `Process` starts programs with the signal mask of the calling thread; on a thread of Swift's pool that
 /// blocks SIGTERM. It also lets a program inherit the pipes of others that are started at the same time.
@@ -43,7 +43,7 @@ public final class RunningProgram: Sendable {
         state = Mutex(State(input: ourInput, lifeline: lifeline?.1))
     }
 
-    /// With descriptors 0, 1, …, no blocked signal, and a group of its own, which can be ended as a whole.
+    /// With descriptors 0, 1, …, no blocked signal, and a separate group, which can be ended as a whole.
     private static func start(
         _ words: [String], _ environment: [String: String]?, with descriptors: [Descriptor?]
     ) throws -> pid_t {
@@ -130,7 +130,7 @@ public enum ProgramInput: Sendable {
     case file(String)
     /// This text, and then the end. At most 64 KiB, which is what a socket holds.
     case text(String)
-    /// Nothing, and the end when the test says so: ``RunningProgram/endInput()``.
+    /// Nothing, and the end when the test reports that: ``RunningProgram/endInput()``.
     case held
 
     fileprivate func ends() throws -> (theirs: Descriptor, ours: Descriptor?) {

@@ -86,7 +86,7 @@ public func refusal(
     return nil
 }
 
-/// Runs `work`, which may block, on a thread of its own.
+/// Runs `work`, which may block, on a separate thread.
 ///
 /// The tasks' threads are as few as the cores: tests that block them starve those whose answers they wait for.
 public func onOwnThread<Output: Sendable>(_ work: @escaping @Sendable () throws -> Output) async throws -> Output {
@@ -112,7 +112,7 @@ private final class ThreadBody: Sendable {
 /// Runs a suite while no other one does that has this trait, in any of the network's packages. Its own tests still run
 /// beside each other.
 ///
-/// Suites of bytes alone keep all of the tasks' threads busy for seconds; a time measured meanwhile would be the wait
+/// Suites only of bytes keep all of the tasks' threads busy for seconds; a time measured meanwhile would be the wait
 /// for a thread. And each network has a thread, which some tests count.
 public struct ByItselfTrait: SuiteTrait, TestScoping {
     private static let line = AsyncLock()

@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Makes a long conversation shorter: by the backend's own compaction, or by a summary in words.
+/// Makes a long conversation shorter: by the backend's own compaction, or by a summary as text.
 struct Compaction: Sendable {
     let turn: Turn
     /// The conversation, or all of it and the turn so far.
@@ -102,7 +102,7 @@ struct Compaction: Sendable {
         item["type"]?.string == "message" && item["role"]?.string != "assistant"
     }
 
-    /// Returns a summary in words, and how many messages it does not cover. A conversation that is too long loses its
+    /// Returns a summary as text, and how many messages it does not cover. A conversation that is too long loses its
     /// pictures, then its older half. If it has one question only, it loses the text of its tools.
     private func summarised() async throws -> (String, missing: Int) {
         var left = items
@@ -200,7 +200,7 @@ enum Pictures {
         return .object(object)
     }
 
-    /// Returns a number of pictures in words, with its verb.
+    /// Returns a number of pictures as text, with its verb.
     static func count(_ count: Int) -> String { count == 1 ? "1 picture was" : "\(count) pictures were" }
 
     /// The members that have parts.

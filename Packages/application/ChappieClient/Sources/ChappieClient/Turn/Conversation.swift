@@ -48,7 +48,7 @@ struct Conversation: Sendable {
 
     // MARK: As a value
 
-    /// Continues a kept conversation. In another account it gets ids of its own, and leaves out the items that only the
+    /// Continues a kept conversation. In another account it gets its own ids, and leaves out the items that only the
     /// earlier account can read.
     init(
         _ context: ChappieClientContext, account: ChappieAccountInfo, newID: String, now: Date,

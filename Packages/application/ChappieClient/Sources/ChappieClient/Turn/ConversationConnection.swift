@@ -19,9 +19,9 @@ struct OpenConnection: Sendable {
 
 /// The WebSocket that a conversation keeps from turn to turn, and when another may be tried.
 ///
-/// A turn takes the connection out and puts it back when its response is whole. A turn that fails drops it. After a
-/// failure to get one, WebSocket is left alone for half a minute, doubling up to a quarter of an hour: one bad moment does
-/// not mean server-sent events forever, and a network that lets no WebSocket through does not delay every turn.
+/// A turn takes the connection out and puts it back when its response is complete. A turn that fails drops it. After a
+/// failure to get one, WebSocket is left alone for half a minute, doubling up to a quarter of an hour: one bad moment
+/// does not mean server-sent events forever, and a network that lets no WebSocket through does not delay every turn.
 final class ConversationConnection: Sendable {
     private struct State {
         var kept: OpenConnection?
@@ -77,8 +77,8 @@ final class ConversationConnection: Sendable {
 
     // MARK: The turn's side
 
-    /// How many retirements there have been. An attempt asks before it authorizes a new connection, so that a retirement
-    /// during the handshake counts.
+    /// How many retirements there have been. An attempt asks before it authorizes a new connection, so that a
+    /// retirement during the handshake counts.
     var retirements: Int { state.withLock(\.retirements) }
 
     /// Whether there is a kept connection, which proves that this network passes WebSockets.
@@ -126,7 +126,7 @@ final class ConversationConnection: Sendable {
         if let surplus { Task { await surplus.socket.close(.normal) } }
     }
 
-    /// No connection that was opened before serves another turn. One in use is closed when its turn is over.
+    /// No connection that was opened before serves another turn. One in use is closed when its turn has ended.
     ///
     /// - Returns: the kept connection, for the caller to close.
     func retire() -> (any WebSocketConnection)? {

@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Text for reading alone: once an attempt's text differs from the text that was shown, the rest of it is held back.
+/// Text only for reading: once an attempt's text differs from the text that was shown, the rest of it is held back.
 struct DeliveredAside: Sendable {
     private var delivered = DeliveredText()
     /// Whether the present attempt differs from what was shown.
@@ -71,7 +71,7 @@ struct DeliveredText: Sendable {
     }
 }
 
-/// The arguments of tool calls, as a reader has been shown them while the model writes them; for reading alone.
+/// The arguments of tool calls, as a reader has been shown them while the model writes them; only for reading.
 ///
 /// The calls of an attempt count in the order in which they begin. A call keeps the id that it was first shown under,
 /// also if another attempt writes it again.

@@ -2,10 +2,10 @@
 
 /// Writes the items of a conversation as one request takes them.
 ///
-/// The service checks every item that comes back to it, and refuses the whole request for one that it does not take: ids
-/// that are too long, of another kind or used twice, reasoning that it can't read, arguments above its limit. Such parts
-/// are left out here. The result depends on the request and on the items alone, so that a conversation that grows always
-/// begins with the same bytes.
+/// The service checks every item that comes back to it, and refuses the whole request for one that it does not take:
+/// ids that are too long, of another kind or used twice, reasoning that it can't read, arguments above its limit. Such
+/// parts are left out here. The result depends on the request and only on the items, so that a conversation that grows
+/// always begins with the same bytes.
 struct RequestInput {
     /// Whether the request has the lite form: calls have a namespace, and images are bytes without `detail`.
     let isLite: Bool

@@ -21,7 +21,7 @@ enum RequestRefusal: Hashable {
     /// An item of the input, by its place if the service names it.
     case item(Int?)
 
-    /// Members without which a request is answered all the same.
+    /// Members without which a request is answered anyway.
     private static let optionalMembers: Set<String> = [
         "reasoning.summary", "reasoning.effort", "reasoning.context", "text.verbosity", "service_tier",
         "parallel_tool_calls", "stream_options",

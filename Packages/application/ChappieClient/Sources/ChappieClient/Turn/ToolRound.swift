@@ -21,7 +21,7 @@ struct ToolRound: Sendable {
 
     /// How a round ended.
     struct Outcome: Sendable {
-        /// The calls that are over, in the order of the calls.
+        /// The calls that have ended, in the order of the calls.
         var results: [ChappieToolExecutionResult] = []
         /// The questions that could not be answered now.
         var open: [ChappieApprovalRequest] = []
@@ -285,7 +285,7 @@ final class ToolLedger: Sendable {
         state.withLock { $0.results[result.call.callID] = result }
     }
 
-    /// The resumed turn has ended well, or waits with its results in a pending turn of its own.
+    /// The resumed turn has ended well, or waits with its results in a separate pending turn.
     func forgetResults() { state.withLock { $0.results = [:] } }
 
     /// Another conversation begins.

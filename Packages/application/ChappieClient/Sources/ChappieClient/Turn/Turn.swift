@@ -12,7 +12,7 @@ struct Turn: Sendable {
     private var tools: ToolRound
     /// Keeps the parts that the service refuses of the model's requests.
     private let learn: @Sendable (_ model: String, RefusedParts) async -> Void
-    /// How often the model may be asked again, after tool calls or because it wants to go on.
+    /// How often the model may be asked again, after tool calls or because it wants to continue.
     let toolLoopLimit: Int
     /// The items that the turn adds to the conversation: its messages, then the items of every round.
     private(set) var items: [ChappieJSON]
@@ -171,7 +171,7 @@ struct Turn: Sendable {
         }
         while true {
             var response = try await ask()
-            // It is whole, even if the turn was interrupted meanwhile.
+            // It is complete, even if the turn was interrupted.
             routing.interrupted = nil
             let ownUsage = response.usage
             usage = usage.map { $0.adding(response.usage) } ?? response.usage
@@ -186,7 +186,7 @@ struct Turn: Sendable {
             guard round < toolLoopLimit else { throw ChappieClientError.toolLoopLimitExceeded(toolLoopLimit) }
             round += 1
             if calls.isEmpty {
-                // JSON is whole in one response, or not at all.
+                // JSON is complete in one response, or not at all.
                 if frame.outputSchema == nil {
                     answer += response.outputText
                     lastAnswer?.outputText = ""
@@ -480,7 +480,7 @@ extension ChappieTokenUsage {
 }
 
 extension ChappieToolExecutionResult {
-    /// Returns the result of a call that was interrupted before it was over.
+    /// Returns the result of a call that was interrupted before it had ended.
     static func interrupted(_ call: ChappieToolCall, hasStarted: Bool) -> Self {
         let output =
             hasStarted

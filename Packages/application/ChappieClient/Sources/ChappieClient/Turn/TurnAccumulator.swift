@@ -252,7 +252,7 @@ struct TurnAccumulator {
         case .completed(let response), .incomplete(let response):
             if response.status == .completed { try completeMissing(from: response) }
             try endText()
-            // An answer may come in items alone; a reader of the deltas sees it all the same.
+            // An answer may come only in items; a reader of the deltas sees it anyway.
             let rest = text.concluded(
                 response.with(items: items, text: "", commentary: commentary.text).outputText)
             if !rest.isEmpty { emit(.textDelta(rest)) }

@@ -1,9 +1,9 @@
 import ChappieCore
 import Synchronization
 
-/// Ends a turn before its answer is whole, in such a way that the conversation keeps what was said.
+/// Ends a turn before its answer is complete, in such a way that the conversation keeps what was said.
 ///
-/// The turn's work runs in a task of its own. An interruption cancels that task alone, so that its end can be kept; to
+/// The turn's work runs in a separate task. An interruption cancels that task alone, so that its end can be kept; to
 /// cancel the turn cancels both.
 @_spi(ChappieInternals) public final class TurnInterruption: Sendable {
     private enum State {

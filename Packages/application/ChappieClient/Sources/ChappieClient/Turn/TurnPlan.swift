@@ -2,8 +2,8 @@
 
 /// Decides the next step after a failed attempt; sans-IO.
 ///
-/// - A connection that breaks is opened again, after 0.2 s doubling with some jitter, as often as the policy says; then the
-///   answer comes over server-sent events, if the policy allows that, with a budget of its own.
+/// - A connection that breaks is opened again, after 0.2 s doubling with some jitter, as often as the policy says; then
+///   the answer comes over server-sent events, if the policy allows that, with a separate budget.
 /// - The turn stops using WebSocket at once if it does not open although the host answers, or if no byte comes back.
 /// - A request of which nothing came in time over HTTP is sent once more. A silence after that ends the turn: the user
 ///   pays for each request.
@@ -45,7 +45,7 @@ struct TurnPlan: Sendable {
 
     /// - Parameters:
     ///   - hasDelivered: whether the host has been shown a part of the answer.
-    ///   - jitter: 0.9 to 1.1, drawn anew each time.
+    ///   - jitter: 0.9 to 1.1, drawn again each time.
     mutating func next(after failure: AttemptFailure, hasDelivered: Bool, jitter: Double) -> Step {
         switch failure.kind {
         case .rateLimited(let resetsIn):

@@ -9,13 +9,13 @@
     case called(TurnProgress)
     /// These calls run next, with these arguments.
     case running([ChappieToolCall])
-    /// A call is over.
+    /// A call has ended.
     case ran(ChappieToolExecutionResult)
-    /// The turn is over, and joins the conversation next.
+    /// The turn has ended, and joins the conversation next.
     case finished(FinishedTurn)
-    /// The turn ends without a whole answer, because of an error or a cancellation. Its items are those of an interrupted
-    /// turn: what the model has said, and a result for each call. A turn in which the model has said nothing has no such
-    /// step.
+    /// The turn ends without a whole answer, because of an error or a cancellation. Its items are those of an
+    /// interrupted turn: what the model has said, and a result for each call. A turn in which the model has said
+    /// nothing has no such step.
     case stopped(FinishedTurn)
 }
 
@@ -55,7 +55,7 @@ extension ChappieToolExecutionResult {
     /// Returns a result for each call that has none among the items: the backend refuses a call without one.
     ///
     /// - Parameters:
-    ///   - known: returns the result of the call with this id, if it is over.
+    ///   - known: returns the result of the call with this id, if it has ended.
     ///   - hasStarted: returns whether the call with this id may have run.
     @_spi(ChappieInternals) public static func missing(
         in items: [ChappieJSON], known: (String) -> Self?, hasStarted: (String) -> Bool

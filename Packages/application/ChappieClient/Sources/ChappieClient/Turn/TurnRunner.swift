@@ -16,7 +16,7 @@ struct TurnRouting: Sendable {
     var leavesAnswer = false
 }
 
-/// Runs one turn: attempts over WebSocket or HTTP, as ``TurnPlan`` decides, until the response is whole.
+/// Runs one turn: attempts over WebSocket or HTTP, as ``TurnPlan`` decides, until the response is complete.
 ///
 /// Both ways share everything but the framing: authorization, bounds, events, errors.
 struct TurnRunner: Sendable {

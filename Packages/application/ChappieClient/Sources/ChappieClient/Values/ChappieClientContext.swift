@@ -13,7 +13,7 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
     public var threadID: String
     /// The model that the next turn uses; empty in a conversation that has none yet, which takes the account's best.
     public var model: String
-    /// The summary of the earlier conversation after a compaction in words; a compaction by the backend is encrypted.
+    /// The summary of the earlier conversation after a compaction as text; a compaction by the backend is encrypted.
     public var compactedSummary: String?
     /// When the conversation began.
     public var createdAt: Date

@@ -16,8 +16,8 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case usageLimitReached(ChappieUsageLimit)
     /// The service does not answer this request on the user's plan.
     case planRefused(ChappiePlanRefusal)
-    /// The backend does not report how much of the plan is used. The page on which the user sees and manages it, if there
-    /// is one.
+    /// The backend does not report how much of the plan is used. The page on which the user sees and manages it, if
+    /// there is one.
     case usageNotReported(URL?)
     /// The service does not answer with the model. Unless the model is only at capacity, asking again changes nothing.
     case modelUnavailable(ChappieModelRefusal)
@@ -27,13 +27,13 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case toolApprovalDenied(String, String)
     /// A tool's handler threw: the tool's name and the error's message.
     case toolExecutionFailed(String, String)
-    /// The model kept calling tools, or going on, beyond this many rounds.
+    /// The model kept calling tools, or continuing, beyond this many rounds.
     case toolLoopLimitExceeded(Int)
     /// The response ended in an error, and asking again did not help; or it ended early although the whole text was
     /// asked for. The response holds the backend's error, and the text as far as it came.
     case responseFailed(ChappieResponse)
-    /// The connection broke in mid-answer, and the answer that came instead began differently, or left out a tool call that
-    /// had been handed out. The string is the text as it had been delivered; the host decides what to do with it.
+    /// The connection broke in mid-answer, and the answer that came instead began differently, or left out a tool call
+    /// that had been handed out. The string is the text as it had been delivered; the host decides what to do with it.
     case streamingTransportReplayDiverged(String)
     /// The backend answered with an HTTP error that has no case of its own: status and body (at most 64 KiB of it,
     /// access tokens taken out).
@@ -42,11 +42,11 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     /// network on the way, and not from the service itself. The string is the host that was asked. The sign-in and the
     /// model are untouched.
     case blockedByGateway(String)
-    /// The backend refuses an earlier part of the conversation, also without its ids and its reasoning. The string is the
-    /// backend's sentence. The same question in another conversation may be answered.
+    /// The backend refuses an earlier part of the conversation, also without its ids and its reasoning. The string is
+    /// the backend's sentence. The same question in another conversation may be answered.
     case conversationRefused(String)
-    /// The service's edge answered for a service that it does not reach, or a network on the way answered with a page of
-    /// its own. The sign-in, the model and the request are not in doubt.
+    /// The service's edge answered for a service that it does not reach, or a network on the way answered with a page
+    /// of its own. The sign-in, the model and the request are not in doubt.
     case gatewayAnswered(ChappieGatewayAnswer)
     /// A successful answer that can't be understood.
     case invalidResponse
@@ -58,8 +58,8 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case unsupportedInput(String, String)
     /// A tool can't be declared to the model: its name, and why. Nothing was sent.
     case invalidTool(String, String)
-    /// The turn took longer than its request allows (``ChappieResponseRequest/timeLimit``). The conversation is as it was
-    /// before the turn; tools that ran have run.
+    /// The turn took longer than its request allows (``ChappieResponseRequest/timeLimit``). The conversation is as it
+    /// was before the turn; tools that ran have run.
     case timeLimitExceeded(Duration)
     /// The exchange broke before the answer was complete.
     case transportFailed(ChappieTransportError)
@@ -67,9 +67,10 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case contextWindowExceeded
     /// The question is too long by itself, or the conversation has more bytes than the service takes.
     case inputTooLarge(ChappieInputSize)
-    /// The request is larger than the backend takes over WebSocket, and the policy allows no other way. Nothing was sent.
+    /// The request is larger than the backend takes over WebSocket, and the policy allows no other way. Nothing was
+    /// sent.
     case messageTooLarge(bytes: Int, limit: Int)
-    /// The sign-in has run out and could not be renewed just now; it may work later, and nothing was lost.
+    /// The sign-in has run out and could not be renewed at the moment; it may work later, and nothing was lost.
     case renewalFailed(ChappieAuthError)
     /// The credential store could not be read or written.
     case credentialStoreFailed(CredentialStoreError)

@@ -1,11 +1,12 @@
 public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
 
-/// Everything that a session and a client are made of. Give the same value to both: that is how they share a credential.
+/// Everything that a session and a client are made of. Give the same value to both: that is how they share a
+/// credential.
 public struct ChappieConfiguration: Sendable, Hashable, Codable {
     /// The namespace of all stored items. Default `com.chappie.sdk`.
     public var keychainService: String
-    /// The host app's user: each gets a credential of their own. Default `default`.
+    /// The host app's user: each gets a separate credential. Default `default`.
     public var keychainAccount: String
     /// Shares the credential between programs. Linux stores it as an attribute and does not enforce it. Default `nil`.
     ///
@@ -18,7 +19,7 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
     public var appGroup: String?
     /// When the stored credential can be read. Default: only while this device is unlocked.
     public var keychainAccessibility: ChappieKeychainAccessibility
-    /// The model's slug; a model that the account's list lacks is requested all the same. Default `nil`: the best model
+    /// The model's slug; a model that the account's list lacks is requested anyway. Default `nil`: the best model
     /// that the account lists.
     public var model: String?
     /// The assistant's role. Default ``ChappieHarness/default``.
@@ -93,19 +94,20 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
 ///
 /// A host that can't be reached is an error at once, unless the turn had reached it before. The turn stops using
 /// WebSocket at once if a reachable host does not open one, if it closes it because of the message, or if no byte comes
-/// back within 5 s. Later turns try again after half a minute, doubling up to a quarter of an hour. A network on which no
-/// byte comes back is remembered for six hours, and a conversation whose messages are too large for a WebSocket stays
-/// with server-sent events.
+/// back within 5 s. Later turns try again after half a minute, doubling up to a quarter of an hour. A network on which
+/// no byte comes back is remembered for six hours, and a conversation whose messages are too large for a WebSocket
+/// stays with server-sent events.
 public struct ChappieStreamingTransportPolicy: Sendable, Hashable, Codable {
-    /// Whether a turn tries WebSocket first: one connection for the whole conversation, on which each turn sends only what
-    /// is new. Default `true`.
+    /// Whether a turn tries WebSocket first: one connection for the whole conversation, on which each turn sends only
+    /// what is new. Default `true`.
     public var prefersWebSocket: Bool
     /// How often one turn opens a WebSocket again after a break. Default 5; negative values become 0.
     public var maxWebSocketReconnectionAttempts: Int
-    /// Whether a turn that has no more WebSocket attempts, or whose message is too large for one, goes on over server-sent
-    /// events. Default `true`.
+    /// Whether a turn that has no more WebSocket attempts, or whose message is too large for one, continues over
+    /// server-sent events. Default `true`.
     public var fallsBackToHTTPSSE: Bool
-    /// How often one turn asks again over server-sent events after a break or a 5xx. Default 2; negative values become 0.
+    /// How often one turn asks again over server-sent events after a break or a 5xx. Default 2; negative values become
+    /// 0.
     public var maxHTTPSSEReconnectionAttempts: Int
 
     /// Negative values become 0.
@@ -131,8 +133,8 @@ public struct ChappieToolFailureBehavior: RawRepresentable, Sendable, Hashable, 
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// The call of a tool whose policy is `.deny`, or that the program does not have, ends the turn; the model learns of every
-    /// other failure.
+    /// The call of a tool whose policy is `.deny`, or that the program does not have, ends the turn; the model learns
+    /// of every other failure.
     public static let automatic = ChappieToolFailureBehavior(rawValue: "automatic")
     /// The model learns of the failure, and the turn continues.
     public static let tellModel = ChappieToolFailureBehavior(rawValue: "tell_model")
@@ -140,8 +142,8 @@ public struct ChappieToolFailureBehavior: RawRepresentable, Sendable, Hashable, 
     public static let throwError = ChappieToolFailureBehavior(rawValue: "throw_error")
 }
 
-/// What happens if a connection broke in the middle of an answer, and the repeated answer does not begin with the text that
-/// was shown, or does not make the same tool calls; unknown values count as ``automatic``.
+/// What happens if a connection broke in the middle of an answer, and the repeated answer does not begin with the text
+/// that was shown, or does not make the same tool calls; unknown values count as ``automatic``.
 public struct ChappieReplayDivergence: RawRepresentable, Sendable, Hashable, Codable {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
@@ -149,8 +151,8 @@ public struct ChappieReplayDivergence: RawRepresentable, Sendable, Hashable, Cod
     /// A stream of a ``ChappieClient`` fails. A conversation in a store restarts the answer, and so does a call that
     /// gives the answer only when it is complete, such as `send(_:)`.
     public static let automatic = ChappieReplayDivergence(rawValue: "automatic")
-    /// The turn ends with ``ChappieClientError/streamingTransportReplayDiverged(_:)``. The conversation keeps the question
-    /// and the text that was shown.
+    /// The turn ends with ``ChappieClientError/streamingTransportReplayDiverged(_:)``. The conversation keeps the
+    /// question and the text that was shown.
     public static let fail = ChappieReplayDivergence(rawValue: "fail")
     /// The event `restarted` is sent, and the complete new answer follows.
     public static let restart = ChappieReplayDivergence(rawValue: "restart")

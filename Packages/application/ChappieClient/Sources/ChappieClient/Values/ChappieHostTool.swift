@@ -126,7 +126,7 @@ public struct ChappieHostTool: Sendable {
 public protocol ChappieToolProvider: Sendable {
     /// Returns the tools as they are now, with the handlers that call them.
     ///
-    /// - Throws: anything; the turn then goes without these tools, and says so in a `ChappieNotice`.
+    /// - Throws: anything; the turn then goes without these tools, and reports that in a `ChappieNotice`.
     func tools() async throws -> [ChappieHostTool]
 }
 

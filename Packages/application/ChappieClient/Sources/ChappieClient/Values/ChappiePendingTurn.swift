@@ -9,7 +9,7 @@
 public struct ChappiePendingTurn: Sendable, Hashable, Codable {
     /// The questions that are open.
     public let approvals: [ChappieApprovalRequest]
-    /// The calls of the same round that are over.
+    /// The calls of the same round that have ended.
     public let completed: [ChappieToolExecutionResult]
     /// The conversation as it was before the turn.
     public let context: ChappieClientContext

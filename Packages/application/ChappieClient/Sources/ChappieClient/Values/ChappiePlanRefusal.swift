@@ -18,7 +18,7 @@ public struct ChappiePlanRefusal: Sendable, Hashable, Codable {
         public static let notAuthorized = Reason(rawValue: "not_authorized")
         /// The service has not enabled this app for plans.
         public static let appNotEnabled = Reason(rawValue: "app_not_enabled")
-        /// Plan use can't be checked or routed just now.
+        /// Plan use can't be checked or routed at the moment.
         public static let unavailable = Reason(rawValue: "unavailable")
         /// The service can't attribute the request to a user.
         public static let userUnknown = Reason(rawValue: "user_unknown")
@@ -71,7 +71,7 @@ extension ChappiePlanRefusal {
         otherOrigin = refusal.otherOrigin
     }
 
-    /// The refusal in words, with the service's own behind them; the full stop may be missing.
+    /// The refusal as text, with the service's own behind them; the full stop may be missing.
     var sentence: String {
         let words = message.flatMap { $0.isEmpty ? nil : $0.prefix(500) }
         let first = words.map { "\(summary): \($0)" } ?? summary + "."

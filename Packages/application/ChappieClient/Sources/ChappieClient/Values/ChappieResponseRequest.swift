@@ -7,7 +7,7 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
     public var messages: [ChappieInputMessage]
     /// Overrides the options of the last message, as far as it sets any.
     public var options: ChappieMessageOptions
-    /// The slug of the model for this turn alone; `nil`, the default, means the client's model.
+    /// The slug of the model for only this turn; `nil`, the default, means the client's model.
     public var model: String?
     /// The schema that the answer must match, in the backend's strict mode. Default `nil`: the answer is text.
     public var outputSchema: ChappieJSONSchema?
@@ -35,7 +35,7 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
     public var timeLimit: Duration?
     /// Header fields for this turn's requests, by name, beside those of the client. Default none.
     ///
-    /// Over WebSocket header fields belong to the opening handshake. A turn with fields of its own opens a connection
+    /// Over WebSocket header fields belong to the opening handshake. A turn with its own fields opens a connection
     /// of its own, unless the last turn had the same fields; the turn after it opens another. A field that the client
     /// or the transport sets, such as `authorization`, and a name or a value that HTTP does not allow are
     /// ``ChappieClientError/unsupportedInput(_:_:)``. Records and pending turns don't hold the fields, since they may

@@ -1,14 +1,14 @@
 /// The request of a connection or a transfer to the loop that drives it.
 @_spi(ChappieInternals) public enum LoopVerdict: Sendable {
     /// It stays. A connection wants a visit when its socket is readable (`reads`) or writable (`writes`), and no later
-    /// than `until` on ``LoopClock`` (`nil`: no deadline). A connection that wants neither doesn't learn of the socket's
-    /// end either. A transfer can't keep curl from reading, but it can let the loop rest: see ``Burst``.
+    /// than `until` on ``LoopClock`` (`nil`: no deadline). A connection that wants neither doesn't learn of the
+    /// socket's end either. A transfer can't keep curl from reading, but it can let the loop rest: see ``Burst``.
     case stay(reads: Bool = false, writes: Bool = false, until: Int?, rests: Bool = false)
     /// It leaves: an unfinished transfer is cut off, a connection is closed.
     case leave
 }
 
-/// Small pieces that follow each other closely. Servers send each event in a packet of its own, and the cost depends on
+/// Small pieces that follow each other closely. Servers send each event in a separate packet, and the cost depends on
 /// the number of reads and of tasks that wake up. In a burst the socket is left alone for a short time, so that one
 /// read takes many pieces. The times are in nanoseconds.
 @_spi(ChappieInternals) public enum Burst {

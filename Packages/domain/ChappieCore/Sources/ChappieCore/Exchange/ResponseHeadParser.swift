@@ -31,7 +31,7 @@ public import HTTPTypes
 @_spi(ChappieInternals) public struct ResponseHeadParser: Sendable {
     /// The result of a line.
     public enum Outcome: Equatable, Sendable {
-        /// The head goes on, or this line doesn't count.
+        /// The head continues, or this line doesn't count.
         case more
         /// The final head is complete. Returned once.
         case complete(ResponseHead)

@@ -80,7 +80,7 @@
 
     /// Buffers bytes that the network can't deliver twice.
     ///
-    /// - Returns: Whether the network may go on. Otherwise it has to wait until ``resume(at:)`` says so.
+    /// - Returns: Whether the network may continue. Otherwise it has to wait until ``resume(at:)`` reports that.
     public mutating func mustTakeBody(_ bytes: UnsafeRawBufferPointer, at now: Int) -> Bool {
         guard !hasEnded else { return true }
         buffer.append(contentsOf: bytes)
@@ -89,7 +89,7 @@
         return !isFull
     }
 
-    /// Answers whether a network that waits may go on, and moves to `receiving` if so.
+    /// Answers whether a network that waits may continue, and moves to `receiving` if so.
     public mutating func resume(at now: Int) -> Bool {
         guard phase == .paused, buffer.isEmpty else { return false }
         move(to: .receiving, at: now)

@@ -20,7 +20,7 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
             part["type"]?.string == "refusal" ? part["refusal"]?.string : nil
         }
     }
-    /// Whether the user interrupted the answer: it has the text so far, and the conversation goes on from there.
+    /// Whether the user interrupted the answer: it has the text so far, and the conversation continues from there.
     public var isInterrupted: Bool { status == .incomplete && incompleteReason == Self.interruption }
     /// The ``incompleteReason`` of an answer that the user interrupted.
     @_spi(ChappieInternals) public static let interruption = "interrupted"

@@ -35,7 +35,7 @@ public enum ChappieStreamEvent: Sendable, Hashable {
     case notice(ChappieNotice)
     /// An item is complete; unknown kinds are included.
     case item(ChappieOutputItem)
-    /// The turn is over; always the last event of a stream that did not throw.
+    /// The turn has ended; always the last event of a stream that did not throw.
     indirect case completed(ChappieResponse)
 }
 

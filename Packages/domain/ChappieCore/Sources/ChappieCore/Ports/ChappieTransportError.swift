@@ -141,7 +141,7 @@ extension ChappieTransportError.Stage {
 
     /// Returns the error for a deadline that has passed.
     ///
-    /// - Parameter allowance: The duration that the stage was given; `nil` if the system applied a limit of its own.
+    /// - Parameter allowance: The duration that the stage was given; `nil` if the system applied a separate limit.
     public static func timedOut(
         at stage: Stage, host: String, after allowance: Duration? = nil
     ) -> ChappieTransportError {

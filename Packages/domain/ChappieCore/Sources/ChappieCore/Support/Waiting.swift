@@ -2,8 +2,8 @@ public import Dispatch
 
 /// Runs `work` beside a deadline: whichever ends first decides.
 ///
-/// At the deadline, or when the caller is cancelled, `work` is cancelled. Work that does not listen holds nothing up: its
-/// late result is dropped.
+/// At the deadline, or when the caller is cancelled, `work` is cancelled. Work that does not listen holds nothing up:
+/// its late result is dropped.
 ///
 /// - Parameters:
 ///   - limit: `nil` for no deadline.
@@ -35,7 +35,7 @@ public import Dispatch
     }
 }
 
-/// Runs `work` to its end, also for a caller that is cancelled meanwhile: what has begun here must not stop half-way.
+/// Runs `work` to its end, also for a caller that is cancelled: what has begun here must not stop half-way.
 @_spi(ChappieInternals) public func uncancelled<Value: Sendable, Failure: Error>(
     _ work: @escaping @Sendable () async throws(Failure) -> Value
 ) async throws(Failure) -> Value {
@@ -51,7 +51,7 @@ public import Dispatch
 
 extension DispatchQueue {
     /// Runs `work`, which blocks, on this queue: Swift's own threads are as many as there are cores, and must never
-    /// block. The work goes on to its end if the caller is cancelled, and the caller waits for it.
+    /// block. The work continues to its end if the caller is cancelled, and the caller waits for it.
     @_spi(ChappieInternals) public func run<Value: Sendable, Failure: Error>(
         _ work: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {

@@ -50,7 +50,7 @@ extension Backend {
         let name: String
         let percent: Double
         let minutes: Int
-        /// Half a window from now: near enough to be reported, far enough not to pass meanwhile.
+        /// Half a window from now: near enough to be reported, far enough not to pass.
         var resetAfter: Int { minutes * 30 }
     }
 

@@ -61,7 +61,7 @@ struct CatalogueModel: Sendable, Hashable {
     var defaultEffort = "low"
     var isHidden = false
     var upgrade: String?
-    /// Encrypted items are read by models of the same hash alone.
+    /// Only models of the same hash read encrypted items.
     var compactionHash = "3000"
     var multiAgentEffort: String?
     var defaultTier: String?
@@ -86,8 +86,8 @@ struct CatalogueModel: Sendable, Hashable {
         return minimal <= client
     }
 
-    /// Returns the effort's refusal, or `nil` if the model knows it. `ultra` is a word for clients, which never goes on
-    /// the wire.
+    /// Returns the effort's refusal, or `nil` if the model knows it. `ultra` is a word for clients, which never
+    /// continues the wire.
     func problem(withEffort effort: String) -> BackendResponse? {
         let known = efforts.filter { $0 != "ultra" }
         guard !known.contains(effort) else { return nil }

@@ -89,7 +89,7 @@ extension BackendRequest {
     var isMarkedAsLite: Bool { header("x-openai-internal-codex-responses-lite") == "true" }
 }
 
-/// Content for the model alone: text with the class of models that wrote it, which nothing really encrypts.
+/// Content only for the model: text with the class of models that wrote it, which nothing really encrypts.
 enum SealedContent {
     static func seal(_ text: String, for model: String) -> String {
         Base64URL.encode("simulated:\(ModelCatalogue.compactionHash(of: model)):\(text)".utf8)

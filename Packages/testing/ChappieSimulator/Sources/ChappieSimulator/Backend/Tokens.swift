@@ -56,7 +56,7 @@ struct TokenLedger: Sendable {
     private var accessTokens: [String: Token] = [:]
     /// The sign-ins that ID tokens of the plan route came from.
     private var idTokens: [String: Int] = [:]
-    /// Access tokens of their owners that are over.
+    /// Access tokens of their owners that have ended.
     private var endedTokens: Set<String> = []
     private var keyIndex = 0
 

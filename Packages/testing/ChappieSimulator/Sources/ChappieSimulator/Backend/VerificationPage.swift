@@ -108,7 +108,7 @@ enum VerificationPage {
 extension Backend {
     /// Returns the verification page: GET shows the form (`?user_code=…` fills it in), POST decides.
     mutating func verificationPage(_ request: BackendRequest, now: Int) -> BackendResponse {
-        // A page elsewhere must neither reach this one under a name of its own nor send the form (RFC 6454).
+        // A page elsewhere must neither reach this one under its own name nor send the form (RFC 6454).
         let host = request.header("host") ?? ""
         guard Self.namesThisMachine(authority: host) else { return page(VerificationPage.forbidden, status: 421) }
         guard request.method == "POST" else { return form(typed: request.query["user_code"] ?? "") }

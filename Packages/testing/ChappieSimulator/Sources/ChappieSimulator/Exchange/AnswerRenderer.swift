@@ -122,7 +122,7 @@ struct AnswerRenderer {
 
     /// Returns the events that a cut or a stall leaves.
     ///
-    /// - Parameter apart: whether each is a piece of its own, also if no pause holds it back.
+    /// - Parameter apart: whether each is a separate piece, also if no pause holds it back.
     private func pieces(
         of events: [StreamedEvent], apart: Bool, write: (StreamedEvent, Int) -> [UInt8]
     ) -> [Piece] {

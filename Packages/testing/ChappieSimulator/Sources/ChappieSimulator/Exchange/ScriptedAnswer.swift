@@ -14,7 +14,7 @@ public struct ScriptedAnswer: Sendable, Hashable {
     public enum Step: Sendable, Hashable {
         /// Writes these bytes as they are, flushed on their own.
         case send([UInt8])
-        /// Writes the bytes one after the other, each in a packet of its own.
+        /// Writes the bytes one after the other, each in a separate packet.
         case drip([UInt8])
         /// Lets this much time pass before the next step.
         case wait(Duration)

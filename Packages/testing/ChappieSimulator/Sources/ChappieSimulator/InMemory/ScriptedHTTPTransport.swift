@@ -34,7 +34,7 @@ public final class ScriptedHTTPTransport: HTTPTransport {
         self.clock = clock
     }
 
-    /// Gives `answers` in order. A request after the last one fails with code `.unavailable`, which says so.
+    /// Gives `answers` in order. A request after the last one fails with code `.unavailable`, which reports that.
     public convenience init(clock: any ChappieClock = SystemClock(), answers: [ScriptedHTTPAnswer]) {
         let next = inOrder(answers)
         self.init(clock: clock) { try next($0.url) }

@@ -58,7 +58,7 @@ public final class ScriptedWebSocketTransport: WebSocketTransport {
         self.deadlines = ofHTTP
     }
 
-    /// Plays `openings` in order. One after the last fails with code `.unavailable`, which says so.
+    /// Plays `openings` in order. One after the last fails with code `.unavailable`, which reports that.
     public convenience init(
         clock: any ChappieClock = SystemClock(), deadlines: ChappieDeadlines? = nil,
         openings: [ScriptedWebSocketOpening]
@@ -314,7 +314,7 @@ public final class ScriptedWebSocketPeer: Sendable {
 
     private typealias Pause = @Sendable () async throws -> Void
 
-    /// Changes the state, goes on with the steps, and wakes the receiver.
+    /// Changes the state, continues with the steps, and wakes the receiver.
     private func change<Failure: Error>(_ change: (inout State) throws(Failure) -> Void) throws(Failure) {
         let result = state.withLock { state -> (Result<Pause?, Failure>, Promise<Void>) in
             let result = Result { () throws(Failure) in try change(&state) }

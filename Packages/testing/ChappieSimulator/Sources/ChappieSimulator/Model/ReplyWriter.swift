@@ -8,7 +8,7 @@ struct ReplyWriter {
     private let responseID: String
     private let createdAt: Int
     private let isOlder: Bool
-    /// `false` says that the model wants to go on.
+    /// `false` says that the model wants to continue.
     private var endsTurn = true
     private var events: [StreamedEvent] = []
     private var finishedItems: [ChappieJSON] = []

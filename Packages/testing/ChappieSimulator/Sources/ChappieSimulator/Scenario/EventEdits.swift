@@ -35,7 +35,7 @@ struct EventEdits: Codable, Sendable, Hashable {
     var failure: ChappieJSON?
     /// `incomplete_details.reason` of an answer that stopped early.
     var incompleteReason: String?
-    /// `end_turn` of the response; false says that the model wants to go on.
+    /// `end_turn` of the response; false says that the model wants to continue.
     var endTurn: Bool?
     /// Added after the second event; a string is the data of an event that is not JSON.
     var extra: [ChappieJSON]?

@@ -5,7 +5,7 @@ import ChappieCore
 /// ```json
 /// {
 ///   "name": "two cuts",
-///   "description": "The first two answers break off, the third is whole.",
+///   "description": "The first two answers break off, the third is complete.",
 ///   "rules": [
 ///     { "match": { "path": "/backend-api/codex/responses", "method": "POST", "to": 2 },
 ///       "effect": { "cut": { "afterBytes": 900, "with": "rst" } } }

@@ -77,7 +77,7 @@ struct ScenarioEffect: Codable, Sendable, Hashable {
     var breakingPoint: Break? { stall ?? cut }
     /// The step that breaks the answer there.
     var breakStep: ScriptedAnswer.Step { stall != nil ? .stall : cut?.with == .rst ? .reset : .finish }
-    /// Pieces of the model's text after which it goes on with other words; `nil` for its own words to the end.
+    /// Pieces of the model's text after which it continues with other words; `nil` for its own words to the end.
     var divergesAfter: Int? { diverge.map { Int($0.afterPieces ?? 0) } }
     /// Whether it is about bytes and silence on a connection, which there is none of in memory.
     var needsSocket: Bool {
