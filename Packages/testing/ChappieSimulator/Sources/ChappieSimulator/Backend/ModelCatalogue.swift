@@ -86,8 +86,8 @@ struct CatalogueModel: Sendable, Hashable {
         return minimal <= client
     }
 
-    /// Returns the effort's refusal, or `nil` if the model knows it. `ultra` is a word for clients, which never
-    /// continues the wire.
+    /// Returns the effort's refusal, or `nil` if the model knows it. `ultra` is a word for clients, which is
+    /// never sent.
     func problem(withEffort effort: String) -> BackendResponse? {
         let known = efforts.filter { $0 != "ultra" }
         guard !known.contains(effort) else { return nil }
