@@ -3,11 +3,11 @@ import ChappieSDK
 import ChappieSignInGTK
 import FoundationEssentials
 
-/// Asks the user whether a tool may run: one dialogue at a time over the window.
+/// A queue of dialogues that ask the user whether a tool may run. One dialogue at a time is shown over the window.
 ///
-/// The model and the tool wrote the arguments and the description. They are shown as data in a part that scrolls, and
-/// the question stands in the program's own words right above the buttons. No button has the focus at first, and Return
-/// presses none: what the user was typing when the dialogue came answers nothing. Escape means no.
+/// The model and the tool wrote the arguments and the description. They are shown as data in a part that scrolls. The
+/// question is the program's own text, directly above the buttons. At first no button has the focus, and Return presses
+/// none, so the keys that the user was typing when the dialogue appeared do not answer it. Escape means no.
 @MainActor
 final class Approvals {
     private struct Question {
@@ -23,7 +23,7 @@ final class Approvals {
 
     init(over parent: Widget) { self.parent = parent }
 
-    /// Returns the user's decision; a denial if the turn is stopped.
+    /// Returns the user's decision, or a denial if the turn is stopped.
     func decide(_ request: ChappieApprovalRequest) async -> ChappieApprovalDecision {
         lastID += 1
         let id = lastID
@@ -117,7 +117,8 @@ final class Approvals {
         """
     }
 
-    /// With a separate label, as a screen reader says the name of a mnemonic button twice with GTK 4.8.
+    /// Returns a button with a separate label, because a screen reader reads the name of a mnemonic button twice with
+    /// GTK 4.8.
     private static func button(_ id: String, _ text: String, extra: String = "") -> String {
         """
         <object class="GtkButton" id="\(id)">\(extra)<child><object class="GtkLabel">
@@ -128,7 +129,8 @@ final class Approvals {
 }
 
 extension ChappieToolCall {
-    /// In our own words. The name is the tool's as the program's file declares it; a model can't invent one here.
+    /// The question in the program's own text. The name is the tool's name in the program's manifest. A model cannot
+    /// invent one here.
     fileprivate var question: String {
         let count = argumentsJSON?.object?.members.count
         let arguments =

@@ -19,13 +19,13 @@ final class Attachments {
         var content: Content?
     }
 
-    /// How many go with one message.
+    /// The maximum number of files in one message.
     static let limit = 20
 
     private let box: Widget
     private var items: [Item] = []
     private var lastID = 0
-    /// Shows the user why a file can't be attached.
+    /// Shows the user why a file cannot be attached.
     private let refuse: @MainActor (any ChappieError) -> Void
 
     init(_ box: Widget, refuse: @escaping @MainActor (any ChappieError) -> Void) {
@@ -38,7 +38,7 @@ final class Attachments {
     /// Whether a file is still being read.
     var isReading: Bool { items.contains { $0.content == nil } }
 
-    /// Adds files, which are read in the background, one after the other. The files that can't be attached are named
+    /// Adds files and reads them in the background, one after the other. The files that cannot be attached are named
     /// together.
     func add(_ paths: [String]) {
         let taken = paths.prefix(max(0, Self.limit - items.count))
@@ -59,7 +59,8 @@ final class Attachments {
             }
             guard !refusals.isEmpty else { return }
             let others = refusals.count > 5 ? ["\(refusals.count - 5) more files can't be attached."] : []
-            // In one line: GTK 4.8 miscounts the height of a label that wraps and has its own breaks.
+            // The text is on one line because GTK 4.8 miscounts the height of a label that wraps and has its own
+            // breaks.
             refuse(WindowError((refusals.prefix(5) + others).joined(separator: " ")))
         }
     }
@@ -79,7 +80,7 @@ final class Attachments {
         }
     }
 
-    /// Returns the image at `path`, scaled to at most 2048 by 2048 pixels. `nil` if it can't be read.
+    /// Returns the image at `path`, scaled to at most 2048 by 2048 pixels, or `nil` if it cannot be read.
     private nonisolated static func smallerImage(_ path: String) -> [UInt8]? {
         var (width, height) = (gint(0), gint(0))
         guard gdk_pixbuf_get_file_info(path, &width, &height) != nil,
@@ -99,7 +100,7 @@ final class Attachments {
         return Array(UnsafeRawBufferPointer(start: buffer, count: Int(count)))
     }
 
-    /// Returns the message, with all files; they are no longer here then.
+    /// Returns the message with all files, and removes the files from the row.
     func message(_ text: String) -> (message: ChappieInputMessage, contents: [(name: String, content: Content)]) {
         let contents = items.compactMap { item in item.content.map { (item.name, $0) } }
         clear()
@@ -114,7 +115,7 @@ final class Attachments {
         return (.user(text, images: images, files: files), contents)
     }
 
-    /// Puts back what a failed message had.
+    /// Puts back the files of a failed message.
     func putBack(_ contents: [(name: String, content: Content)]) {
         for (name, content) in contents { end(begin(name), content) }
     }
@@ -162,7 +163,7 @@ final class Attachments {
     }
 }
 
-/// A sentence of the window's own, with the user's next step.
+/// A message of the window, with the user's next step.
 struct WindowError: ChappieError {
     let errorDescription: String?
     let recoverySuggestion: String?

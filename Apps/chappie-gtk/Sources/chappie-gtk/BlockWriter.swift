@@ -3,8 +3,8 @@ import ChappieMarkdown
 import ChappieSignInGTK
 import FoundationEssentials
 
-/// Draws blocks of Markdown at the end of a text buffer: text in tags, so that it can be selected and read, with
-/// widgets only for tables, lines across and the buttons that copy code.
+/// A writer that draws blocks of Markdown at the end of a text buffer. Text has tags, so that it can be selected and
+/// read. Only tables, horizontal lines and the buttons that copy code are widgets.
 @MainActor
 final class BlockWriter {
     typealias Tag = UnsafeMutablePointer<GtkTextTag>
@@ -12,12 +12,12 @@ final class BlockWriter {
     private let view: UnsafeMutablePointer<GtkTextView>
     private let buffer: UnsafeMutablePointer<GtkTextBuffer>
     private let tags: TranscriptTags
-    /// Whether the desktop may be asked to open an address, and the call that asks it.
+    /// The browser, which decides whether the desktop may open an address, and asks it to.
     private let browser: ChappieGTKBrowser
     private let open: @MainActor (URL) -> Void
 
     private var links: [Tag: URL] = [:]
-    /// The widgets that are as wide as the text, with the width of their content.
+    /// The widgets that are as wide as the text, with the widths of their contents.
     private var wide: [(widget: Widget, content: Int)] = []
     private var width = 600
     /// The end of the block of code that is still growing.
@@ -59,7 +59,7 @@ final class BlockWriter {
         apply(tags, from: start)
     }
 
-    /// Adds text about a step inside.
+    /// Inserts text about a step at a place inside the buffer.
     func insert(_ text: String, at place: inout GtkTextIter) {
         gtk_text_buffer_insert(buffer, &place, text, gint(text.utf8.count))
         var first = place
@@ -84,7 +84,7 @@ final class BlockWriter {
         setGap(above, from: start)
     }
 
-    /// The gap is above the first line only.
+    /// Sets the gap above the first line only.
     private func setGap(_ pixels: Int, from start: gint) {
         var (first, last) = (GtkTextIter(), GtkTextIter())
         gtk_text_buffer_get_iter_at_offset(buffer, &first, start)
@@ -101,7 +101,7 @@ final class BlockWriter {
     private struct Place {
         var margin = 0
         var depth = 0
-        /// The mark of the list's item that the block begins.
+        /// The mark of the list item that begins with the block.
         var head = ""
         var gap = 8
         var isDim = false
@@ -152,7 +152,7 @@ final class BlockWriter {
             first.gap = index == 0 || !list.isTight ? 6 : 2
             inside.gap = 4
             var rest = item.blocks[...]
-            // A block that is not text stands below the mark of its item.
+            // A block that is not text is below the mark of its item.
             if let text = rest.first, text.isText { write(rest.removeFirst(), first) } else { write([], first) }
             for block in rest { write(block, inside) }
         }
@@ -171,11 +171,11 @@ final class BlockWriter {
 
     // MARK: Code
 
-    /// Begins a block of code: its language, a button that copies it, and then its lines.
+    /// Begins a block of code with its language and a button that copies it. The lines follow.
     func beginCode(_ language: String, margin: Int = 0) {
         startLine()
         let start = end
-        // The model wrote it, however long.
+        // The model may write a language of any length.
         let short = String(language.prefix(24))
         guard let head = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6), let name = gtk_label_new(short),
             let button = gtk_button_new(), let label = gtk_label_new("Copy code")
@@ -219,11 +219,11 @@ final class BlockWriter {
         codeIsEmpty = false
     }
 
-    /// The text that follows does not belong to the code.
+    /// Ends the block of code. The text that follows does not belong to it.
     func endCode() {
         guard let code else { return }
         self.code = nil
-        // The mark would move on with text that is added at its place.
+        // The mark would move with text that is added at its place.
         var last = GtkTextIter()
         gtk_text_buffer_get_end_iter(buffer, &last)
         insert("\n", [])
@@ -233,10 +233,10 @@ final class BlockWriter {
 
     // MARK: Links
 
-    /// The most links of a conversation. GTK takes a tag away in a time that grows with their number.
+    /// The maximum number of links in a conversation. The time in which GTK removes a tag grows with their number.
     private static let linkLimit = 2000
 
-    /// Returns a tag for an address that the desktop may be asked to open, or `nil` for another, which stays text.
+    /// Returns a tag for an address that the desktop may open, or `nil` for any other address, which stays text.
     private func link(_ address: String) -> Tag? {
         guard links.count < Self.linkLimit, let url = URL(string: address), browser.opens(url) else { return nil }
         let tag = tags.makeLink()
@@ -296,7 +296,7 @@ final class BlockWriter {
         gtk_text_view_add_child_at_anchor(view, widget, anchor)
     }
 
-    /// The width of the text has changed.
+    /// Adapts the widgets to a new width of the text.
     func setWidth(_ width: Int) {
         guard width != self.width else { return }
         self.width = width

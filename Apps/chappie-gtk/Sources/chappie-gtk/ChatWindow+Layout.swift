@@ -1,5 +1,5 @@
-/// The layout of the window in GtkBuilder's XML: three pages under one header bar; and rules for its style classes. The
-/// theme gives the colours.
+/// The layout of the window in GtkBuilder's XML, with three pages under one header bar, and the rules for its style
+/// classes. The theme specifies the colours.
 extension ChatWindow {
     static let layout = """
         <interface>

@@ -16,13 +16,13 @@ final class ChatWindow {
     private var actions: [String: OpaquePointer] = [:]
 
     private let settings: ProgramSettings
-    /// The present conversation.
+    /// The current conversation.
     private var talk: Talk
     private var keeping: Keeping?
     private var session: ChappieAuthSession?
     /// The account that the conversation belongs to.
     private var owner: ChappieAccountInfo?
-    /// Whether the window has left the screen forever.
+    /// Whether the window has left the screen for good.
     private(set) var isEnding = false
 
     init(_ application: UnsafeMutablePointer<GtkApplication>, _ settings: ProgramSettings) {
@@ -69,7 +69,7 @@ final class ChatWindow {
         Task { await follow() }
     }
 
-    /// The requests that parts of the window make of it, set when it is complete.
+    /// The actions that parts of the window request. They are set when the window is complete.
     private final class Calls {
         var ask: @MainActor () -> Void = {}
         var tell: @MainActor (any ChappieError) -> Void = { _ in }
@@ -89,7 +89,7 @@ final class ChatWindow {
         composer.focus()
     }
 
-    /// Ends the program: the window closes at once. The process ends when a token that is being renewed is stored.
+    /// Ends the program. The window closes at once. The process ends when a token that is being renewed is stored.
     func quit() {
         guard !isEnding else { return }
         isEnding = true
@@ -127,7 +127,7 @@ final class ChatWindow {
             follow(state == .signedOut ? nil : session.accountInfo, isSignedOut: state == .signedOut)
             guard state.isSignedIn != wasSignedIn else { continue }
             wasSignedIn = state.isSignedIn
-            // A GtkStack does not fit: with GTK 4.8 a screen reader also reads its hidden pages.
+            // A GtkStack is not suitable because a screen reader also reads its hidden pages with GTK 4.8.
             loading.setVisible(false)
             chat.setVisible(state.isSignedIn)
             welcome.setVisible(!state.isSignedIn)
@@ -141,7 +141,8 @@ final class ChatWindow {
         }
     }
 
-    /// Each account has its own conversations, and sees none of another's.
+    /// Switches to the conversations of `account`. Each account has its own conversations and does not see those of
+    /// others.
     private func follow(_ account: ChappieAccountInfo?, isSignedOut: Bool) {
         guard let account else {
             if isSignedOut, owner != nil || keeping != nil { changeOwner(to: nil) }
@@ -165,7 +166,7 @@ final class ChatWindow {
         threads.keeping = keeping
         if account == nil { showThreads(false) }
         beginConversation()
-        // The text in the entry is another user's.
+        // The text in the entry belongs to another user.
         if had {
             composer.draft = ""
             composer.attachments.clear()
@@ -222,7 +223,7 @@ final class ChatWindow {
         let (message, contents) = attachments.message(text)
         talk.ask(message) { [unowned self] error, isOver in
             tell(error)
-            // A failed question can be asked again: the conversation is the same as before it.
+            // A failed question can be asked again because the conversation is unchanged.
             guard isOver, composer.draft.isEmpty else { return }
             composer.draft = text
             if attachments.isEmpty { attachments.putBack(contents) }
@@ -236,14 +237,14 @@ final class ChatWindow {
         stop.setVisible(isRunning)
         g_simple_action_set_enabled(actions["send"], isRunning ? 0 : 1)
         g_simple_action_set_enabled(actions["stop"], isRunning ? 1 : 0)
-        // The pressed button has gone. If the focus is elsewhere, the user may be typing or reading.
+        // The pressed button is hidden now. If the focus is elsewhere, the user may be typing or reading.
         if focus == nil || focus == send || focus == stop { composer.focus() }
         if !isRunning { threads.refresh() }
     }
 
-    /// Shows the user on the present page what went wrong and what to do; `nil` hides it.
+    /// Shows the user on the current page what went wrong and what to do. `nil` hides the message.
     private func tell(_ error: (any Error)?, after beginning: String? = nil) {
-        // A sign-out may fail after the window has gone.
+        // A sign-out may fail after the window has closed.
         guard !isEnding else { return }
         let text = [beginning, (error as? any ChappieError)?.explanation].compactMap(\.self).joined(separator: " ")
         let isTalking = gtk_widget_get_visible(chat) != 0
@@ -289,7 +290,7 @@ final class ChatWindow {
     }
 }
 
-/// Asks the desktop for the page of a link, and says what went wrong.
+/// An opener that asks the desktop to open the page of a link and reports what went wrong.
 @MainActor
 private final class Opening {
     private let browser: ChappieGTKBrowser

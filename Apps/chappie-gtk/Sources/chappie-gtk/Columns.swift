@@ -1,8 +1,8 @@
 import CGtk4
 import ChappieSignInGTK
 
-/// The widths of the window's parts: in a wide window the text stays in a column of a readable width, and in a narrow one
-/// the list of conversations takes the place of the conversation.
+/// The widths of the window's parts. In a wide window the text stays in a column of a readable width. In a narrow
+/// window the list of conversations takes the place of the conversation.
 @MainActor
 final class Columns {
     private let window, side, conversation, bar: Widget
@@ -36,7 +36,8 @@ final class Columns {
 
     var isNarrow: Bool { width < 620 }
 
-    /// Widths arrive while GTK lays the window out, and it must not change then: it changes before the next frame.
+    /// Changes the widths before the next frame. A new width arrives during GTK's layout, in which the window must not
+    /// change.
     private func fitLater() {
         guard !isWaiting else { return }
         isWaiting = true

@@ -3,7 +3,7 @@ import ChappieSDK
 import ChappieSignInGTK
 import FoundationEssentials
 
-/// The place in which the user writes: Return sends, Shift+Return begins a line, and files that are dropped on the
+/// The area in which the user writes. Return sends, Shift+Return begins a line, and files that are dropped on the
 /// conversation are attached.
 @MainActor
 final class Composer {
@@ -12,8 +12,8 @@ final class Composer {
     private let buffer: UnsafeMutablePointer<GtkTextBuffer>
 
     /// - Parameters:
-    ///   - send: Return was pressed.
-    ///   - refuse: shows the user why a file can't be attached.
+    ///   - send: is called when the user presses Return.
+    ///   - refuse: shows the user why a file cannot be attached.
     init(
         _ layout: borrowing ChappieGTKLayout, send: @escaping @MainActor () -> Void,
         refuse: @escaping @MainActor (any ChappieError) -> Void
@@ -55,7 +55,7 @@ final class Composer {
                 // Shift, Control, Alt
                 gdk_event_get_modifier_state(event).rawValue & (1 << 0 | 1 << 2 | 1 << 3) == 0
             else { return false }
-            // An input method takes Return for the word that it is composing.
+            // An input method uses Return for the word that it is composing.
             if gtk_text_view_im_context_filter_keypress(entry.cast(), event) == 0 { send() }
             return true
         }
@@ -66,7 +66,7 @@ final class Composer {
         on window: Widget, while page: Widget, _ refuse: @escaping @MainActor (any ChappieError) -> Void
     ) {
         guard let target = gtk_drop_target_new(gdk_file_list_get_type(), GDK_ACTION_COPY) else { return }
-        // Before the text's own, which would insert the addresses.
+        // This target comes before the target of the text view, which would insert the addresses.
         gtk_event_controller_set_propagation_phase(target, GTK_PHASE_CAPTURE)
         ChappieGTKSignal.answer(UnsafeMutableRawPointer(target), "drop") { [unowned self] in
             guard gtk_widget_get_visible(page) != 0, let value = gtk_drop_target_get_value(target),

@@ -2,7 +2,7 @@ import CGtk4
 
 typealias Widget = UnsafeMutablePointer<GtkWidget>
 
-/// The value of a GObject's property. In C this is the variadic `g_object_set`, which Swift does not import.
+/// The value of a GObject's property. In C it is set by the variadic `g_object_set`, which Swift does not import.
 enum Property {
     case int(Int)
     case bool(Bool)
@@ -35,7 +35,8 @@ enum Property {
     }
 }
 
-/// The files that a program is started with: the arguments of the signal `open`, which ChappieGTKSignal leaves out.
+/// The files that a program is started with. They are the arguments of the signal `open`, which ChappieGTKSignal does
+/// not support.
 @MainActor
 enum OpenedFiles {
     private final class Handler: Sendable {
@@ -44,7 +45,7 @@ enum OpenedFiles {
         init(_ body: @escaping @MainActor ([String]) -> Void) { self.body = body }
     }
 
-    /// Calls `body` with the paths of files, which another start of the program may have named.
+    /// Calls `body` with the paths of files. Another start of the program may have named them.
     static func connect(
         _ application: UnsafeMutablePointer<GtkApplication>, _ body: @escaping @MainActor ([String]) -> Void
     ) {

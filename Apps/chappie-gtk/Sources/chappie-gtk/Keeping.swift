@@ -3,20 +3,20 @@ import ChappieSDK
 import ChappieSDKRuntime
 import FoundationEssentials
 
-/// The place in which the window keeps the conversations of one account: a folder of that account, encrypted with a key
-/// from the credential's store, or memory, without a place for a key.
+/// The storage for the conversations of one account. It is a folder of that account, encrypted with a key from the
+/// credential store, or memory if there is no place for a key.
 @MainActor
 final class Keeping {
     private var store: any ChappieThreadStore
     private var isReady: Bool
-    /// Why nothing outlives the window; `nil` while the conversations are kept.
+    /// The reason why nothing outlives the window, or `nil` while the conversations are kept.
     private(set) var reason: String?
-    /// Whether they were to be kept, so that the user has to know the reason.
+    /// Whether the conversations should have been kept, so that the user must know the reason.
     private(set) var couldNotKeep = false
 
     /// - Parameters:
-    ///   - keys: `nil` if credentials are not stored.
-    ///   - owner: names the account among all of its service.
+    ///   - keys: the credential store for the key, or `nil` if credentials are not stored.
+    ///   - owner: identifies the account among all accounts of its service.
     init(_ keys: ChappieCredentialStorage?, owner: String) {
         store = ChappieInMemoryThreadStore()
         isReady = true
@@ -33,7 +33,7 @@ final class Keeping {
         isReady = false
     }
 
-    /// Returns the store, for a first turn: without a key, the conversations stay in memory from here on.
+    /// Returns the store for a first turn. Without a key, the conversations stay in memory from then on.
     func readyStore() async -> any ChappieThreadStore {
         guard !isReady, let file = store as? ChappieFileThreadStore else { return store }
         do {
@@ -55,7 +55,7 @@ final class Keeping {
         try await store.prepare()
     }
 
-    /// `$XDG_STATE_HOME/chappie/window/DIGEST`, or the same in `~/.local/state`.
+    /// Returns `$XDG_STATE_HOME/chappie/window/DIGEST`, or the same path in `~/.local/state`.
     private static func folder(of owner: String) -> String? {
         let environment = ProcessInfo.processInfo.environment
         let state = environment["XDG_STATE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }

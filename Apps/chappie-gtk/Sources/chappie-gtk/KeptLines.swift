@@ -2,7 +2,7 @@ import ChappieSDK
 import ChappieSDKRuntime
 import FoundationEssentials
 
-/// A list of kept conversations: the newest, or those with some words, and what could not be read.
+/// A list of the newest kept conversations, or of those that contain some words, with the problems of reading them.
 struct KeptLines: Sendable {
     struct Line: Sendable {
         let id: String
@@ -11,16 +11,16 @@ struct KeptLines: Sendable {
     }
 
     private(set) var lines: [Line] = []
-    /// How many more there are.
+    /// The number of conversations that are not in the list.
     private(set) var left = 0
     private(set) var problems: [String] = []
 
-    /// How many lines a list has, and how many hits a search.
+    /// The maximum number of lines in a list and of hits in a search.
     private static let limits = (lines: 200, hits: 50)
-    /// A damaged store may have a problem with each entry.
+    /// The maximum number of problems. A damaged store may have a problem with each entry.
     private static let problemLimit = 3
 
-    /// Reads a list, away from the window's thread.
+    /// Reads a list outside the window's thread.
     @concurrent
     static func read(_ store: any ChappieThreadStore, _ words: String) async -> KeptLines {
         var found = KeptLines()

@@ -9,7 +9,7 @@ import FoundationEssentials
     import Musl
 #endif
 
-/// The choices of the environment and the arguments.
+/// The settings from the environment and the arguments.
 struct ProgramSettings {
     static let help = """
         USAGE: chappie-gtk [--tools FILE] [FILE …] [--help] [--version]
@@ -36,15 +36,15 @@ struct ProgramSettings {
 
     let configuration: ChappieConfiguration
     let store: ChappieCredentialStorage
-    /// The store of the keys of kept conversations; `nil` if credentials are only in memory.
+    /// The store for the keys of kept conversations, or `nil` if credentials are only in memory.
     let keys: ChappieCredentialStorage?
     let tools: [ChappieHostTool]
-    /// The arguments for GTK: the program's name, and files.
+    /// The arguments for GTK, which are the program's name and the files.
     let arguments: [String]
-    /// A number that the settings have in common only with the same ones.
+    /// A hash of the settings, or `nil` if no variable and no manifest is set. It identifies the settings.
     let digest: UInt32?
 
-    /// Ends the process if something can't be used, or if only words were asked for.
+    /// Reads the settings. Ends the process if one cannot be used, or if only the help or the version was requested.
     init(_ arguments: [String]) {
         var words = Array(arguments.dropFirst())
         var manifest = ProcessInfo.processInfo.environment["CHAPPIE_TOOLS"]
@@ -76,7 +76,7 @@ struct ProgramSettings {
         configuration = ChappieConfiguration(
             keychainAccount: environment["CHAPPIE_ACCOUNT"] ?? "default",
             harness: "You talk to a person in a small window, which draws Markdown. Answer briefly.",
-            // A tool that the model has invented, or that may not run, ends no turn.
+            // A tool that the model has invented, or that may not run, does not end the turn.
             toolFailureBehavior: .tellModel, replayDivergence: .restart,
             automaticCompaction: 0.8,
             endpoints: ChappieEndpoints(
@@ -116,12 +116,12 @@ struct ProgramSettings {
 
     // MARK: Tools
 
-    /// In bytes, of a manifest.
+    /// The maximum size of a manifest, in bytes.
     private static let manifestLimit = 1 << 20
 
     private static func tools(_ file: String) -> [ChappieHostTool] {
         var status = stat()
-        // A pipe would be waited for.
+        // Reading a pipe would wait for its writer.
         guard stat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size <= manifestLimit,
             let bytes = FileManager.default.contents(atPath: file)
         else { refuse("\(file) is no file of at most \(manifestLimit >> 20) MiB that can be read.") }

@@ -6,10 +6,12 @@ import FoundationEssentials
 /// A table as a grid of labels.
 @MainActor
 enum TableGrid {
-    /// More cells are drawn as text: each label costs time and memory.
+    /// The maximum number of cells in a grid. A larger table is drawn as text because each label costs time and memory.
     static let cellLimit = 400
 
-    /// - Parameter open: asks the desktop for a page.
+    /// Returns the grid of a table.
+    ///
+    /// - Parameter open: asks the desktop to open a page.
     static func make(
         _ table: MarkdownTable, _ browser: ChappieGTKBrowser, _ open: @escaping @MainActor (URL) -> Void
     ) -> Widget {
@@ -43,7 +45,7 @@ enum TableGrid {
         ChappieGTKSignal.answer(label, "activate-link") {
             let address = gtk_label_get_current_uri(label.cast()).map { String(cString: $0) }
             if let url = address.flatMap({ URL(string: $0) }) { open(url) }
-            // GTK would open it by itself.
+            // GTK would otherwise open the address itself.
             return true
         }
         return label

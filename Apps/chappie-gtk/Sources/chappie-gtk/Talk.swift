@@ -3,7 +3,7 @@ import ChappieSDK
 import ChappieSDKRuntime
 import FoundationEssentials
 
-/// One conversation: its client, the thread that keeps it, and the turn that runs.
+/// A conversation with its client, the thread that keeps it, and the turn that runs.
 @MainActor
 final class Talk {
     private let client: ChappieClient
@@ -13,9 +13,9 @@ final class Talk {
     private(set) var turn: Task<Void, Never>?
     /// The answer that is coming in.
     private var answer: ChappieStreamHandle?
-    /// Another conversation may have taken its place on the screen.
+    /// Whether the conversation is on the screen. Another one may have taken its place.
     private(set) var isShown = true
-    /// A turn has begun or ended.
+    /// Reports that a turn has begun or ended.
     var changed: @MainActor () -> Void = {}
     private var hasSaidWhyPrivate = false
 
@@ -25,7 +25,7 @@ final class Talk {
         self.transcript = transcript
     }
 
-    /// Leaves the screen, and ends what it is doing.
+    /// Leaves the screen and ends the running turn.
     func leave() {
         isShown = false
         turn?.cancel()
@@ -36,7 +36,7 @@ final class Talk {
         }
     }
 
-    /// Stops the answer. The conversation keeps what was said, as the screen does.
+    /// Stops the answer. The conversation and the screen keep the text so far.
     func stop() {
         if let answer {
             answer.interrupt()
@@ -63,9 +63,10 @@ final class Talk {
 
     // MARK: A turn
 
-    /// Asks, and draws the answer.
+    /// Asks a question and draws the answer.
     ///
-    /// - Parameter fail: shows an error; the question may be asked again, because the conversation is as before.
+    /// - Parameter fail: shows an error. If the turn failed, the question may be asked again because the conversation
+    ///   is unchanged.
     func ask(_ message: ChappieInputMessage, fail: @escaping @MainActor (any Error, _ isOver: Bool) -> Void) {
         guard turn == nil else { return }
         turn = Task {
@@ -129,10 +130,10 @@ final class Talk {
 
     // MARK: A kept thread
 
-    /// How many of its last turns are drawn.
+    /// The number of turns at the end of a thread that are drawn.
     private static let shownTurns = 40
 
-    /// Opens a kept conversation, which continues here, and draws its end.
+    /// Opens a kept conversation, which continues in this window, and draws its end.
     func open(_ id: String, fail: @escaping @MainActor (any Error) -> Void) {
         turn = Task {
             do {
@@ -204,7 +205,7 @@ final class Talk {
 }
 
 extension ChappieToolCall {
-    /// The name, if it can be a tool's: a model may invent any text.
+    /// The name, if it can be the name of a tool. A model may invent any text.
     fileprivate var shownName: String {
         let isName = { (byte: UInt8) in
             switch Unicode.Scalar(byte) {
@@ -217,7 +218,7 @@ extension ChappieToolCall {
 }
 
 extension ChappieInputMessage {
-    /// The text, and the names of what is attached.
+    /// The text and the names of the attachments.
     fileprivate var shown: String {
         let attached = parts.compactMap { part -> String? in
             switch part {

@@ -3,7 +3,7 @@ import ChappieSDK
 import ChappieSignInGTK
 import FoundationEssentials
 
-/// The kept conversations beside the present one, with a search. Nothing is read while it is hidden.
+/// The list of kept conversations next to the current one, with a search. Nothing is read while the list is hidden.
 @MainActor
 final class ThreadList {
     private let side, search, list, status: Widget
@@ -11,7 +11,7 @@ final class ThreadList {
     private var reading: Task<Void, Never>?
     var keeping: Keeping? { didSet { clear() } }
 
-    /// - Parameter open: the user has chosen a conversation.
+    /// - Parameter open: is called when the user has chosen a conversation.
     init(_ layout: borrowing ChappieGTKLayout, open: @escaping @MainActor (String) -> Void) {
         side = layout["side"]
         search = layout["search"]
@@ -38,7 +38,7 @@ final class ThreadList {
         gtk_widget_grab_focus(search)
     }
 
-    /// Reads the list again, in the background.
+    /// Reads the list again in the background.
     func refresh() {
         guard isShown, let keeping else { return }
         let words = String(cString: gtk_editable_get_text(OpaquePointer(search)))

@@ -3,8 +3,8 @@ import ChappieMarkdown
 import ChappieSignInGTK
 import FoundationEssentials
 
-/// The conversation, as text that can be selected. Answers are Markdown: the unfinished block is shown as plain text,
-/// and is replaced when it is complete. The pieces of an answer are added together, a few times a second.
+/// The conversation as text that can be selected. Answers are Markdown. The unfinished block is shown as plain text and
+/// is replaced when it is complete. The pieces of an answer are added together, a few times a second.
 @MainActor
 final class Transcript {
     private let view: UnsafeMutablePointer<GtkTextView>
@@ -14,13 +14,13 @@ final class Transcript {
     private let writer: BlockWriter
 
     private var reader = MarkdownReader()
-    /// Whether the text is the model's about its work, beside the answer.
+    /// Whether the text is the model's commentary on its work, in addition to the answer.
     private var isCommentary = false
     private var gathered = ""
     private var isPausing = false
     /// The start of the unfinished block.
     private var unfinished: gint?
-    /// Bytes since the last break in the unfinished block.
+    /// The number of bytes since the last break in the unfinished block.
     private var unbroken = 0
     /// The places of the tools' marks that are not ticked yet.
     private var steps: [String: UnsafeMutablePointer<GtkTextMark>] = [:]
@@ -28,10 +28,10 @@ final class Transcript {
     private var position = 0.0
     private var height = 0.0
     private var page = 0.0
-    /// Whether the end stays visible, which it does until the user scrolls up to read.
+    /// Whether the end stays visible. It stays visible until the user scrolls up to read.
     private var followsEnd = true
 
-    /// - Parameter open: asks the desktop for the page of a link that the user has chosen.
+    /// - Parameter open: asks the desktop to open the page of a link that the user has chosen.
     init(
         _ view: UnsafeMutablePointer<GtkTextView>, in scroller: OpaquePointer, _ browser: ChappieGTKBrowser,
         open: @escaping @MainActor (URL) -> Void
@@ -60,13 +60,13 @@ final class Transcript {
         showEnd()
     }
 
-    /// A message of the user, as it is.
+    /// Adds a message of the user unchanged.
     func say(_ text: String) {
         writer.insert(text, [])
         showEnd()
     }
 
-    /// A sentence of the program beside the conversation.
+    /// Adds a sentence of the program, which is not part of the conversation.
     func note(_ text: String) {
         finish()
         noticeScrolling()
@@ -74,7 +74,7 @@ final class Transcript {
         showEnd()
     }
 
-    /// A kept answer, whole.
+    /// Writes a complete kept answer.
     func write(_ blocks: [MarkdownBlock], isCommentary: Bool = false) {
         for block in blocks { writer.write(block, isDim: isCommentary) }
         showEnd()
@@ -82,10 +82,11 @@ final class Transcript {
 
     // MARK: An answer
 
-    /// The time between two changes of the text, in milliseconds: each costs a layout and a drawing of the whole page.
+    /// The time between two changes of the text, in milliseconds. Each change costs a layout and a drawing of the
+    /// entire page.
     private static let pause: guint = 150
 
-    /// Adds text of an answer. The first piece shows at once, and others together after a pause.
+    /// Adds text of an answer. The first piece is shown at once, and later pieces are shown together after a pause.
     func append(_ text: String, isCommentary: Bool = false) {
         if isCommentary != self.isCommentary { finish() }
         self.isCommentary = isCommentary
@@ -103,14 +104,14 @@ final class Transcript {
             }, Unmanaged.passRetained(self).toOpaque(), { $0.map { Unmanaged<Transcript>.fromOpaque($0).release() } })
     }
 
-    /// - Returns: whether another pause begins. Without text there is none.
+    /// Ends the pause and returns whether another pause begins. Without text none begins.
     private func endPause() -> Bool {
         isPausing = !gathered.isEmpty
         showGathered()
         return isPausing
     }
 
-    /// The answer, or the message about the work, has ended.
+    /// Ends the answer or the message about the work.
     func finish() {
         showGathered()
         noticeScrolling()
@@ -162,11 +163,11 @@ final class Transcript {
         unfinished = nil
     }
 
-    /// The length of a paragraph, in bytes, that GTK lays out again with each piece.
+    /// The maximum length of a paragraph, in bytes, that GTK lays out again with each piece.
     private static let longest = 500
 
-    /// GTK lays out a whole paragraph for each piece that is added to it, so that a long one would cost the square of
-    /// its length. While it is unfinished it is broken before its last row, which looks the same.
+    /// Breaks a long unfinished paragraph before its last row, which looks the same. GTK lays out the entire paragraph
+    /// for each piece that is added to it, so that the cost of a long one would be the square of its length.
     private func breakLine() {
         guard unbroken > Self.longest, let unfinished else { return }
         var row = GtkTextIter()
@@ -180,7 +181,7 @@ final class Transcript {
 
     // MARK: Steps
 
-    /// A tool that the model has called begins.
+    /// Begins the step of a tool that the model has called.
     func beginStep(_ id: String, _ name: String) {
         finish()
         noticeScrolling()
@@ -191,13 +192,13 @@ final class Transcript {
         showEnd()
     }
 
-    /// The step has ended: it is ticked in its place, whichever step ends first.
+    /// Ends a step and replaces its mark. Steps can end in any order.
     func endStep(_ id: String, mark: String, _ words: String = "") {
         guard let place = steps.removeValue(forKey: id) else { return }
         var (first, next) = (GtkTextIter(), GtkTextIter())
         gtk_text_buffer_get_iter_at_mark(buffer, &next, place)
         gtk_text_iter_forward_char(&next)
-        // Behind the old mark the new one gets its tags.
+        // The new mark gets the tags of the old one because it is inserted after it.
         writer.insert(mark, at: &next)
         gtk_text_buffer_get_iter_at_mark(buffer, &first, place)
         next = first
@@ -222,21 +223,21 @@ final class Transcript {
         writer.clear()
     }
 
-    /// The width of the column of text, in pixels.
+    /// Sets the width of the column of text, in pixels.
     func setWidth(_ width: Int) { writer.setWidth(width) }
 
     // MARK: Scrolling
 
     private func showEnd() { if followsEnd { gtk_text_view_scroll_mark_onscreen(view, end) } }
 
-    /// The text's height is known only when GTK has laid it out.
+    /// Keeps the end visible. The height of the text is known only when GTK has laid it out.
     private func followHeight() {
         noticeScrolling()
         if followsEnd { gtk_adjustment_set_value(scroll, height - page) }
     }
 
     /// Notices whether the user has scrolled. Growing text moves the view down. If the view moved up, the user did it,
-    /// unless the window has grown, or a block took the place of a longer one: then less text is above.
+    /// unless the window has grown or a block has replaced a longer one. Then less text is above.
     private func noticeScrolling() {
         let before = (position, height, page)
         position = gtk_adjustment_get_value(scroll)

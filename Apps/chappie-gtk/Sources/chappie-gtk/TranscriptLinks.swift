@@ -2,11 +2,13 @@ import CGtk4
 import ChappieSignInGTK
 import FoundationEssentials
 
-/// The links of the conversation: a click opens one, and so does Return when the caret is on it. Tab goes from link to
+/// The links of the conversation. A click opens one, and so does Return when the caret is on it. Tab moves from link to
 /// link, and out of the text after the last one.
 @MainActor
 enum TranscriptLinks {
-    /// - Parameter open: asks the desktop for a page.
+    /// Lets the user open the links of the text with the mouse and the keyboard.
+    ///
+    /// - Parameter open: asks the desktop to open a page.
     static func follow(
         _ view: UnsafeMutablePointer<GtkTextView>, _ writer: BlockWriter, _ open: @escaping @MainActor (URL) -> Void
     ) {

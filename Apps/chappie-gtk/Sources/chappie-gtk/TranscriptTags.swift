@@ -65,8 +65,8 @@ final class TranscriptTags {
         return tag
     }
 
-    /// Text beside the answer is in the text's colour, but weaker; links have a colour that can be read on the theme's
-    /// background.
+    /// Sets the colours. Text that is not part of the answer has a weaker form of the text's colour. Links have a
+    /// colour that can be read on the theme's background.
     private func setColours() {
         var text = GdkRGBA()
         gtk_style_context_get_color(gtk_widget_get_style_context(OpaquePointer(view).widget), &text)
@@ -91,7 +91,8 @@ final class TranscriptTags {
         return all.filter { style.contains($0.0) }.map { self[$0.1] }
     }
 
-    /// Returns a left margin inside of the window's own, and how much further in the lines after the first begin.
+    /// Returns a tag with a left margin inside the window's margin. The lines after the first begin `hanging` pixels
+    /// further in.
     func margin(_ margin: Int, hanging: Int) -> Tag {
         tag(Shape(margin: margin, hanging: hanging)) {
             [
@@ -100,7 +101,7 @@ final class TranscriptTags {
         }
     }
 
-    /// Returns the gap above a paragraph, in pixels.
+    /// Returns a tag with the gap above a paragraph, in pixels.
     func gap(_ pixels: Int) -> Tag { tag(Shape(gap: pixels)) { [("pixels-above-lines", .int(pixels))] } }
 
     private func tag(_ shape: Shape, _ properties: () -> [(String, Property)]) -> Tag {

@@ -1,4 +1,5 @@
-// A chat window over ChappieSDK and ChappieSignInGTK: ProgramSettings chooses, ChatWindow shows the conversation.
+// A chat window over ChappieSDK and ChappieSignInGTK. ProgramSettings reads the settings, and ChatWindow shows the
+// conversation.
 import CGtk4
 import ChappieSDK
 import ChappieSignInGTK
@@ -12,11 +13,11 @@ import FoundationEssentials
 
 let settings = ProgramSettings(CommandLine.arguments)
 
-/// If the program runs already, a second start shows the present window. With other settings it is another program: a
-/// program with a simulator must not show the window of the real service.
+/// If the program is already running, a second start shows the existing window. With other settings it is another
+/// program, because a program with a simulator must not show the window of the real service.
 let id = settings.digest.map { "com.chappie.Chat.With\($0)" } ?? "com.chappie.Chat"
 
-/// There must be no `await` in this file: GTK's loop runs the main actor's jobs, as ChappieGTKMainLoop says.
+/// This file must not contain `await`, because GTK's loop runs the main actor's jobs, as ChappieGTKMainLoop explains.
 guard let application = gtk_application_new(id, G_APPLICATION_HANDLES_OPEN) else {
     ProgramSettings.refuse("GTK could not be started.")
 }
@@ -26,7 +27,7 @@ var chat: ChatWindow?
 @MainActor
 func showWindow() {
     ChappieGTKMainLoop.install()
-    // A window that is ending keeps ending beside the new window.
+    // A window that is ending continues to end next to the new window.
     if chat?.isEnding ?? true { chat = ChatWindow(application, settings) }
     chat?.present()
 }
@@ -34,7 +35,7 @@ func showWindow() {
 ChappieGTKSignal.connect(application, "activate") { showWindow() }
 OpenedFiles.connect(application) { paths in
     showWindow()
-    // As files that are dropped.
+    // The files are attached like files that are dropped.
     chat?.attach(paths)
 }
 /// After Ctrl-C, as after Ctrl+Q or when the window is closed, the process stores its data and ends. A second Ctrl-C

@@ -3,9 +3,9 @@ public import ChappieSimulator
 
 /// The options of the program `chappie-simulator`, and of `chappie simulator`, which runs it.
 public struct SimulatorOptions: ParsableArguments, Sendable {
-    /// For the help of both.
+    /// The abstract in the help of both programs.
     public static let abstract = "Run a ChatGPT backend on this machine, for developing and testing."
-    /// For the help of both.
+    /// The discussion in the help of both programs.
     public static let discussion = """
         Listens on loopback only, until interrupted. Point clients at it with the two variables that it prints. \
         Sign-in pages, tokens and answers are real in form and worthless in value.
@@ -25,7 +25,7 @@ public struct SimulatorOptions: ParsableArguments, Sendable {
     @Option(name: .customLong("as-of"), help: "The month of the service to simulate.")
     private var asOf = MonthChoice()
 
-    /// A built-in name, or the path of a file.
+    /// A built-in name or the path of a file.
     @Option(help: "Misbehave as in this scenario: a built-in name or a JSON file.")
     public var scenario: String?
 
@@ -33,16 +33,16 @@ public struct SimulatorOptions: ParsableArguments, Sendable {
     @Flag(name: .customLong("list-scenarios"), help: "List the built-in scenarios.")
     public var listScenarios = false
 
-    /// The defaults.
+    /// Creates the default options.
     public init() {}
 
-    /// The configuration by the options, without a scenario.
+    /// The configuration that the options specify, without a scenario.
     public var configuration: SimulatorConfiguration {
         SimulatorConfiguration(
             port: port, autoApprove: autoApprove, deltasPerSecond: rate > 0 ? rate : nil, asOf: asOf.month)
     }
 
-    /// The same options as words of a command line.
+    /// The same options as command-line arguments.
     public var words: [String] {
         ["--port=\(port)", "--rate=\(rate)", "--as-of=\(asOf.month.rawValue)"]
             + (autoApprove ? ["--auto-approve"] : []) + (scenario.map { ["--scenario=\($0)"] } ?? [])

@@ -8,7 +8,8 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// `chappie-simulator`: serves a ChatGPT backend on loopback until it is interrupted. `chappie simulator` runs it.
+/// The program `chappie-simulator`, which serves a ChatGPT backend on loopback until it is interrupted. The command
+/// `chappie simulator` runs it.
 @main
 struct SimulatorProgram: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -81,7 +82,7 @@ struct SimulatorProgram: AsyncParsableCommand {
         for await line in simulator.log where verbose { note(line) }
     }
 
-    /// A built-in name, or the path of a file, which has a slash or a dot in it.
+    /// Returns the scenario with a built-in name or in a file. An argument that contains a slash or a dot is a path.
     private func scenario(_ argument: String) throws -> SimulatorScenario {
         guard argument.contains("/") || argument.contains(".") else { return try SimulatorScenario(named: argument) }
         return try SimulatorScenario(parsing: try contents(of: argument))
@@ -138,27 +139,27 @@ private struct Failure: Error {
     }
 }
 
-/// A reader that does not read, or a terminal that is stopped, can hold up a write.
+/// Whether a write is in progress. A reader that does not read, or a terminal that is stopped, can hold up a write.
 private let isWriting = Atomic(false)
 
 private func write(_ text: String, to descriptor: CInt) throws(Failure) {
     isWriting.store(true, ordering: .releasing)
     let reason = Array(text.utf8).withUnsafeBytes { writeAll($0, to: descriptor) }
     isWriting.store(false, ordering: .releasing)
-    // A command in a pipe ends silently once nothing reads its output.
+    // A command in a pipe ends silently when no process reads its output.
     if reason == EPIPE, descriptor == STDOUT_FILENO { _exit(128 + SIGPIPE) }
     if reason != 0 { throw Failure(output: reason) }
 }
 
-/// A line for the user. Clients have a say in its words: control characters are replaced.
+/// Writes a line for the user. Control characters are replaced because clients influence the text.
 private func note(_ line: String) { try? write("\(UntrustedText.forTerminal(line))\n", to: STDERR_FILENO) }
 
-/// Ctrl-C, SIGTERM and a closed terminal are the regular end, unless they cut a line off. Nothing has to be saved.
+/// Makes Ctrl-C, SIGTERM and a closed terminal the regular end, unless they cut a line off. Nothing has to be saved.
 private func endWellWhenInterrupted() {
     signal(SIGPIPE, SIG_IGN)
     for number in [SIGINT, SIGTERM, SIGHUP] {
         let before = signal(number) { _exit(isWriting.load(ordering: .acquiring) ? 128 + $0 : 0) }
-        // nohup: the program is to outlive its terminal. C's functions can be compared only by their addresses.
+        // With nohup, the program must outlive its terminal. C functions can be compared only by their addresses.
         if number == SIGHUP, unsafeBitCast(before, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self) {
             signal(number, SIG_IGN)
         }

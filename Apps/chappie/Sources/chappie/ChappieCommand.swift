@@ -7,7 +7,7 @@ import ChappieMarkdown
 import ChappieSDK
 import Glibc
 
-/// `chappie`: parses the arguments and runs a command.
+/// The program `chappie`, which parses the arguments and runs a command.
 @main
 struct ChappieCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -54,16 +54,17 @@ struct ChappieCommand: ParsableCommand {
     /// The names of the commands.
     static let names = configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
 
-    /// Runs the program. Nothing here waits: a task needs a thread, and the system may allow none.
+    /// Runs the program. It does not wait for anything, because a task needs a thread and the system may not allow one.
     static func main() {
         occupyStandardStreams()
-        // Writing to a reader or a peer that has gone is then an error number (see Console), not the end of the process.
+        // Writing to a reader or a peer that has closed then fails with an error number (see Console) and does not end
+        // the process.
         signal(SIGPIPE, SIG_IGN)
         forbidCoreDumps()
         run((0..<cmain_argument_count()).compactMap { cmain_argument($0).map { String(cString: $0) } })
     }
 
-    /// Runs the command that `words`, the arguments with the program's name, stand for.
+    /// Runs the command in `words`, which are the arguments with the program's name.
     private static func run(_ words: [String]) -> Never {
         do {
             // Linux passes an empty name if a program is started without any argument.
@@ -86,12 +87,13 @@ struct ChappieCommand: ParsableCommand {
         }
     }
 
-    /// Whether the parser's message repeats what follows `login`, which may be a secret at the wrong place.
+    /// Returns whether the parser's message repeats an argument after `login`, which may be a secret in the wrong
+    /// place.
     private static func repeatsSecret(_ error: any Error, of words: ArraySlice<String>) -> Bool {
         guard let command = words.firstIndex(of: "login"), !exitCode(for: error).isSuccess else { return false }
         let message = fullMessage(for: error)
         return words[words.index(after: command)...].contains { word in
-            // Like the name of an option, `-q` or `--no-browser`; a token is longer, or has digits.
+            // A prefix like the name of an option, such as `-q` or `--no-browser`. A token is longer or has digits.
             let name = word.prefix { $0 == "-" || $0.isLowercase }
             let isOption = name.hasPrefix("--") || name.count == 2 && name.hasPrefix("-")
             let value = isOption && name.count < 24 ? word.dropFirst(name.count).drop { $0 == "=" } : word[...]
@@ -104,12 +106,12 @@ struct ChappieCommand: ParsableCommand {
         suggestion: "An access token is read from standard input: `printenv TOKEN | chappie login --with-access-token`."
     )
 
-    /// Prints help to standard output, and what is wrong with a command line to standard error.
+    /// Prints help to standard output, and errors of a command line to standard error.
     private static func end(with error: any Error) -> Never {
         let status = exitCode(for: error)
         let stream = status.isSuccess ? STDOUT_FILENO : STDERR_FILENO
         var text = fullMessage(for: error)
-        // The library breaks no usage lines.
+        // The library does not break usage lines.
         if let size = TerminalState.size(of: stream) { text = PlainText.wrapped(text, width: size.columns) }
         if !text.isEmpty { _ = Array("\(text)\n".utf8).withUnsafeBytes { writeAll($0, to: stream) } }
         _exit(status.rawValue)
@@ -117,11 +119,11 @@ struct ChappieCommand: ParsableCommand {
 }
 
 extension GlobalOptions {
-    /// Moves these options from before the command's name to after it, because the parser looks for them there. Arguments
-    /// without a command are a question, and so is standard input without arguments.
+    /// Moves these options from before the command's name to after it, because the parser looks for them there.
+    /// Arguments without a command are a question, and so is standard input without arguments.
     ///
-    /// - Parameter isInputGiven: whether standard input may hold a question. Called if there is no argument.
-    /// - Throws: `ValidationError` for a command that is misspelt.
+    /// - Parameter isInputGiven: whether standard input may hold a question. It is called if there is no argument.
+    /// - Throws: `ValidationError` for a misspelt command.
     static func normalized(_ arguments: [String], isInputGiven: () -> Bool = { false }) throws -> [String] {
         var leading: [String] = []
         var rest = arguments[...]
@@ -139,10 +141,10 @@ extension GlobalOptions {
         }
         guard let command = rest.first else { return isInputGiven() ? ["ask"] + leading : arguments }
         guard ChappieCommand.names.contains(command) else {
-            // The parser's own options, and what looks like a command that is misspelt.
+            // The parser's own options stay unchanged. An argument that looks like a misspelt command is refused.
             let own = ["-h", "--help", "--version", "---completion", "--generate-completion-script", "--experimental-"]
             guard !own.contains(where: command.hasPrefix) else { return arguments }
-            // A question of one or two small words may be a command that is misspelt.
+            // A question of one or two short words may be a misspelt command.
             if rest.count <= 2 || rest.dropFirst().first?.hasPrefix("-") == true, command.first?.isLowercase == true,
                 let meant = Spelling.nearest(to: command, in: ChappieCommand.names)
             {
@@ -161,7 +163,7 @@ extension GlobalOptions {
         return [command, inner] + leading + rest.dropFirst()
     }
 
-    /// `-p name value`, as users of other programs write it, is one argument to the parser: `-p name=value`.
+    /// Joins `-p name value`, as users of other programs write it, to one argument for the parser: `-p name=value`.
     private static func pairs(_ arguments: ArraySlice<String>) -> ArraySlice<String> {
         var (pairs, rest) = ([String](), arguments)
         while let first = rest.popFirst() {

@@ -57,7 +57,7 @@ struct Chat: ProgramCommand {
             conversation, program, answerOptions, frame, approval, reader, isInteractive: isInteractive)
         let showsStatus = statusLine ?? program.settings[.statusLine]?.bool ?? true
         let status = showsStatus && editor != nil && console.terminals.styles ? ChatStatus() : nil
-        // Connects while the user types.
+        // The client connects while the user types.
         let prewarm = Task {
             await conversation.port.prewarm()
             if await status?.fill(conversation) == true { LineEditor.redraw() }
@@ -73,7 +73,7 @@ struct Chat: ProgramCommand {
         if let failure = session.failure { throw ExitCode(failure.status.rawValue) }
     }
 
-    /// Reads lines from a pipe, or from a terminal that can't edit them.
+    /// Reads lines from a pipe, or from a terminal that cannot edit them.
     private func read(_ session: inout ChatSession, _ program: Program, isInteractive: Bool) async throws {
         let console = program.console
         let echoes = !isInteractive && !options.json

@@ -3,10 +3,10 @@ import ChappieDesktopLinux
 import ChappieMarkdown
 import ChappieSDK
 
-/// Reads the files, folders and addresses that a line of a chat names.
+/// The reader of the files, folders and addresses that a line of a chat names.
 struct ChatAttachments: Sendable {
     let program: Program
-    /// Asks the user whether to attach a file.
+    /// The reader that asks the user whether to attach a file.
     let reader: any LineReader
 
     enum Kind { case file, image }
@@ -27,7 +27,7 @@ struct ChatAttachments: Sendable {
 
     /// Offers to attach files that were dropped on the terminal's window.
     ///
-    /// - Returns: `nil` for a text that is to be sent.
+    /// - Returns: the parts, or `nil` for a text that must be sent.
     func dropped(_ text: String) async throws -> [ChappieInputMessage.Part]? {
         guard let paths = PathArgument.dropped(text, home: program.environment.folders.home) else { return nil }
         let names = paths.map { PlainText.cut($0.split(separator: "/").last.map(String.init) ?? "", to: 60) }.joined(

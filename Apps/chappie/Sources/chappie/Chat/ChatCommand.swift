@@ -3,7 +3,7 @@
 import ChappieSDK
 import ChappieThreadsSQLite
 
-/// A line that is meant for the chat itself, and not for the model.
+/// A line for the chat itself and not for the model.
 enum ChatCommand: Equatable {
     case model(String?), system(String?), template(String?)
     case file(String?), image(String?), paste
@@ -14,12 +14,12 @@ enum ChatCommand: Equatable {
     case usage, compact, clear
     case save(String?)
     case tools, transport, help, quit
-    /// `nil` switches it.
+    /// Web search on or off. `nil` switches it.
     case web(Bool?)
-    /// A word that is none of these, with its slash.
+    /// A word that is not one of these commands, with its slash.
     case unknown(String)
 
-    /// Each command as help shows it, and what it does.
+    /// The form of each command in the help, and what it does.
     static let overview: [(form: String, meaning: String)] = [
         ("/model [SLUG]", "show the model, or choose another"),
         ("/system [TEXT]", "give instructions with the next message"),
@@ -59,7 +59,8 @@ enum ChatCommand: Equatable {
             """
     }
 
-    /// `nil` for a message: a text that begins with a blank, has several lines, or names a path instead of a command.
+    /// Returns `nil` for a message, which is a text that begins with a blank, has several lines, or names a path
+    /// instead of a command.
     init?(_ text: String) {
         guard text.first == "/", !text.contains("\n") else { return nil }
         let words = text.split(separator: " ", maxSplits: 1)
@@ -103,7 +104,7 @@ enum ChatCommand: Equatable {
         }
     }
 
-    /// Returns the sentence for a word that is not a command.
+    /// Returns the message about a word that is not a command.
     static func correction(of name: String) -> String {
         if name.lowercased() == "/web" { return "Write /web on or /web off; /web alone switches." }
         if names.contains(name.lowercased()) { return "\(name) takes no argument. /help lists the commands." }
@@ -122,7 +123,8 @@ enum ChatCommand: Equatable {
         var prompts: @Sendable () -> [String] = { [] }
     }
 
-    /// Returns the names that this chat knows, requested at the first need. A call blocks for two seconds at most.
+    /// Returns the names that this chat knows. They are requested at the first need. A call blocks for at most two
+    /// seconds.
     static func known(to client: ChappieClient, _ program: Program) -> Known {
         let (models, threads) = (BlockingValue<[String]>(), BlockingValue<[String]>())
         let (resources, prompts) = (BlockingValue<[String]>(), BlockingValue<[String]>())
@@ -140,7 +142,7 @@ enum ChatCommand: Equatable {
             prompts: { prompts.value(within: 2) { try await offers.names(.prompts) } ?? [] })
     }
 
-    /// Whole lines that Tab may make of what was typed.
+    /// Returns the complete lines that Tab can offer for the text.
     static func completions(of text: String, _ known: Known) -> [String] {
         guard text.first == "/" else { return [] }
         for (name, words) in [

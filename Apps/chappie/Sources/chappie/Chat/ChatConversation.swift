@@ -3,34 +3,34 @@ import ChappieRuntime
 import ChappieSDK
 import ChappieThreadsSQLite
 
-/// The conversation of a chat: its turns, its model, and the thread that keeps it.
+/// The conversation of a chat with its turns, its model, and the thread that keeps it.
 struct ChatConversation: Sendable {
     let client: ChappieClient
-    /// The thread that keeps the conversation; `nil` if nothing is kept.
+    /// The thread that keeps the conversation, or `nil` if nothing is kept.
     let kept: KeptConversation?
     private(set) var transcript = ChatTranscript()
     /// The contexts before each turn of a conversation that is not kept.
     private var contexts: [ChappieClientContext] = []
-    /// The end of the conversation before the present turn.
+    /// The last item of the conversation before the current turn.
     private var lastItem: ChappieJSONValue?
-    /// The model of new conversations; `nil` if the account's best is used.
+    /// The model of new conversations, or `nil` if the account's best model is used.
     private let usualModel: String?
-    /// Whether the client has its own model, which it would take for a thread that was opened, too.
+    /// Whether the client has its own model, which it would also use for a thread that was opened.
     private let isClientsModelChosen: Bool
     /// The model that the command line or `/model` has named.
     private var namedModel: String?
-    /// The model to ask; else the thread's own model is used, or the account's best.
+    /// The model to ask. If it is `nil`, the thread's own model or the account's best model is used.
     private(set) var chosenModel: String?
-    /// The model of a thread that was opened, before its first turn here.
+    /// The model of a thread that was opened, until its first turn here.
     private var threadModel: String?
 
-    /// Takes the turns: the runtime that keeps them, else the client itself.
+    /// The part that runs the turns. It is the runtime that keeps them, or otherwise the client itself.
     var port: any ChappieConversation { kept?.runtime ?? client }
 
     /// - Parameters:
-    ///   - model: the client's, which the command line, a template or the settings have chosen.
-    ///   - namedModel: the command line's.
-    ///   - usualModel: the settings'.
+    ///   - model: the client's model, which the command line, a template or the settings have chosen.
+    ///   - namedModel: the model that the command line has named.
+    ///   - usualModel: the model of the settings.
     init(_ client: ChappieClient, _ kept: KeptConversation?, model: String?, namedModel: String?, usualModel: String?) {
         self.client = client
         self.kept = kept
@@ -40,8 +40,8 @@ struct ChatConversation: Sendable {
         chosenModel = model
     }
 
-    /// The context that the next turn continues. The client learns of a thread that was opened or begun only with the
-    /// turn.
+    /// The context that the next turn continues. The client receives a thread that was opened or begun only with the
+    /// next turn.
     var context: ChappieClientContext {
         get async {
             if let thread = await kept?.runtime.currentThread { return thread.context }
@@ -51,7 +51,7 @@ struct ChatConversation: Sendable {
 
     // MARK: Turns
 
-    /// A turn begins. ``answered(_:_:)`` or ``failed(_:)`` follows.
+    /// Begins a turn. ``answered(_:_:)`` or ``failed(_:)`` follows.
     mutating func begins() async {
         let context = await context
         lastItem = context.items.last
@@ -63,10 +63,12 @@ struct ChatConversation: Sendable {
         threadModel = nil
     }
 
-    /// - Returns: Whether the conversation keeps the question, with the part of the answer that was shown.
+    /// Ends a turn that failed.
+    ///
+    /// - Returns: whether the conversation keeps the question with the part of the answer that was shown.
     mutating func failed(_ question: String) async -> Bool {
         let items = await context.items
-        // A part of an answer that is kept ends with a note for the model. A compaction alone has none.
+        // A part of an answer that is kept ends with a note for the model. A compaction has no such note.
         guard items.last != lastItem, items.last?["role"] == "developer" else {
             if kept == nil { contexts.removeLast() }
             return false
@@ -76,15 +78,15 @@ struct ChatConversation: Sendable {
         return true
     }
 
-    /// Takes the last turn out of the conversation. A kept one continues as a copy without it; the whole one is
-    /// archived.
+    /// Takes the last turn out of the conversation. A kept conversation continues as a copy without the turn, and the
+    /// complete one is archived.
     ///
-    /// - Returns: The question; `nil` without one.
+    /// - Returns: the question, or `nil` without one.
     @discardableResult
     mutating func takeBack() async throws -> String? {
         guard let question = transcript.lastQuestion else { return nil }
         if let kept {
-            // Turns that were stopped or failed are no part of the conversation, and may stand behind it.
+            // Turns that were stopped or failed are not part of the conversation, but may follow its last turn.
             guard let thread = await kept.runtime.currentThread,
                 let last = thread.turns.lastIndex(where: { $0.status == .finished })
             else { return nil }
@@ -103,7 +105,7 @@ struct ChatConversation: Sendable {
         return question
     }
 
-    /// The conversation before an answer is taken back.
+    /// A conversation in its state before an answer is taken back.
     struct Former: Sendable {
         fileprivate let conversation: ChatConversation
         fileprivate let thread: String?
@@ -119,7 +121,7 @@ struct ChatConversation: Sendable {
 
     /// Continues with the answer that was taken back, unless the attempt to replace it has called tools.
     ///
-    /// - Returns: Whether it does.
+    /// - Returns: whether it continues with that answer.
     mutating func putBack(_ former: Former) async throws -> Bool {
         if let kept, let thread = former.thread {
             let attempt = await kept.runtime.currentThread
@@ -136,9 +138,9 @@ struct ChatConversation: Sendable {
 
     // MARK: Threads
 
-    /// Takes over the thread that is open.
+    /// Takes over the open thread.
     ///
-    /// - Returns: The thread; `nil` if nothing is kept.
+    /// - Returns: the thread, or `nil` if nothing is kept.
     mutating func takeOver() async -> ChappieThread? {
         guard let thread = await kept?.runtime.currentThread else { return nil }
         let model = thread.context.model
@@ -154,17 +156,18 @@ struct ChatConversation: Sendable {
     mutating func open(_ id: String, in kept: KeptConversation) async throws -> ChappieThread? {
         try await kept.runtime.openThread(id)
         let thread = await takeOver()
-        // It keeps its model, unless the command line names another; the client would take the settings'.
+        // The thread keeps its model unless the command line names another. The client would use the model of the
+        // settings.
         chosenModel = namedModel ?? (isClientsModelChosen ? threadModel : nil)
         return thread
     }
 
-    /// Begins a new one.
+    /// Begins a new conversation.
     mutating func clear() async throws {
         try await port.clear()
         transcript = ChatTranscript()
         contexts = []
-        // A thread that was continued kept its model; a new conversation has the user's.
+        // A thread that was continued kept its model. A new conversation uses the user's model.
         chosenModel = namedModel ?? usualModel
     }
 

@@ -3,38 +3,38 @@ import ChappieRuntime
 import ChappieSDK
 import FoundationEssentials
 
-/// The entries that the arrow keys go through in a chat, in addition to its own lines: the user's messages in the
-/// latest threads. They are not stored a second time: entries of a deleted thread are gone, and without threads nothing
-/// outlives the chat.
+/// The entries for the arrow keys in a chat, in addition to the chat's own lines. They are the user's messages in the
+/// latest threads. They are not stored a second time. The entries of a deleted thread disappear, and without threads
+/// nothing outlives the chat.
 struct ChatHistory: Sendable {
-    /// How many entries there are at most.
+    /// The maximum number of entries.
     static let limit = 500
-    /// Longer messages were piped or pasted, and are left out. In bytes.
+    /// The maximum length of an entry, in bytes. Longer messages were piped or pasted, and are left out.
     private static let entryLimit = 8 << 10
-    /// How many threads are read, and how many records of each.
+    /// The maximum number of threads that are read, and of records of each.
     private static let threadLimit = 50
     private static let recordLimit = 200
-    /// The user waits for the threads that can be read in this time.
+    /// The time in which threads are read while the user waits.
     private static let patience = Duration.seconds(1)
 
     private let store: (any ChappieThreadStore)?
-    /// Later messages are in the editor already.
+    /// The end of the messages that are read. Later messages are already in the editor.
     private let end = Date()
     private let known = BlockingValue<[String]>()
 
     /// - Parameter store: `nil` if nothing is kept.
     init(store: (any ChappieThreadStore)?) { self.store = store }
 
-    /// Whether the history has this entry. As in many shells, a line that begins with a blank is left out.
+    /// Returns whether the history keeps an entry. As in many shells, a line that begins with a blank is left out.
     static func remembers(_ entry: String) -> Bool { entry.first.map { $0 != " " } ?? false }
 
-    /// Returns the entries, the newest last, or `nil` if the threads can't be read now. It blocks the caller for two
-    /// seconds at most.
+    /// Returns the entries from the oldest to the newest, or `nil` if the threads cannot be read now. It blocks the
+    /// caller for at most two seconds.
     func entries() -> [String]? { known.value(within: 2, load) }
 
     /// Reads the entries.
     ///
-    /// - Throws: ``ChappieThreadStoreError``; `CancellationError`.
+    /// - Throws: ``ChappieThreadStoreError`` or `CancellationError`.
     func load() async throws -> [String] {
         guard let store else { return [] }
         let start = ContinuousClock.now
@@ -43,7 +43,7 @@ struct ChatHistory: Sendable {
         for thread in threads.prefix(Self.threadLimit)
         where said.count < Self.limit && ContinuousClock.now - start < Self.patience {
             try Task.checkCancellation()
-            // A thread that can't be read, or was just deleted, has no entries.
+            // A thread that cannot be read or was deleted in the meantime has no entries.
             let from = max(thread.recordCount - Self.recordLimit, 0)
             let records = (try? await store.records(of: thread.id, from: from)) ?? []
             for record in records where record.kind == .turnStarted && record.date < end {
@@ -57,7 +57,7 @@ struct ChatHistory: Sendable {
         (record.body["messages"]?.array ?? []).compactMap { message in
             guard message["role"]?.string == "user" else { return nil }
             let text = (message["content"]?.array ?? []).compactMap { $0["text"]?.string }.joined(separator: "\n")
-            // Piped or imported text may hold control sequences for a terminal.
+            // Piped or imported text may contain control sequences for a terminal.
             guard remembers(text), text.utf8.count <= entryLimit, UntrustedText.forTerminal(text) == text else {
                 return nil
             }

@@ -4,7 +4,7 @@ import ChappieLineEditor
 import ChappieSDK
 import ChappieThreadsSQLite
 
-/// The lists that a chat shows: kept conversations, tools, and what is used of the limits.
+/// The lists that a chat shows: kept conversations, tools, and the usage of the limits.
 struct ChatReports: Sendable {
     let client: ChappieClient
     let program: Program
@@ -12,7 +12,7 @@ struct ChatReports: Sendable {
 
     private var console: Console { program.console }
 
-    /// The threads, or those with these words.
+    /// Lists the threads, or those that contain the words.
     func threads(_ words: String?) async throws {
         let store = try Threads.store(program)
         var table = Table(["Thread", "Changed", "Turns", "Name"])
@@ -34,14 +34,14 @@ struct ChatReports: Sendable {
 
     private static let limit = 15
 
-    /// The resources or prompts of tool servers.
+    /// Lists the resources or prompts of tool servers.
     func offers(_ kind: ServerOffers.Kind) async throws {
         let offers = program.startedTools.offers
         let lines = try await running.run { try await offers.lines(kind) }
         lines.forEach(console.line)
     }
 
-    /// The tools that the model may call.
+    /// Lists the tools that the model may call.
     func tools() async throws {
         let tools = try await running.run { [client] in try await client.availableTools() }
         guard !tools.isEmpty else {
@@ -56,7 +56,7 @@ struct ChatReports: Sendable {
 
     /// Shows how much of the plan's limits is used, and how much of the window of `model` the context takes.
     ///
-    /// - Returns: the limits; `nil` if the service does not report them.
+    /// - Returns: the limits, or `nil` if the service does not report them.
     func usage(_ model: String?, _ context: ChappieClientContext) async throws -> ChappieUsageLimitSnapshot? {
         var limits: ChappieUsageLimitSnapshot?
         do {
@@ -66,7 +66,7 @@ struct ChatReports: Sendable {
         } catch ChappieClientError.usageNotReported(let page) {
             for line in PlanWords.usage(page) { console.line(line) }
         }
-        // Without its list of models the service does not say how large a window is.
+        // Without its list of models, the service does not report the size of a window.
         let listed = try? await running.run { [client] in
             try await client.models(filter: ChappieModelFilter(includesHidden: true))
         }

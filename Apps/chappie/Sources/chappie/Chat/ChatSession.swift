@@ -7,7 +7,7 @@ import ChappieMarkdown
 import ChappieSDK
 import ChappieThreadsSQLite
 
-/// A conversation on the command line; it sends each line or performs it as a command.
+/// A conversation on the command line. It sends each line or performs it as a command.
 struct ChatSession: Sendable {
     private let program: Program
     private let options: AnswerOptions
@@ -15,7 +15,7 @@ struct ChatSession: Sendable {
     private let running: RunningTurn
     private let attachments: ChatAttachments
     private let approval: ToolApproval
-    /// Whether a user types at a terminal: then an error does not end the chat.
+    /// Whether a user types at a terminal. In that case an error does not end the chat.
     private let isInteractive: Bool
     /// The instructions, attachments, template and schema of the next message.
     private var frame: MessageFrame
@@ -23,9 +23,9 @@ struct ChatSession: Sendable {
     private var last: (text: String, frame: MessageFrame, isAnswered: Bool)?
     private var searchesWeb: Bool
     private var transport: TransportSummary?
-    /// The first command that failed in a chat without a user. Its status is the chat's.
+    /// The first command that failed in a chat without a user. Its status is the status of the chat.
     private(set) var failure: CommandLineError?
-    /// The limits as an answer or `/usage` reported them last.
+    /// The latest limits that an answer or `/usage` reported.
     private(set) var limits: ChappieUsageLimitSnapshot?
 
     private var client: ChappieClient { conversation.client }
@@ -53,7 +53,7 @@ struct ChatSession: Sendable {
         console.note("Continuing \(thread.summary.shownName) (turns: \(thread.turns.count)).")
     }
 
-    /// Sends the line, or performs the command in it.
+    /// Sends the line or performs the command in it.
     ///
     /// - Returns: whether the conversation continues.
     /// - Throws: an error that ends the chat: a missing sign-in, `CancellationError`, and if `isInteractive` is
@@ -71,7 +71,7 @@ struct ChatSession: Sendable {
             if command == .quit { return false }
             try await perform(command)
         } catch {
-            // A command that fails leaves the conversation as it was, so the next message can be sent.
+            // A command that fails leaves the conversation unchanged, so the next message can be sent.
             guard isInteractive || ChatCommand(text).map({ !$0.asks }) == true else { throw error }
             try Task.checkCancellation()
             if error is CancellationError {
@@ -79,7 +79,7 @@ struct ChatSession: Sendable {
                 return true
             }
             let problem = CommandLineError(error)
-            // A tool server may require its own sign-in, which ends no conversation.
+            // A tool server may require its own sign-in. This does not end the conversation.
             guard problem.status != .signInNeeded || error is ChappieMCPError else { throw error }
             console.note("chappie: \(problem.message)")
             if let suggestion = problem.suggestion { console.note("         \(suggestion)") }
@@ -88,7 +88,7 @@ struct ChatSession: Sendable {
         return true
     }
 
-    /// Asks, and prints the answer.
+    /// Asks the question and prints the answer.
     mutating func ask(_ text: String) async throws { try await ask(text, frame) }
 
     private mutating func ask(_ text: String, _ asked: MessageFrame) async throws {
@@ -253,7 +253,7 @@ struct ChatSession: Sendable {
         let offers = program.startedTools.offers
         var asked = frame
         asked.prompt = try await running.run { try await offers.prompt(inLine: line) }
-        // The server wrote it: it stands in a quotation.
+        // The text is shown as a quotation because the server wrote it.
         let words = UntrustedText.forTerminal(asked.prompt.map(\.text).joined(separator: "\n\n"))
         for line in words.split(separator: "\n", omittingEmptySubsequences: false) { console.line("> \(line)") }
         console.line()

@@ -5,30 +5,30 @@ import ChappieSDK
 import FoundationEssentials
 import Synchronization
 
-/// The row below a chat's prompt: the model, how much of its window is used, and the limits as the account reported
-/// them last. Nothing is requested for it.
+/// The row below a chat's prompt. It shows the model, how much of its window is used, and the limits that the account
+/// last reported. Nothing is requested for it.
 final class ChatStatus: Sendable {
     private let parts = Mutex<[String]>([])
 
     /// Returns the row for a terminal.
     func row(columns: Int) -> String { Self.row(parts.withLock(\.self), columns: columns) }
 
-    /// Parts without room are left out from the end; the first part is cut.
+    /// Returns the row. Parts without room are left out from the end, and the first part is cut.
     static func row(_ parts: [String], columns: Int) -> String {
         var parts = parts
         while parts.count > 1, PlainText.columns(of: parts.joined(separator: " · ")) >= columns { parts.removeLast() }
         return columns < 4 ? "" : PlainText.cut(parts.joined(separator: " · "), to: columns - 1)
     }
 
-    /// Takes over what is known before the next prompt.
+    /// Takes over the values that are known before the next prompt.
     func update(_ conversation: ChatConversation, _ limits: ChappieUsageLimitSnapshot?) async {
         let parts = await Self.parts(conversation, limits)
         self.parts.withLock { $0 = parts }
     }
 
-    /// Takes over what the client has learned since the first prompt, if there was nothing to show there.
+    /// Takes over the values that the client has learned since the first prompt, if there was nothing to show there.
     ///
-    /// - Returns: whether there is something now.
+    /// - Returns: whether there is something to show now.
     func fill(_ conversation: ChatConversation) async -> Bool {
         let found = await Self.parts(conversation, nil)
         return parts.withLock { parts in
@@ -41,19 +41,19 @@ final class ChatStatus: Sendable {
     private static func parts(
         _ conversation: ChatConversation, _ limits: ChappieUsageLimitSnapshot?
     ) async -> [String] {
-        // The sign-in of a conversation that is kept was read before its first prompt.
+        // The sign-in of a kept conversation was read before its first prompt.
         let known = await conversation.client.knownWindow(
             of: conversation.knownModel, readsStore: conversation.kept != nil)
         guard let model = UntrustedText.message(known.model, limit: 100) else { return [] }
         let now = Date()
-        // A window that has been reset since the last report is used by an unknown part.
+        // After a reset since the last report, the used part of a window is unknown.
         let windows = [limits?.primary, limits?.secondary].compactMap(\.self).filter { ($0.resetsAt ?? now) >= now }
         return [model, size(await conversation.context.estimatedTokens, known.contextWindow ?? 0)]
             + windows.map { "\(length($0.windowMinutes)) \($0.wholePercent) %" }
     }
 
-    /// `5 h`, `week`. A short row has room in a narrow window, and a terminal that breaks its rows again seldom breaks
-    /// it.
+    /// Returns a length such as `5 h` or `week`. A short row fits into a narrow window, and a terminal that breaks its
+    /// rows again seldom breaks it.
     private static func length(_ minutes: Int?) -> String {
         guard let minutes, minutes > 0 else { return "limit" }
         for (size, name, one) in [(10_080, "weeks", "week"), (1440, "d", "day"), (60, "h", "1 h")]

@@ -17,7 +17,7 @@ struct ChatTranscript {
 
     mutating func add(question: String, answer: String, by model: String) { turns.append((question, answer, model)) }
 
-    /// As in an export, the Markdown of a message can't affect the text around it.
+    /// The Markdown of the conversation. As in an export, the Markdown of a message cannot affect the text around it.
     var markdown: String {
         let blocks = turns.flatMap { turn in
             [
@@ -31,8 +31,8 @@ struct ChatTranscript {
 
     /// Writes the Markdown to a new file.
     ///
-    /// - Parameter path: `nil` stands for a name with the time.
-    /// - Returns: The file's path.
+    /// - Parameter path: the path of the file. `nil` means a name that contains the time.
+    /// - Returns: the file's path.
     /// - Throws: ``CommandLineError``.
     func save(to path: String?, home: String) throws -> String {
         let name = path ?? "chappie-\(Date().localMinute.replacing(" ", with: "-").replacing(":", with: "")).md"

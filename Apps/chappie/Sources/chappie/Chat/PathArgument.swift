@@ -3,16 +3,16 @@
 import ChappieSDK
 import FoundationEssentials
 
-/// Paths as a user types them, or as a terminal pastes them when files are dropped on its window.
+/// A parser for paths as a user types them, or as a terminal pastes them when files are dropped on its window.
 enum PathArgument {
-    /// Reads the paths of an argument. An argument that names a file is one path, with its blanks; a shell's rules
-    /// split any other argument.
+    /// Reads the paths of an argument. An argument that names a file is one path, including its blanks. Any other
+    /// argument is split by a shell's rules.
     static func paths(in text: String, home: String?) -> [String] {
         let whole = resolved(text, home)
         return SmallFile.exists(whole) ? [whole] : words(of: text).map { resolved($0, home) }
     }
 
-    /// Returns the files, if the text is nothing but absolute paths of files: they were dropped rather than typed.
+    /// Returns the files if the text contains only absolute paths of files. Such a text was dropped rather than typed.
     static func dropped(_ text: String, home: String?) -> [String]? {
         let text = text.trimmed
         guard text.utf8.count <= 8192, ["/", "'", "\"", "file://"].contains(where: text.hasPrefix) else { return nil }
@@ -20,7 +20,7 @@ enum PathArgument {
         return !found.isEmpty && found.allSatisfy { $0.hasPrefix("/") && SmallFile.exists($0) } ? found : nil
     }
 
-    /// Splits at blanks as a shell does: quotes and backslashes keep them.
+    /// Splits the text at blanks as a shell does. Quotes and backslashes keep blanks.
     static func words(of text: String) -> [String] {
         var (words, word, quote, isEscaped) = ([String](), String?.none, Character?.none, false)
         for character in text {
@@ -50,7 +50,7 @@ enum PathArgument {
         return home + path.dropFirst()
     }
 
-    /// Returns the paths that begin with `text`, as they can stand in a separate argument.
+    /// Returns the paths that begin with `text`, in the form of a separate argument.
     static func completions(of text: String) -> [String] {
         let folder = text.lastIndex(of: "/").map { String(text[...$0]) } ?? ""
         let beginning = text.dropFirst(folder.count)

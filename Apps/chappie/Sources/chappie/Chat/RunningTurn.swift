@@ -1,7 +1,7 @@
 import ChappieLineEditor
 import Synchronization
 
-/// The turn that Ctrl-C ends instead of the program, in a chat at a terminal.
+/// The turn that Ctrl-C ends in a chat at a terminal, instead of the program.
 final class RunningTurn: Sendable {
     private struct State {
         var cancel: (@Sendable () -> Void)?
@@ -18,12 +18,12 @@ final class RunningTurn: Sendable {
         if isInteractive { Interruption.takesCtrlC.withLock { $0 = { [self] in stop() } } }
     }
 
-    /// Ctrl-C ends the program again.
+    /// Lets Ctrl-C end the program again.
     func leave() { Interruption.takesCtrlC.withLock { $0 = nil } }
 
-    /// Runs `work`; in an interactive chat Ctrl-C ends `work` alone.
+    /// Runs `work`. In an interactive chat, Ctrl-C ends only `work`.
     ///
-    /// - Parameter stop: ends it. Default: it is cancelled.
+    /// - Parameter stop: ends the work. By default, it is cancelled.
     func run<Result: Sendable>(
         stop: (@Sendable () -> Void)? = nil, _ work: @escaping @Sendable () async throws -> Result
     ) async throws -> Result {
@@ -44,8 +44,9 @@ final class RunningTurn: Sendable {
         }
     }
 
-    /// - Returns: whether the program continues. A second Ctrl-C ends it, if the first did not help. A Ctrl-C that
-    ///   comes too late, between the end of the answer and the prompt, was meant for the answer.
+    /// Stops the work after Ctrl-C. A Ctrl-C between the end of the answer and the prompt was meant for the answer.
+    ///
+    /// - Returns: whether the program continues. A second Ctrl-C ends it if the first one has not ended the work.
     private func stop() -> Bool {
         state.withLock { state in
             defer {

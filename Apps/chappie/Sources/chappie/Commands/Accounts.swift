@@ -5,7 +5,7 @@ import ArgumentParser
 import ChappieSDK
 import Glibc
 
-/// `chappie accounts`: several users, or several sign-ins of one user, side by side.
+/// The command `chappie accounts`, for several users or several sign-ins of one user.
 struct Accounts: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "accounts", abstract: "List accounts, choose the one to use, or remove one.",
@@ -27,7 +27,7 @@ struct Accounts: ParsableCommand {
             let kept = ProgramNotes.read(program.environment).notes
             let settings = program.settings
             let current = settings.configuration.keychainAccount
-            // A simulation has the device code alone.
+            // A simulation supports only the device code.
             let routes = program.options.simulate ? [settings.route] : Route.allCases
             let all = routes.flatMap { route in
                 kept.accounts(of: program.options.simulate ? settings.issuer : settings.issuers[route]).names.map {
@@ -130,7 +130,7 @@ struct Accounts: ParsableCommand {
     }
 }
 
-/// `chappie auth`: moves a sign-in to another machine.
+/// The command `chappie auth`, which moves a sign-in to another machine.
 struct Auth: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "auth", abstract: "Move a sign-in to another machine.", subcommands: [Export.self, Import.self])
@@ -185,7 +185,7 @@ struct Auth: ParsableCommand {
             program.say(
                 ["exported": .string(file), "removed": .bool(remove && failure == nil)],
                 "The sign-in is in \(file), which only you can read. Delete the file after the import.")
-            // The user knows the name of the file with live tokens by then.
+            // By then the user knows the name of the file with live tokens.
             if let failure { throw failure }
         }
     }
@@ -202,7 +202,7 @@ struct Auth: ParsableCommand {
         var file: String
 
         func run(in program: Program) async throws {
-            // The user deletes the file after this, so its content must be stored for good.
+            // The user deletes the file after the import, so its content must be stored permanently.
             guard program.settings.store != .memory else {
                 throw CommandLineError.usage(
                     "A sign-in in memory is lost when this command ends.",

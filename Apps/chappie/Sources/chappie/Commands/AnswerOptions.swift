@@ -3,7 +3,7 @@ import ArgumentParser
 import ChappieJSONSchema
 import ChappieSDK
 
-/// How to answer; shared by the commands that ask.
+/// The options for answers, which all commands that ask share.
 struct AnswerOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
@@ -76,7 +76,7 @@ struct AnswerOptions: ParsableArguments {
             verbosity: verbosity.map(ChappieVerbosity.init(rawValue:)))
     }
 
-    /// The options of the command line, as settings.
+    /// The options of the command line as settings.
     var given: [Setting: ChappieJSON] {
         let effort = fast ? "low" : effort
         return [
@@ -87,9 +87,9 @@ struct AnswerOptions: ParsableArguments {
         ].compactMapValues(\.self)
     }
 
-    /// Takes what the command line leaves open from the template, and then from the settings.
+    /// Fills the options that the command line leaves open, first from the template and then from the settings.
     ///
-    /// - Parameter goesOn: Whether an earlier conversation continues: it keeps its model.
+    /// - Parameter goesOn: whether an earlier conversation continues, which keeps its model.
     mutating func fill(from template: Template?, _ settings: Settings, goesOn: Bool) {
         model = model ?? template?.settings["model"] ?? (goesOn ? nil : settings[.model]?.string)
         if !fast { effort = effort ?? template?.settings["effort"] ?? settings[.effort]?.string }
@@ -108,14 +108,14 @@ struct AnswerOptions: ParsableArguments {
             serviceTier: fastTier ? Self.fastTierID : nil, timeLimit: timeLimit.map { .seconds($0) })
     }
 
-    /// Refuses a limit that means nothing.
+    /// Refuses a time limit outside the valid range.
     func checkTimeLimit() throws {
         guard timeLimit.map({ $0 > 0 && $0 <= 86_400 }) ?? true else {
             throw CommandLineError.usage("--time-limit takes seconds, more than 0 and at most 86400.")
         }
     }
 
-    /// Refuses a number of rounds that means nothing.
+    /// Refuses a number of rounds outside the valid range.
     func checkRounds() throws {
         guard rounds.map((1...1000).contains) ?? true else {
             throw CommandLineError.usage("--rounds takes a number from 1 to 1000.")
@@ -125,7 +125,7 @@ struct AnswerOptions: ParsableArguments {
     /// The id of the tier that the service calls "Fast".
     private static let fastTierID = "priority"
 
-    /// Says what the fast tier means, in the words of the list of models.
+    /// Prints the description of the fast tier from the list of models.
     func explainTier(of client: ChappieClient, _ console: Console) async throws {
         guard fastTier else { return }
         let all = try await client.models(filter: ChappieModelFilter(includesHidden: true))

@@ -4,7 +4,7 @@ import ArgumentParser
 import ChappieSDK
 import FoundationEssentials
 
-/// `chappie config`: the user's settings. `path` and `edit` also work while the file is broken.
+/// The command `chappie config` for the user's settings. `path` and `edit` also work while the file is broken.
 struct Config: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "config", abstract: "Show and change your settings.",
@@ -48,7 +48,7 @@ struct Config: ParsableCommand {
         @Flag(inversion: .prefixedNo, help: "Show model, context and limits below the prompt of a chat.")
         var statusLine: Bool?
 
-        /// The options of the command line, as settings.
+        /// The options of the command line as settings.
         private var given: [Setting: ChappieJSON] {
             var given = answerOptions.given
             given[.template] = template.map { .string($0) }
@@ -110,7 +110,7 @@ struct Config: ParsableCommand {
             try options.refuseSimulation("settings")
             let setting = try Setting.named(name)
             var words = value
-            // The manifest that is here now, wherever the settings are used.
+            // An absolute path names the manifest that exists here now, wherever the settings are used.
             if case .files = setting.kind { words = try value.map(Self.absolute) }
             let chosen = try setting.value(from: words, name: setting.rawValue)
             for path in chosen.array?.compactMap(\.string) ?? [] { _ = try SmallFile.read(path) }
@@ -227,7 +227,7 @@ struct Config: ParsableCommand {
 }
 
 extension Setting {
-    /// Returns a value as the user reads it.
+    /// Returns a value in the form that the user reads.
     static func shown(_ value: ChappieJSON) -> String {
         let text =
             value.string ?? value.array.map { $0.compactMap(\.string).joined(separator: " ") } ?? value.serialized()

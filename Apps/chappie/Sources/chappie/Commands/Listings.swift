@@ -36,7 +36,7 @@ struct Models: ProgramCommand {
         "Your model list is empty. Check whether your plan includes Codex, and look for a newer chappie."
     private static let onlyHidden = "Your model list shows no model. `chappie models --all` lists the hidden ones."
 
-    /// Returns a table, and below it what the service says about single models.
+    /// Returns a table and below it the service's notes on individual models.
     static func lines(_ models: [ChappieModel], isTerminal: Bool, now: Date = Date()) -> [String] {
         let best = models.first { $0.isListed && !$0.isInternal }?.slug
         var table = Table(["Model", "Context", "Effort", "Input", "Name"])
@@ -56,7 +56,7 @@ struct Models: ProgramCommand {
         return table.lines(isTerminal: isTerminal) + (notes.isEmpty ? [] : [""] + notes)
     }
 
-    /// `low…xhigh (medium)`, with the effort of a request that names none.
+    /// Returns the efforts as `low…xhigh (medium)`, with the effort of a request that does not name one in parentheses.
     private static func efforts(_ model: ChappieModel) -> String {
         let levels = model.supportedReasoningLevels.map(\.rawValue)
         guard let first = levels.first, let last = levels.last else { return "-" }
@@ -167,13 +167,13 @@ struct Usage: ProgramCommand {
         return lines
     }
 
-    /// Twenty cells; a window that is used at all has one.
+    /// Returns a bar of twenty cells. At least one is filled if any part is used.
     static func bar(_ percent: Int) -> String {
         let filled = percent <= 0 ? 0 : min(max(percent / 5, 1), 20)
         return String(repeating: "█", count: filled) + String(repeating: "░", count: 20 - filled)
     }
 
-    /// Returns a limit's name, by the length of its window: `weekly`, `5-hour`.
+    /// Returns a limit's name after the length of its window, such as `weekly` or `5-hour`.
     static func adjective(_ minutes: Int?) -> String? {
         guard let minutes, minutes > 0 else { return nil }
         switch minutes {
@@ -185,7 +185,7 @@ struct Usage: ProgramCommand {
         }
     }
 
-    /// `5 hours`, `1 week`, `90 minutes`.
+    /// Returns a length such as `5 hours`, `1 week` or `90 minutes`.
     static func length(_ minutes: Int?) -> String {
         guard let minutes, minutes > 0 else { return "limit" }
         for (name, size) in [("week", 10_080), ("day", 1440), ("hour", 60)] where minutes % size == 0 {
@@ -195,14 +195,14 @@ struct Usage: ProgramCommand {
     }
 }
 
-/// `1 hour`, `2 hours`.
+/// Returns a count such as `1 hour` or `2 hours`.
 private func counted(_ number: Int, _ name: String) -> String { "\(number) \(name)\(number == 1 ? "" : "s")" }
 
 extension Date {
-    /// `in 2 hours 5 minutes, at 14:05`.
+    /// Returns a time such as `in 2 hours 5 minutes, at 14:05`.
     func inWords(from now: Date) -> String {
         let seconds = timeIntervalSince(now)
-        // Longer than any calendar goes.
+        // Such a date is beyond the range of any calendar.
         guard seconds < 1e12 else { return "at an unknown time" }
         guard seconds > 0 else { return "now" }
         let minutes = Int((seconds / 60).rounded(.up))
@@ -215,14 +215,14 @@ extension Date {
     }
 }
 
-/// Columns of text, two spaces apart.
+/// A table of text with two spaces between its columns.
 struct Table {
     private let headings: [String]
     var rows: [[String]] = []
 
     init(_ headings: [String]) { self.headings = headings }
 
-    /// A terminal gets the headings as well, and the last column cut to its width.
+    /// Returns the lines. A terminal also gets the headings, and the last column is cut to its width.
     func lines(isTerminal: Bool, width: Int? = nil) -> [String] {
         let shown = (isTerminal && !rows.isEmpty ? [headings] : []) + rows
         let widths = headings.indices.map { column in shown.map { $0[column].count }.max() ?? 0 }

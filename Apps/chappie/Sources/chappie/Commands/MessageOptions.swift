@@ -4,7 +4,7 @@ import ChappieJSONSchema
 import ChappieSDK
 import FoundationEssentials
 
-/// The options that go with a question: instructions, attachments, a template, the form of the answer.
+/// The options for a question: instructions, attachments, a template, and the form of the answer.
 struct MessageOptions: ParsableArguments {
     @Option(name: .shortAndLong, help: "Instructions for the model, given before the question.")
     var system: String?
@@ -46,11 +46,11 @@ struct MessageOptions: ParsableArguments {
             "A template's variable, or a prompt's argument: -p NAME VALUE (repeatable).", valueName: "name=value"))
     var param: [String] = []
 
-    /// Reads the files, and reports what is wrong with the options, before anything is asked.
+    /// Reads the files and reports errors in the options before anything is asked.
     ///
     /// - Parameters:
-    ///   - goesOn: Whether an earlier conversation continues: then the settings' template does not begin it again.
-    ///   - answer: Takes what it leaves open from the template and the settings.
+    ///   - goesOn: whether an earlier conversation continues. The settings' template is then not used again.
+    ///   - answer: the options that are filled from the template and the settings.
     func read(goesOn: Bool, filling answer: inout AnswerOptions, in program: Program) async throws -> MessageFrame {
         guard template == nil || prompt == nil else {
             throw CommandLineError.usage(
@@ -86,7 +86,7 @@ struct MessageOptions: ParsableArguments {
         return frame
     }
 
-    /// Reads the schema: a file's name, the schema itself, which then begins with a brace, or its short form.
+    /// Reads the schema from a file's name, from the schema itself, which begins with a brace, or from its short form.
     static func schema(_ argument: String) throws -> ChappieJSONSchema {
         let isInline = argument.first == "{"
         if !isInline, let short = try ShortSchema(argument) { return ChappieJSONSchema(short.json) }
@@ -103,19 +103,19 @@ struct MessageOptions: ParsableArguments {
     }
 }
 
-/// The instructions, attachments, template and schema that go with a question. The program has read their files.
+/// The instructions, attachments, template and schema for a question. The program has already read their files.
 struct MessageFrame: Sendable {
     var system: String?
     var schema: ChappieJSONSchema?
     var attachments: [ChappieInputMessage.Part] = []
     var template: Template?
     var parameters: [String: String] = [:]
-    /// A tool server's prompt, in place of the template for one message.
+    /// A tool server's prompt, which replaces the template for one message.
     var prompt: [ChappieInputMessage] = []
-    /// Whether the template's instructions are still to be given.
+    /// Whether the template's instructions still have to be sent.
     var givesInstructions = true
 
-    /// The same for the next question, which keeps the template and the schema alone.
+    /// The frame of the next question, which keeps only the template and the schema.
     var next: MessageFrame {
         MessageFrame(
             schema: schema, template: template, parameters: parameters,
@@ -138,28 +138,28 @@ struct MessageFrame: Sendable {
             parts += last.parts + (text.isEmpty ? [] : [.text("\n\n")])
         }
         if !text.isEmpty { parts.append(.text(text)) }
-        // The service takes no system messages; a developer's say the same.
+        // The service does not accept system messages. A developer message has the same effect.
         let messages = (system.map { [.developer($0)] } ?? []) + earlier
-        // A prompt may end with words of the model, which it continues with.
+        // A prompt may end with a message of the model, which the model continues.
         guard !parts.isEmpty || earlier.isEmpty else { return messages }
         return messages + [ChappieInputMessage(role: .user, parts: parts, options: options)]
     }
 }
 
-/// A schema as it is typed: `name str, age int: in years, notes`. Each field has a name, a type (str, int, float or
-/// bool; default str), and after a colon what it means. Commas or line ends stand between fields.
+/// A schema in its short form: `name str, age int: in years, notes`. Each field has a name, a type (str, int, float or
+/// bool, default str), and after a colon its meaning. Commas or line ends separate the fields.
 struct ShortSchema {
     private static let types = ["str": "string", "int": "integer", "float": "number", "bool": "boolean"]
 
     let json: ChappieJSON
 
-    /// `nil` for one word, which is a file's name, and for the name of a file that is there.
+    /// Returns `nil` for one word, which is a file's name, and for the name of an existing file.
     ///
     /// - Throws: ``CommandLineError`` that names the field.
     init?(_ text: String) throws {
         guard text.contains(where: { $0 == "," || $0.isWhitespace }), !SmallFile.exists(text) else { return nil }
         var properties = ChappieJSONObject()
-        // A text with several lines may have commas in what its fields mean.
+        // In a text with several lines, the meaning of a field may contain commas.
         let fields = text.contains("\n") ? text.split(separator: "\n") : text.split(separator: ",")
         for field in fields.map({ $0.trimmed }) where !field.isEmpty {
             let parts = field.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)

@@ -11,9 +11,9 @@ extension AnswerOptions {
     /// Prints an answer.
     ///
     /// - Parameters:
-    ///   - approval: asks about tools, once what came before is shown.
+    ///   - approval: asks about tools when the text before the question is shown.
     ///   - showsText: `false` leaves the text to the caller.
-    /// - Returns: the whole response.
+    /// - Returns: the complete response.
     @discardableResult
     func show(
         _ events: AsyncThrowingStream<ChappieStreamEvent, any Error>, _ program: Program, _ approval: ToolApproval,
@@ -110,7 +110,7 @@ struct Ask: ProgramCommand {
     var words: [String] = []
 
     func run(in program: Program) async throws {
-        // The user hears of wrong arguments and files before the program waits for standard input.
+        // Wrong arguments and files are reported before the program waits for standard input.
         var answerOptions = answerOptions
         let frame = try await messageOptions.read(
             goesOn: threadOptions.isContinuing, filling: &answerOptions, in: program)
@@ -137,7 +137,7 @@ struct Ask: ProgramCommand {
             try Self.checkWhole(response)
             if let schema = frame.schema { try Self.check(response.outputText, against: schema) }
         } catch {
-            // A file keeps what it had, and an answer that was paid for is not lost.
+            // A file keeps its content, and an answer that was paid for is not lost.
             if !showsText, !options.json { program.console.note(UntrustedText.forTerminal(response.outputText)) }
             throw error
         }
@@ -146,7 +146,8 @@ struct Ask: ProgramCommand {
         await client.finishRenewingList()
     }
 
-    /// An answer that ended early is not the answer: a script would take half a file for a whole one.
+    /// Throws an error if the answer is incomplete, refused or empty. A script would otherwise take half a file for a
+    /// complete one.
     static func checkWhole(_ response: ChappieResponse) throws {
         if response.status == .incomplete {
             let reason = UntrustedText.message(response.incompleteReason) ?? "the service gave no reason"
@@ -155,7 +156,7 @@ struct Ask: ProgramCommand {
                 suggestion: "Ask for the rest with -c, or for something shorter.")
         }
         guard !response.outputText.isEmpty || response.refusals.isEmpty else {
-            // The model's own words stand above it, or in the response.
+            // The model's own message is shown above, or is in the response.
             throw CommandLineError(
                 .unavailable, code: "answer_refused", "The model refused to answer.",
                 suggestion: "Rephrase the question, or ask for something else.")
@@ -166,7 +167,7 @@ struct Ask: ProgramCommand {
         }
     }
 
-    /// The backend makes the model keep to the schema; the answer is checked anyway.
+    /// Checks the answer against the schema, although the backend makes the model follow it.
     static func check(_ answer: String, against schema: ChappieJSONSchema) throws {
         guard let json = try? ChappieJSON(parsing: answer) else {
             throw ChappieClientError.invalidStructuredOutput(
@@ -177,10 +178,10 @@ struct Ask: ProgramCommand {
         }
     }
 
-    /// Gives the part of the answer that the user asked for to the place that the user named, or to standard output if
-    /// that place can't be written.
+    /// Writes the requested part of the answer to the requested place, or to standard output if that place cannot be
+    /// written.
     ///
-    /// - Parameter thread: The thread that keeps the answer.
+    /// - Parameter thread: the thread that keeps the answer.
     private func deliver(
         _ answer: String, _ sources: [String], to target: OutputFile?, _ program: Program, kept thread: String?
     ) async throws {
@@ -198,7 +199,7 @@ struct Ask: ProgramCommand {
             do {
                 try await target.write(text)
             } catch let error as CommandLineError {
-                // With --json the events have it.
+                // With --json, the events contain the text.
                 if !options.json { program.console.write(text) }
                 let places = thread == nil ? "" : "; `chappie threads show` has it, too"
                 throw CommandLineError(
@@ -211,14 +212,14 @@ struct Ask: ProgramCommand {
         }
     }
 
-    /// Puts the question together: first the arguments, then the text of standard input.
+    /// Composes the question from the arguments and then the text of standard input.
     ///
-    /// Standard input is read for `-`, if there is nothing else to ask, and if it is redirected. A pipe that stays
-    /// silent beside arguments is left out after half a second.
+    /// Standard input is read for `-`, if there is nothing else to ask, and if it is redirected. If there are
+    /// arguments, a pipe that stays silent for half a second is left out.
     ///
     /// - Parameters:
-    ///   - input: `nil` if something else is read from it.
-    ///   - mayBeEmpty: whether attachments or a template can stand without a question.
+    ///   - input: standard input, or `nil` if something else is read from it.
+    ///   - mayBeEmpty: whether attachments or a template are enough without a question.
     static func question(
         _ words: [String], _ input: StandardInput?, _ console: Console, mayBeEmpty: Bool = false
     ) async throws -> String {

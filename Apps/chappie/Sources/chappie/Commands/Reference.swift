@@ -4,7 +4,7 @@ import ArgumentParser
 import ChappieSDK
 import Glibc
 
-/// `chappie completions`: needs neither settings nor a network, since shells run it when they start.
+/// The command `chappie completions`. It needs neither settings nor a network, because shells run it when they start.
 struct Completions: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "completions",
@@ -19,7 +19,7 @@ struct Completions: ParsableCommand {
             With --json: {"completions":…}.
             """)
 
-    /// The shells that are known.
+    /// The shells that are supported.
     enum Shell: String, ExpressibleByArgument, CaseIterable {
         case bash, zsh, fish
 
@@ -43,7 +43,7 @@ struct Completions: ParsableCommand {
     }
 }
 
-/// `chappie manual`: the man page, made of the same declarations as `--help`, so that it is true to the program.
+/// The command `chappie manual`. The man page comes from the same declarations as `--help`, so it matches the program.
 struct Manual: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "manual",
@@ -63,7 +63,7 @@ struct Manual: ParsableCommand {
     }
 }
 
-/// Writes `text` to standard output, and a line feed if it does not end with one.
+/// Writes `text` to standard output, with a line feed at the end if it has none.
 private func write(_ text: String) throws {
     let bytes = Array(text.utf8) + (text.utf8.last == UInt8(ascii: "\n") ? [] : [UInt8(ascii: "\n")])
     let reason = bytes.withUnsafeBytes { writeAll($0, to: STDOUT_FILENO) }
@@ -74,7 +74,7 @@ private func write(_ text: String) throws {
     throw ExitCode(ExitStatus.unavailable.rawValue)
 }
 
-/// A manual page in roff's man macros (groff_man(7)), made of what the argument parser says about its commands.
+/// A manual page in roff's man macros (groff_man(7)), made from the argument parser's description of its commands.
 struct ManualPage {
     private let root: ChappieJSON
     /// The names of the options that every command takes.
@@ -105,7 +105,7 @@ struct ManualPage {
             """
         let commands = Self.commands(root)
         let sample = commands.first { $0.path.count > 1 }?.json
-        // Paragraphs in capitals are their own sections, below everything about commands.
+        // Paragraphs under headings in capitals are separate sections below the text about commands.
         let (description, sections) = Self.split(root["discussion"]?.string ?? "")
         page += ".SH DESCRIPTION\n" + Self.prose(description)
         page += ".SH OPTIONS\nEvery command takes these.\n"
@@ -126,11 +126,11 @@ struct ManualPage {
 
     // MARK: The parser's description
 
-    /// Every command and its path, in the order of the help; the program itself comes first.
+    /// Returns every command and its path in the order of the help, beginning with the program itself.
     private static func commands(_ command: ChappieJSON, below: [String] = []) -> [(path: [String], json: ChappieJSON)]
     {
         let path = below + [command["commandName"]?.string ?? ""]
-        // The parser's own.
+        // The command `help` belongs to the parser.
         guard path.last != "help" else { return [] }
         return [(path, command)] + (command["subcommands"]?.array ?? []).flatMap { commands($0, below: path) }
     }
@@ -169,7 +169,7 @@ struct ManualPage {
         return ".TP\n\(tag)\n\(escaped(words))\n"
     }
 
-    /// Paragraphs are filled; what is indented stays as it is.
+    /// Returns the text in roff. Paragraphs are filled, and indented text stays unchanged.
     private static func prose(_ text: String, isInside: Bool = false) -> String {
         paragraphs(text).map { lines in
             let isVerbatim = lines.allSatisfy { $0.hasPrefix(" ") }
@@ -178,7 +178,7 @@ struct ManualPage {
         }.joined(separator: isInside ? "" : ".PP\n")
     }
 
-    /// Returns the text before the first heading in capitals, and the sections below such headings.
+    /// Returns the text before the first heading in capitals, and the sections under such headings.
     private static func split(_ text: String) -> (description: String, sections: String) {
         var (before, sections) = ([String](), "")
         for lines in paragraphs(text) {
@@ -197,11 +197,12 @@ struct ManualPage {
             .map(Array.init)
     }
 
-    /// As roff prints it: hyphens that can be copied, backslashes, and no requests at the beginning of lines.
+    /// Escapes the text for roff, so that hyphens can be copied, backslashes are printed and no line begins with a
+    /// request.
     private static func escaped(_ text: String) -> String {
         let safe = text.replacing("\\", with: "\\e").replacing("-", with: "\\-").replacing("\"", with: "\\(dq")
             .replacing("~", with: "\\(ti").replacing("^", with: "\\(ha").replacing("`", with: "\\(ga")
-            // JSON may continue in the next line after a comma.
+            // JSON may continue on the next line after a comma.
             .replacing(",\\(dq", with: ",\\:\\(dq")
         return safe.first == "." || safe.first == "'" ? "\\&" + safe : safe
     }

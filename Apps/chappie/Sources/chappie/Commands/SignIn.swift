@@ -84,7 +84,7 @@ struct Login: ProgramCommand {
             browser: opensBrowser ? program.browser : nil,
             clipboard: usesDesktop ? program.clipboard : nil)
         let qr = QRPlacement(
-            // A telephone can't come back to this machine.
+            // A browser on a telephone cannot return to this machine.
             choice: !usesDesktop || comesBack || qr == .auto && options.verbose ? .never : qr,
             isTerminal: program.console.terminals.output, hasStyles: program.console.terminals.styles,
             environment: program.environment, opensBrowser: opensBrowser && program.canOpenBrowser)
@@ -107,7 +107,7 @@ struct Login: ProgramCommand {
             }
         }
         if pasting.end() { program.console.line() }
-        // The user learns of a stored credential even if Ctrl-C comes right after it.
+        // The user is informed of a stored credential even if Ctrl-C follows immediately.
         guard let ending = model.state.ending, ending.reason == .linked || !Task.isCancelled else {
             model.cancel()
             throw CancellationError()
@@ -124,10 +124,12 @@ struct Login: ProgramCommand {
             "Signed in as \(info.name)\(info.planInParentheses).", "The credential is stored \(program.place).")
         replaced.tell(program)
         if !options.json { Self.describe(model.session, info, program) }
-        // The notification, and a clipboard that may be late, have nothing more that the user needs to know.
+        // The notification and a late clipboard have no further information that the user needs.
         await model.finishPendingWork()
     }
 
+    /// Checks the options for a sign-in with the browser.
+    ///
     /// - Throws: ``CommandLineError`` if `--browser` does not go with the other options.
     private func checkBrowser(_ route: Route) throws {
         guard browser else { return }
@@ -187,7 +189,7 @@ struct Login: ProgramCommand {
         replaced.tell(program)
     }
 
-    /// Returns the access token from standard input. On a terminal it is typed unseen.
+    /// Returns the access token from standard input. On a terminal it is typed without an echo.
     private static func accessToken() async throws -> String {
         var input = StandardInput()
         let missing = CommandLineError.usage(
@@ -205,7 +207,7 @@ struct Login: ProgramCommand {
         return token
     }
 
-    /// Says what pays, and how long the sign-in is good.
+    /// Prints whether the user's plan pays, and how long the sign-in is valid.
     @MainActor
     private static func describe(_ session: ChappieAuthSession, _ info: ChappieAccountInfo, _ program: Program) {
         let profile = program.settings.configuration.endpoints.profile
@@ -229,11 +231,12 @@ struct Login: ProgramCommand {
                 + "\(program.settings.route.login) again: one click is enough.")
     }
 
-    /// Shows a sign-in on the terminal: each line once, and a countdown if the terminal can replace a line.
+    /// The display of a sign-in on the terminal. It shows each line once, and a countdown if the terminal can replace a
+    /// line.
     private struct Screen {
         let program: Program
         private var qr: QRPlacement
-        /// The user is asked for something on the last line.
+        /// Whether the user is asked for something on the last line.
         var isAsking = false
         private var hasShownCode = false
         private var shown: Set<ChappieSignInNotice> = []
@@ -258,13 +261,15 @@ struct Login: ProgramCommand {
                     show(code, isAgain: true)
                 }
             }
-            // If standard output is a pipe, the program that reads it may write on this terminal too, at any time.
+            // If standard output is a pipe, the program that reads it may also write on this terminal at any time.
             if let countdown = state.countdown, !isAsking, !program.options.json, program.console.terminals.output {
                 program.console.status(countdown, hint: " (Ctrl-C cancels)")
             }
         }
 
-        /// - Parameter isAgain: the text is on the screen already. It comes again only beside a QR code.
+        /// Shows the text about the code.
+        ///
+        /// - Parameter isAgain: whether the text is already on the screen. It is shown again only next to a QR code.
         private func show(_ code: ChappieDeviceCode, isAgain: Bool = false) {
             let page = code.verificationURL.absoluteString
             guard !program.options.json else {
@@ -283,7 +288,7 @@ struct Login: ProgramCommand {
                     ? "Open this page in a browser on this machine, and sign in to ChatGPT:"
                     : "Continue with ChatGPT: open this page in a browser on this machine."
             var codeLines = code.needsCode ? ["Then enter this code:", "", "    \(code.userCode)", ""] : []
-            // On a small screen, the code matters more.
+            // On a small screen, the code is more important.
             if code.needsCode, TerminalState.size().map({ $0.rows >= 24 }) ?? true {
                 codeLines += OtherWays.hint + [""]
             }
@@ -312,7 +317,7 @@ private enum OtherWays {
         + "(`chappie login --with-access-token`)."
 }
 
-/// `chappie status`: shows who is signed in and the place of the credential. It reads nothing but the store.
+/// The command `chappie status`. It shows who is signed in and the place of the credential. It reads only the store.
 struct Status: ProgramCommand {
     var accessTokenUse: AccessTokenUse { .signsIn }
     static let configuration = CommandConfiguration(
@@ -347,7 +352,7 @@ struct Status: ProgramCommand {
             refusal = await session.renewalRefusal
             switch await session.state {
             case .signedIn(let date): expiresAt = date
-            // No request can use the stored credential any more.
+            // The stored credential can no longer be used for a request.
             case .reauthenticationRequired:
                 info = nil
                 ending = await session.lastError?.errorDescription
@@ -403,7 +408,7 @@ struct Status: ProgramCommand {
         if info == nil { throw ExitCode(ExitStatus.signInNeeded.rawValue) }
     }
 
-    /// Names the accounts of the other route, whose credentials are others.
+    /// Names the accounts of the other route, which have other credentials.
     private static func showOthers(_ program: Program) {
         guard !program.options.simulate else { return }
         let kept = ProgramNotes.read(program.environment).notes
@@ -462,18 +467,18 @@ struct SignedOut {
     /// Whether the credential could be read before.
     let wasReadable: Bool
     let wasSignedIn: Bool
-    /// Whether it was a sign-in with an access token, which is not revoked: its owner may use it elsewhere.
+    /// Whether it was a sign-in with an access token, which is not revoked because its owner may use it elsewhere.
     let wasAccessToken: Bool
-    /// The reason why the credential was not revoked: the service's, or the network's.
+    /// The error of the service or the network because of which the credential was not revoked.
     private(set) var revocationFailure: (any Error)?
     /// Whether the sign-in was only forgotten here.
     let isLocal: Bool
 
     var isRevoked: Bool { wasReadable && wasSignedIn && !wasAccessToken && !isLocal && revocationFailure == nil }
 
-    /// Signs out. A credential that can't be read may still be there: deleting it is what the user asked for.
+    /// Signs out. A credential that cannot be read may still exist, and is deleted because the user requested it.
     ///
-    /// - Throws: The store's error if the credential could not be deleted.
+    /// - Throws: the store's error if the credential could not be deleted.
     @MainActor
     init(_ program: Program, _ session: ChappieAuthSession? = nil, isLocal: Bool) async throws {
         let session = if let session { session } else { try await program.session() }
@@ -500,7 +505,7 @@ struct SignedOut {
         }
     }
 
-    /// Says what the sign-out means elsewhere.
+    /// Prints what the sign-out means elsewhere.
     func note(_ program: Program) {
         guard !program.options.json else { return }
         if let revocationFailure {

@@ -3,7 +3,7 @@ import ChappieSimulatorOptions
 import FoundationEssentials
 import Glibc
 
-/// `chappie simulator`: the program `chappie-simulator` beside this one takes the place of this process.
+/// The command `chappie simulator`. The program `chappie-simulator` in the same folder replaces this process.
 struct SimulatorCommand: ProgramCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulator", abstract: SimulatorOptions.abstract, discussion: SimulatorOptions.discussion)
@@ -11,13 +11,16 @@ struct SimulatorCommand: ProgramCommand {
     @OptionGroup var options: GlobalOptions
     @OptionGroup var simulator: SimulatorOptions
 
-    /// - Throws: ``CommandLineError`` if the other program can't be run.
+    /// Replaces this process with the other program.
+    ///
+    /// - Throws: ``CommandLineError`` if the other program cannot be run.
     func run(in program: Program) async throws {
         let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         let path = (own.lastIndex(of: "/").map { String(own[...$0]) } ?? "") + "chappie-simulator"
         let flags = (options.json ? ["--json"] : []) + (options.verbose ? ["--verbose"] : [])
         var words = ([path] + simulator.words + flags).map { strdup($0) } + [nil]
-        // An interruption that came before has its way. The other program is to get later ones: this thread may block them.
+        // An earlier interruption takes effect here. Later ones must reach the other program, but this thread may block
+        // them.
         try Task.checkCancellation()
         var none = sigset_t()
         sigemptyset(&none)

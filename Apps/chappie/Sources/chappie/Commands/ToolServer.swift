@@ -8,7 +8,7 @@ import ChappieThreadForms
 import ChappieThreadsSQLite
 import Synchronization
 
-/// `chappie mcp`: this program as a server of tools, for other programs with a model.
+/// The command `chappie mcp`. It makes this program a tool server for other programs with a model.
 struct ToolServer: ProgramCommand {
     var settingsUse: SettingsUse { .all }
     var accessTokenUse: AccessTokenUse { .signsIn }
@@ -62,7 +62,7 @@ struct ToolServer: ProgramCommand {
     }
 }
 
-/// The protocol, and the calls under way.
+/// The protocol and the running calls.
 private final class ServedCalls: Sendable {
     private let session: Mutex<MCPHostSession>
     private let tasks = Mutex<[ChappieJSON: Task<Void, Never>]>([:])
@@ -79,11 +79,11 @@ private final class ServedCalls: Sendable {
             case .send(let message): console.json(message)
             case .cancel(let id): tasks.withLock { $0.removeValue(forKey: id) }?.cancel()
             case .call(let call):
-                // The lock is held until the task has its place, which it leaves at its end.
+                // The lock is held until the task is in the table. The task removes itself at its end.
                 tasks.withLock { tasks in
                     tasks[call.id] = Task {
                         let outcome = await desk.carryOut(call)
-                        // Before the answer, after which the client may use the number again.
+                        // The entry is removed before the answer, after which the client may use the number again.
                         self.tasks.withLock { $0[call.id] = nil }
                         let message = self.session.withLock { $0.finish(call.id, with: outcome) }
                         if let message { self.console.json(message) }
@@ -93,7 +93,7 @@ private final class ServedCalls: Sendable {
         }
     }
 
-    /// Cancels the calls, and waits for them.
+    /// Cancels the calls and waits for them.
     func end() async {
         let left = tasks.withLock { Array($0.values) }
         for task in left { task.cancel() }
@@ -192,7 +192,7 @@ private struct ServedTools: Sendable {
             .joined(separator: "\n")
     }
 
-    /// Each question begins a separate conversation: clients have their own memory.
+    /// Asks the question in a separate conversation, because clients have their own memory.
     private func ask(_ question: String, model: String?, system: String?) async throws -> String {
         let approval = ToolApproval(approvesAll: options.approveTools, reader: NobodyToAsk())
         let client = try program.client(options, approval: approval)
@@ -217,7 +217,7 @@ private struct ServedTools: Sendable {
     }
 }
 
-/// The terminal, if there is one, is the client's.
+/// A reader that never asks. The terminal, if there is one, belongs to the client.
 private struct NobodyToAsk: LineReader {
     func read(_ question: Question) async throws -> LineEditor.Entry? { nil }
 }

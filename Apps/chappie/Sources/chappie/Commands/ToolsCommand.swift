@@ -6,13 +6,13 @@ import ChappieMCP
 import ChappieProgramTools
 import ChappieSDK
 
-/// `chappie tools`: the tools and the tool servers of manifests, and the user's sign-ins at such servers.
+/// The command `chappie tools` for the tools and tool servers of manifests, and the user's sign-ins at such servers.
 struct Tools: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tools", abstract: "List tools and tool servers; sign in at a tool server.",
         subcommands: [List.self, Login.self, Logout.self], defaultSubcommand: List.self)
 
-    /// The manifests that a command is about.
+    /// The manifests that a command uses.
     struct Manifests: ParsableArguments {
         @Option(
             help: ArgumentHelp(
@@ -20,9 +20,9 @@ struct Tools: ParsableCommand {
             completion: .file())
         var tools: [String] = []
 
-        /// Each manifest, with its path.
+        /// Reads each manifest with its path.
         ///
-        /// - Throws: ``CommandLineError``; `ChappieToolManifestError`.
+        /// - Throws: ``CommandLineError`` or `ChappieToolManifestError`.
         func read(_ settings: Settings, _ environment: ProgramEnvironment) throws -> [ChappieToolManifest] {
             let paths = tools.isEmpty ? settings.tools : tools.filter { !$0.isEmpty }
             return try paths.map { path in
@@ -30,9 +30,9 @@ struct Tools: ParsableCommand {
             }
         }
 
-        /// Returns the sign-in at the server of that name.
+        /// Returns the sign-in at the server with that name.
         ///
-        /// - Throws: ``CommandLineError`` if there is no such server, or if it takes no sign-in.
+        /// - Throws: ``CommandLineError`` if there is no such server, or if it does not take a sign-in.
         fileprivate func signIn(at name: String, in program: Program) throws -> ChappieMCPAuthorization {
             try program.options.refuseSimulation("sign-ins at tool servers")
             let servers = try read(program.settings, program.environment).flatMap(\.servers)
@@ -80,7 +80,7 @@ struct Tools: ParsableCommand {
                         words = "sign-in unknown: \(error.errorDescription ?? "")"
                     }
                 }
-                // A query may hold a key.
+                // A query may contain a key.
                 let address = server.url.map { String($0.absoluteString.prefix { $0 != "?" }) }
                 lines.append(([server.name] + [address].compactMap(\.self) + [words]).joined(separator: "  "))
                 servers.append([

@@ -9,7 +9,7 @@ import FoundationEssentials
 import HTTPTypes
 
 struct Doctor: ProgramCommand {
-    /// It only looks.
+    /// Whether the command may unlock the keyring. It only reads, so it does not.
     var mayUnlockKeyring: Bool { false }
     var accessTokenUse: AccessTokenUse { .signsInItself }
     static let configuration = CommandConfiguration(
@@ -42,11 +42,13 @@ struct Doctor: ProgramCommand {
     }
 }
 
-/// The checks, in their order; each is reported as soon as it is done.
+/// The checks in their order. Each is reported when it is done.
 private struct DoctorChecks {
     let program: Program
     let show: (_ name: String, Finding) -> Void
 
+    /// Runs all checks.
+    ///
     /// - Throws: `CancellationError`.
     func run() async throws {
         let endpoints = program.settings.configuration.endpoints
@@ -109,7 +111,7 @@ private struct DoctorChecks {
         show("knowledge", .knowledge(at: Date()))
     }
 
-    /// Why nothing can be kept.
+    /// The reason why nothing can be kept.
     private var folderProblem: FolderProblem? {
         let folders = program.environment.folders
         guard !program.options.simulate else { return nil }
@@ -118,7 +120,7 @@ private struct DoctorChecks {
             .compactMap(PathOwner.refusal(of:)).first
     }
 
-    /// Reports one check: the reason for leaving it out, its result, or its error.
+    /// Reports one check with the reason for leaving it out, its result, or its error.
     private func check(
         _ name: String, unless reason: String?, _ finding: () async throws -> Finding
     ) async throws {
@@ -133,7 +135,7 @@ private struct DoctorChecks {
         show(name, result)
     }
 
-    /// One look answers two questions: whether the store can be read, and what is in it.
+    /// Checks whether the store can be read, and what it contains. One reading answers both questions.
     ///
     /// - Returns: whether an account is signed in.
     private func checkStore() async throws -> Bool {
@@ -147,7 +149,7 @@ private struct DoctorChecks {
         do {
             try await program.useAccessToken()
             let info = try await program.credentials.accountInfo()
-            // A keyring service without a keyring is empty, and takes nothing.
+            // A keyring service without a keyring is empty and does not accept anything.
             if info == nil, program.settings.store == .keyring {
                 try await program.store.prepareToSave(in: program.settings.configuration.credentialSlot)
             }
@@ -173,7 +175,7 @@ private struct DoctorChecks {
         }
     }
 
-    /// Reports what is wrong with the settings of the network. A file or a proxy that can't be used shows when a
+    /// Reports errors in the settings of the network. A file or a proxy that cannot be used is noticed only when a
     /// connection is tried.
     private func checkSettings() {
         if let problem = program.settings.networkProblem { show("settings", Finding(problem)) }
@@ -182,7 +184,9 @@ private struct DoctorChecks {
         }
     }
 
-    /// - Returns: `nil`, or why nothing there can be checked.
+    /// Checks the connection to a server.
+    ///
+    /// - Returns: the reason why nothing there can be checked, or `nil`.
     private func checkConnection(to url: URL, called name: String) async throws -> String? {
         guard !program.options.simulate else {
             show("\(name): connection", Finding(.skipped, "the simulator is in this process"))
@@ -201,7 +205,7 @@ private struct DoctorChecks {
         return response
     }
 
-    /// Why no WebSocket opens; `nil` when one does.
+    /// Returns the reason why no WebSocket opens, or `nil` if one opens.
     private func webSocketRefusal() async -> String? {
         do {
             let opening = try await program.client().webSocketOpening()

@@ -9,17 +9,17 @@ import FoundationEssentials
 struct Finding: Sendable, Equatable {
     enum Status: String, Sendable {
         case ok
-        /// It works, and could be better.
+        /// The subject works but could be better.
         case warning = "warn"
         case failed = "fail"
-        /// Not checked, because something before it failed or is not there.
+        /// The check was skipped because an earlier one failed or because its subject is missing.
         case skipped = "skip"
     }
 
     let status: Status
     /// The result in one line.
     let detail: String
-    /// The user's next step; every finding that is not `ok` has one, unless an earlier one says it.
+    /// The user's next step. Every finding that is not `ok` has one, unless an earlier finding has it.
     let remedy: String?
 
     init(_ status: Status, _ detail: String, _ remedy: String? = nil) {
@@ -28,7 +28,7 @@ struct Finding: Sendable, Equatable {
         self.remedy = remedy
     }
 
-    /// An error's own words and its own advice.
+    /// Creates a finding from an error's own message and advice.
     init(_ error: any Error) {
         let report = CommandLineError(error)
         self.init(.failed, report.message, report.suggestion ?? "Try again with --verbose.")
@@ -41,14 +41,14 @@ struct Finding: Sendable, Equatable {
         ]
     }
 
-    /// As lines of text: status, name and detail in columns, the remedy below the detail.
+    /// Returns lines of text with status, name and detail in columns, and the remedy below the detail.
     func line(_ name: String) -> String {
         "\(status.rawValue.padded(to: 5)) \(name.padded(to: 28)) \(detail)"
             + (remedy.map { "\n\("".padded(to: 34)) → \($0)" } ?? "")
     }
 }
 
-/// The judgement on an answer: no network, no clock.
+/// The judgements on answers, which use neither network nor clock.
 extension Finding {
     static func sessionLock(_ state: SessionLockState) -> Finding {
         switch state {
@@ -86,7 +86,7 @@ extension Finding {
         }
     }
 
-    /// Returns the description of the sign-in service, without which no browser is sent there.
+    /// Returns whether the sign-in service describes itself. Without its description, no browser is sent there.
     static func discovery(status: Int) -> Finding {
         guard status != 200 else { return Finding(.ok, "the sign-in service describes itself") }
         return Finding(
@@ -94,14 +94,14 @@ extension Finding {
             "Try again in a few minutes, or check the configured addresses.")
     }
 
-    /// A registration stays when the user signs out, and is used at the next sign-in.
+    /// Returns the registration. It is kept when the user signs out, and is used at the next sign-in.
     static func registration(_ registration: ChappieClientRegistration?) -> Finding {
         Finding(
             .ok, registration.map { "registered with ChatGPT as \($0.appName)" } ?? "none yet: the first login makes it"
         )
     }
 
-    /// Returns the user's decision about the plan, as the sign-in has it.
+    /// Returns the user's decision about the plan, as the sign-in reports it.
     static func planUse(_ planUse: ChappiePlanUse, _ profile: ChappieEndpointProfile) -> Finding {
         guard planUse == .granted else {
             return Finding(
@@ -112,7 +112,7 @@ extension Finding {
             .ok, [PlanWords.inUse, PlanWords.manageUsage(profile)].compactMap(\.self).joined(separator: ". "))
     }
 
-    /// Without a token the service refuses, and that is an answer.
+    /// Judges the answer to a request without a token. The service refuses it, and a refusal is an answer.
     static func http(status: Int, contentType: String) -> Finding {
         switch status {
         case _ where BlockingPage.isOfNetwork(status: status, contentType: contentType, body: []):
@@ -135,7 +135,7 @@ extension Finding {
         }
     }
 
-    /// Returns a note at most: old knowledge may still be right.
+    /// Returns at most a note, because old knowledge may still be right.
     static func knowledge(at now: Date) -> Finding {
         let names = Outside.known.map { $0.version.isEmpty ? $0.name : "\($0.name) \($0.version)" }
         let detail = "\(names.joined(separator: ", ")): last checked on \(Outside.lookedAt)"
@@ -148,9 +148,9 @@ extension Finding {
                 + addresses.joined(separator: ", ") + ".")
     }
 
-    /// Returns the service's opinion of this version and of the models, as far as its list gives one.
+    /// Returns the service's opinion of this version and of the models, if its list contains one.
     ///
-    /// - Parameter audience: what the list is made for. Default: the wire format of this version.
+    /// - Parameter audience: the audience of the list. Default: the wire format of this version.
     static func models(
         _ models: [ChappieModel], for audience: String = "wire format \(WireFormat.version)"
     ) -> Finding {
@@ -165,7 +165,7 @@ extension Finding {
         return Finding(.warning, detail, "The service advises \(upgrade.model) instead: look for a newer chappie.")
     }
 
-    /// Returns a warning at most: answers have another way.
+    /// Returns at most a warning, because answers can also arrive without a WebSocket.
     static func webSocket(refusal: String?) -> Finding {
         guard let refusal else { return Finding(.ok, "opens") }
         return Finding(
@@ -175,12 +175,13 @@ extension Finding {
 }
 
 extension ConnectionReport {
-    /// Judges one attempt at a connection to the host of `url`: proxy, DNS, TCP and TLS, up to the step that failed.
+    /// Judges one attempt at a connection to the host of `url`. The steps are proxy, DNS, TCP and TLS, up to the one
+    /// that failed.
     func findings(for url: URL, at now: Date) -> [(name: String, finding: Finding)] {
         var findings: [(name: String, finding: Finding)] = []
         if let proxy { findings.append(("proxy", Finding(.ok, proxy))) }
         if let address {
-            // This machine looks up the proxy's name, and the proxy looks up the service's.
+            // This machine looks up the name of the proxy, and the proxy looks up the name of the service.
             let name = proxy.map { String($0[..<($0.lastIndex(of: ":") ?? $0.endIndex)]) } ?? url.host() ?? ""
             if name != address { findings.append(("DNS", Finding(.ok, "\(name) is \(address)\(after(nameLookup))"))) }
             if connect != nil || error?.stage == .tls {
@@ -222,14 +223,14 @@ extension ConnectionReport {
         duration.map { ", after \($0.wholeMilliseconds) ms" } ?? ""
     }
 
-    /// `R3` out of `C = US, O = Let's Encrypt, CN = R3`.
+    /// Returns `R3` for `C = US, O = Let's Encrypt, CN = R3`.
     private func commonName(_ name: String) -> String {
         let parts = name.split(separator: ",").map { $0.drop { $0 == " " } }
         guard let common = parts.last(where: { $0.hasPrefix("CN") }) else { return name }
         return String(common.drop { $0 != "=" }.dropFirst().drop { $0 == " " })
     }
 
-    /// Returns a moment as OpenSSL writes it: `Nov 21 05:37:32 2026 GMT`, a day below ten after two spaces.
+    /// Parses a time as OpenSSL writes it: `Nov 21 05:37:32 2026 GMT`. A day below ten follows two spaces.
     private func moment(_ text: String) -> Date? {
         let words = text.split(separator: " ")
         guard words.count == 5 else { return nil }

@@ -4,9 +4,10 @@ import FoundationEssentials
 import Glibc
 import HTTPTypes
 
-/// Images, files, folders and addresses of the command line, as parts of a message.
+/// Images, files, folders and addresses of the command line as parts of a message.
 enum Attachment {
-    /// Returns an image: a file, an address that begins with `https:`, `http:` or `data:`, or `-` for standard input.
+    /// Returns an image from a file, an address that begins with `https:`, `http:` or `data:`, or `-` for standard
+    /// input.
     static func image(_ argument: String) async throws -> ChappieInputMessage.Part {
         if argument == "-" {
             var input = StandardInput()
@@ -18,12 +19,13 @@ enum Attachment {
             }
             return .image(try ChappieImage(url: url))
         }
-        // A named pipe waits for its writer.
+        // Reading a named pipe waits for its writer.
         return try await onThread { .image(try ChappieImage(path: argument)) }
     }
 
-    /// Text goes into the message, because every model can read it there; any other file is attached. Pipes are read
-    /// too. A folder gives the text files in it, an address what is there now.
+    /// Returns the parts for a file, a folder or an address. Text becomes part of the message because every model can
+    /// read it there, and any other file is attached. Pipes are also read. A folder gives the text files in it, and an
+    /// address gives its current content.
     static func file(
         _ argument: String, _ transport: any HTTPTransport, _ console: Console
     ) async throws -> [ChappieInputMessage.Part] {
@@ -46,7 +48,7 @@ enum Attachment {
         return [try part(try await onThread { try SmallFile.read(argument) }, name: name)]
     }
 
-    /// Returns the content of the clipboard: an image, text or another file.
+    /// Returns the content of the clipboard, which is an image, text or another file.
     static func pasted(_ bytes: [UInt8]) throws -> ChappieInputMessage.Part {
         if ChappieImage.Format(sniffing: bytes) != nil {
             return .image(try ChappieImage(bytes: bytes, name: "the clipboard"))
@@ -68,18 +70,18 @@ enum Attachment {
     }
 }
 
-/// The text files of a folder and of the folders in it. Hidden ones and links are left out.
+/// The text files of a folder and its subfolders. Hidden files and links are left out.
 struct FolderText {
-    /// In bytes of text; and how many files and folders it looks at.
+    /// The maximum size of the text, in bytes, and the maximum number of files and folders that are examined.
     static let limit = 1 << 20
     private static let entryLimit = 10_000
-    /// In bytes, of everything that it reads to know whether it is text.
+    /// The maximum size, in bytes, of everything that is read to find out whether it is text.
     private static let readLimit = 64 << 20
 
     private(set) var files: [(name: String, text: String)] = []
     let sentence: String
 
-    /// - Throws: ``CommandLineError`` for a folder with more, with nothing to read, or that can't be read.
+    /// - Throws: ``CommandLineError`` for a folder that exceeds a limit, has nothing to read, or cannot be read.
     init(_ folder: String) throws {
         var waiting = [folder.last == "/" ? String(folder.dropLast()) : folder]
         var (entries, read, size, others) = (0, 0, 0, 0)
@@ -96,7 +98,7 @@ struct FolderText {
                     guard path == root else { continue }
                     throw CommandLineError.usage("\(folder) can't be read.", suggestion: "Check the path.")
                 }
-                // The last is taken first.
+                // The loop takes the last element, so the names are sorted in descending order.
                 waiting += names.filter { $0.first != "." }.sorted(by: >).map { "\(path)/\($0)" }
             case S_IFREG:
                 let length = Int(status.st_size)
@@ -125,11 +127,12 @@ struct FolderText {
     }
 }
 
-/// Fetches an address that the user named. The request carries no credential.
+/// The content of an address that the user named. The request does not carry a credential.
 private enum RemoteFile {
     private static let redirects = 5
 
-    /// Returns the address for messages and for the model: a query may hold a key, as in signed addresses.
+    /// Returns the address for messages and for the model. Its query is removed because it may contain a key, as in
+    /// signed addresses.
     static func name(of url: URL) -> String {
         var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
         parts?.user = nil
@@ -139,8 +142,10 @@ private enum RemoteFile {
         return parts?.string ?? url.host() ?? "the address"
     }
 
-    /// - Throws: ``CommandLineError`` for a status other than success, too many redirects and more than
-    ///   ``SmallFile/limit``; errors of the network.
+    /// Fetches the content of an address.
+    ///
+    /// - Throws: ``CommandLineError`` for a status other than success, too many redirects, or more than
+    ///   ``SmallFile/limit``. Also errors of the network.
     static func read(_ address: URL, _ transport: any HTTPTransport) async throws -> [UInt8] {
         var url = address
         for _ in 0...redirects {
@@ -149,7 +154,7 @@ private enum RemoteFile {
             defer { response.body.cancel() }
             if response.status.kind == .redirection, let place = response.headerFields[.location],
                 let next = URL(string: place, relativeTo: url)?.absoluteURL,
-                // A page elsewhere leads to no server of this machine.
+                // A redirect from https to http is not followed, so that a remote page does not lead to a server here.
                 next.scheme?.lowercased() == "https" || url.scheme?.lowercased() == "http"
             {
                 url = next

@@ -8,7 +8,7 @@ import ChappieSDK
 import ChappieThreadForms
 import FoundationEssentials
 
-/// How the program exits; documented in its help and in the README.
+/// The exit status of the program. The help and the README document it.
 enum ExitStatus: Int32 {
     case success = 0
     case usage = 64
@@ -20,13 +20,13 @@ enum ExitStatus: Int32 {
     case interrupted = 130
 }
 
-/// An error for a user or a script: a sentence, advice, and the exit status.
+/// An error for a user or a script, with a sentence, advice, and the exit status.
 struct CommandLineError: Error {
     let status: ExitStatus
     let code: String
     let message: String
     var suggestion: String?
-    /// The name under which the service knows the request that failed.
+    /// The id under which the service knows the request that failed.
     var requestID: String?
 
     init(_ status: ExitStatus, code: String, _ message: String, suggestion: String? = nil) {
@@ -40,7 +40,7 @@ struct CommandLineError: Error {
         CommandLineError(.usage, code: "usage", message, suggestion: suggestion)
     }
 
-    /// Any error in these terms.
+    /// Creates an error for the command line from any error.
     init(_ error: any Error) {
         if let error = error as? CommandLineError {
             self = error
@@ -61,7 +61,7 @@ struct CommandLineError: Error {
             ? "Interrupted." : localized?.errorDescription ?? "Something went wrong inside chappie: \(error)"
         let named = requestID.flatMap { sentence.contains($0) ? nil : "\(sentence) The request's id is \($0)." }
         message = named ?? sentence
-        // The library doesn't know this program's commands and settings.
+        // The library does not know the commands and settings of this program.
         suggestion =
             switch code {
             case "sign_in_needed", "credential_corrupt": "Run `chappie login`."
@@ -92,13 +92,13 @@ struct CommandLineError: Error {
             }
     }
 
-    /// Whether the service was reached, and then sent nothing for as long as the limit allows.
+    /// Returns whether the service was reached and then sent nothing until the time limit.
     private static func isSilence(_ error: any Error) -> Bool {
         guard case ChappieClientError.transportFailed(let error) = error, error.code == .timedOut else { return false }
         return [.request, .responseHead, .firstByte, .responseBody, .message].contains(error.stage)
     }
 
-    /// Returns the time from which the service renews the sign-in; `nil` if the error is another one.
+    /// Returns the time from which the service renews the sign-in, or `nil` for any other error.
     private static func renewalTime(in error: any Error) -> Date? {
         switch error {
         case ChappieAuthError.renewableLater(let date), ChappieClientError.renewalFailed(.renewableLater(let date)):
@@ -107,7 +107,7 @@ struct CommandLineError: Error {
         }
     }
 
-    /// Returns the option that names a model which answers.
+    /// Returns the option that names a model that answers.
     private static func advice(for error: any Error) -> String {
         guard case ChappieClientError.modelUnavailable(let refusal) = error, let slug = refusal.suggestion else {
             return
@@ -141,7 +141,7 @@ struct CommandLineError: Error {
         return "Use `-m \(UntrustedText.forTerminal(slug))`, or ask about a smaller part."
     }
 
-    /// For `--json`.
+    /// The error for `--json`.
     var json: ChappieJSON {
         var error = ChappieJSONObject([("code", .string(code)), ("message", .string(message))])
         error["suggestion"] = suggestion.map(ChappieJSON.string)
@@ -150,7 +150,7 @@ struct CommandLineError: Error {
         return ["type": "error", "error": .object(error)]
     }
 
-    /// Only a permission is the user's to give; the rest is for the service to decide.
+    /// Classifies a refusal of the plan. The user decides only about a permission. The service decides the rest.
     private static func classify(_ refusal: ChappiePlanRefusal) -> (ExitStatus, String) {
         switch refusal.reason {
         case .notGranted, .notAuthorized: (.signInNeeded, "plan_use_not_granted")
@@ -161,7 +161,8 @@ struct CommandLineError: Error {
         }
     }
 
-    /// Errors inside errors come first; the rest is a table of what they mean to a script.
+    /// Classifies an error. The first cases unwrap an error inside the error. The others map errors to their meaning
+    /// for a script.
     private static func classify(_ error: any Error) -> (ExitStatus, String) {
         switch error {
         case ChappieClientError.transportFailed(let error): classify(error)
@@ -252,7 +253,7 @@ struct CommandLineError: Error {
 }
 
 extension ChappieClientError {
-    /// Whether it is a limit of a plan that the sign-in names, and the service does not.
+    /// Whether the limit belongs to a plan that differs from the plan in the sign-in.
     fileprivate var isOfChangedPlan: Bool {
         guard case .usageLimitReached(let limit) = self else { return false }
         return limit.planOfService != nil

@@ -26,7 +26,7 @@ struct GlobalOptions: ParsableArguments {
     )
     var timeout: Double?
 
-    /// A simulation leaves what is the user's alone.
+    /// Throws an error in a simulation, which does not touch anything that belongs to the user.
     func refuseSimulation(_ what: String) throws {
         guard simulate else { return }
         throw CommandLineError.usage("A simulation has no \(what).", suggestion: "Leave out --simulate.")

@@ -7,10 +7,10 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Ctrl-C, SIGTERM and a closed terminal: the first asks the work to end, the second ends the process. A thread that
-/// the system does not allow asks as well.
+/// The handling of Ctrl-C, SIGTERM and a closed terminal. The first of them asks the work to end, and the second ends
+/// the process. A thread that the system does not allow also asks the work to end.
 final class Interruption: Sendable {
-    /// A signal handler may do little more than write: it writes the signal's number here.
+    /// The pipe to which a signal handler writes the number of the signal. A handler may do little more than write.
     private static let pipe: (reader: CInt, writer: CInt)? = {
         var ends: [CInt] = [-1, -1]
         guard Glibc.pipe(&ends) == 0 else { return nil }
@@ -18,42 +18,42 @@ final class Interruption: Sendable {
         return (ends[0], ends[1])
     }()
 
-    /// Ctrl-C calls this instead of ending the program; it returns whether there was anything to end.
+    /// A closure that Ctrl-C calls instead of ending the program. It returns whether there was anything to end.
     static let takesCtrlC = Mutex<(@Sendable () -> Bool)?>(nil)
 
-    /// Stands for a missing thread, as the number of no signal.
+    /// The number for a missing thread, which is not the number of a signal.
     private static let threadShortage: CInt = 255
 
     private let first = Atomic<CInt>(0)
-    /// Fulfilled at the first signal.
+    /// A promise that is fulfilled at the first signal.
     let received = Promise<Void>()
 
-    /// The status after an interruption: 129, 130 or 143 for a signal, 69 for a missing thread.
+    /// The status after an interruption. It is 129, 130 or 143 for a signal, and 69 for a missing thread.
     var exitStatus: CInt? {
         let status = first.load(ordering: .acquiring)
         return status == 0 ? nil : status
     }
 
-    /// Handles the signals from here on; none is lost.
+    /// Begins to handle the signals. From here on none is lost.
     init() {
         guard let reader = Self.pipe?.reader else { return }
         let numbers = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
-        // This thread starts before a signal is handled, and none of Dispatch's has to be free for it: SIGTERM always
-        // has an effect.
+        // This thread starts before a signal is handled and does not need a free Dispatch thread, so SIGTERM always has
+        // an effect.
         startThread {
-            // The program that started this one may have blocked them.
+            // The program that started this one may have blocked the signals.
             Self.unblock(numbers)
             while let byte = readPiece(of: reader, atMost: 1)?.first { self.handle(CInt(byte)) }
         }
         for number in numbers {
-            // nohup and the background jobs of a script: the program is to outlive its terminal, or the script's
-            // Ctrl-C.
+            // With nohup the program must outlive its terminal, and in the background of a script it must outlive the
+            // script's Ctrl-C.
             if number != SIGTERM, Self.isIgnored(number) { continue }
             Self.takeOver(number)
         }
     }
 
-    /// Asks the work to end, as the first signal does, because a thread is missing. Any thread may call it.
+    /// Asks the work to end, as the first signal does, because a thread is missing. Any thread may call this function.
     static func reportThreadShortage() { report(threadShortage) }
 
     private static func report(_ number: CInt) {
@@ -72,17 +72,17 @@ final class Interruption: Sendable {
         sigaction(number, &action, nil)
     }
 
-    /// Whether Ctrl-Z, before it stops the program, shows again what is typed. The line editor stops by itself.
+    /// Sets whether Ctrl-Z turns the echo on before it stops the program. The line editor handles its own stops.
     static func takesStops(_ isTaken: Bool) {
-        // Ignored: a shell without job control can't continue the program.
+        // If the signal is ignored, a shell without job control could not continue the program.
         guard !isIgnored(SIGTSTP) else { return }
         if isTaken { takeOver(SIGTSTP) } else { signal(SIGTSTP, SIG_DFL) }
     }
 
-    /// Lets the system do with the signal what it does by default. Returns when the program continues.
+    /// Lets the system handle the signal in its default way. Returns when the program continues.
     private static func obey(_ number: CInt) {
         signal(number, SIG_DFL)
-        // This thread has to stop before it continues.
+        // This thread must stop before it continues.
         unblock([number])
         raise(number)
         takeOver(number)
@@ -109,7 +109,7 @@ final class Interruption: Sendable {
         if first.compareExchange(expected: 0, desired: status, ordering: .acquiringAndReleasing).exchanged {
             received.fulfil(.success(()))
         } else if number != SIGHUP, number != Self.threadShortage {
-            // Both the system and the shell may report a closed terminal; that is one interruption.
+            // Both the system and the shell may report a closed terminal. Together they are one interruption.
             TerminalEcho.restore()
             StartedChild.endAll()
             _exit(status)
@@ -119,13 +119,13 @@ final class Interruption: Sendable {
     fileprivate static func isIgnored(_ number: CInt) -> Bool {
         var action = sigaction()
         guard sigaction(number, nil, &action) == 0 else { return false }
-        // C's functions can be compared only by their addresses.
+        // C functions can be compared only by their addresses.
         return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
             == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 }
 
-/// Hides what the user types, and restores the terminal however the program ends.
+/// The echo of the terminal. It is off while the user types a secret, and is restored however the program ends.
 enum TerminalEcho {
     private struct Silenced {
         let terminal: CInt
@@ -134,10 +134,12 @@ enum TerminalEcho {
 
     private static let silenced = Mutex<Silenced?>(nil)
 
-    /// Whether a passphrase is being asked for.
+    /// Whether the program is asking for a passphrase.
     static var isSilent: Bool { silenced.withLock { $0 != nil } }
 
-    /// - Returns: whether it could be done.
+    /// Turns the echo off.
+    ///
+    /// - Returns: whether this succeeded.
     static func silence(_ terminal: CInt) -> Bool {
         silenced.withLock { silenced in
             var settings = termios()
@@ -149,7 +151,7 @@ enum TerminalEcho {
         }
     }
 
-    /// Runs `work`, during which another program may use the terminal, with the echo on.
+    /// Runs `work` with the echo on. In the meantime another program may use the terminal.
     static func showing(_ work: () -> Void) {
         silenced.withLock { silenced in
             guard let asking = silenced else { return TerminalState.showing(work) }
@@ -161,12 +163,12 @@ enum TerminalEcho {
         }
     }
 
-    /// Does nothing while the echo is on. The program calls it before every `_exit`.
+    /// Turns the echo on again, and does nothing while it is on. The program calls this function before every `_exit`.
     static func restore() {
         TerminalState.restore()
         silenced.withLock { silenced in
             guard var old = silenced else { return }
-            // Not `TCSAFLUSH`, which waits for output that a stopped terminal does not take.
+            // `TCSAFLUSH` is not used because it waits for output that a stopped terminal does not take.
             tcflush(old.terminal, TCIFLUSH)
             tcsetattr(old.terminal, TCSANOW, &old.settings)
             if TerminalState.takesOutput(old.terminal) { _ = write(old.terminal, "\n", 1) }
@@ -176,23 +178,24 @@ enum TerminalEcho {
     }
 }
 
-/// Opens something in the place of standard streams that are closed. Otherwise the next file or socket would get such a
-/// number, and an answer would be written into it.
+/// Opens a replacement for standard streams that are closed. Otherwise the next file or socket would get such a number,
+/// and an answer would be written into it.
 func occupyStandardStreams() {
     for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) < 0 {
-        // Input is at its end; writing fails, as it does with a closed descriptor. The lowest free number is taken.
+        // Reading then reports the end of the input, and writing fails as with a closed descriptor. The lowest free
+        // number is taken.
         _ = open("/dev/null", O_RDONLY)
     }
 }
 
-/// Keeps the memory of this process private, also when it crashes, because it holds tokens. From here on the process
-/// writes no core file and has no crash handler, and no other process of this user can read its memory.
+/// Keeps the memory of this process private because it contains tokens, even when the process crashes. From here on the
+/// process does not write a core file and has no crash handler, and no other process of this user can read its memory.
 func forbidCoreDumps() {
     var none = rlimit(rlim_cur: 0, rlim_max: 0)
     setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
-    // A handler that the kernel pipes the core to does not ask for the limit.
+    // A handler to which the kernel pipes the core ignores the limit.
     cspawn_forbid_dumps()
-    // Swift's own backtracer prints registers and memory, and can't attach any more: it would hang.
+    // Swift's own backtracer prints registers and memory. It can no longer attach and would hang.
     for fatal in [SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGQUIT] where !Interruption.isIgnored(fatal) {
         signal(fatal, SIG_DFL)
     }

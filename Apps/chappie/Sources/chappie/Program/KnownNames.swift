@@ -8,13 +8,13 @@ import ChappieSDK
 import ChappieThreadsSQLite
 import FoundationEssentials
 
-/// Names that a shell completes. The program reads them only from this machine: it sends no request, and asks the user
-/// for no passphrase.
+/// The names that a shell completes. The program reads them only from this machine. It does not send a request or ask
+/// the user for a passphrase.
 enum KnownNames {
-    /// How long a shell waits, in seconds.
+    /// The time that a shell waits, in seconds.
     private static let patience = 1.5
 
-    /// Returns the models of the lists that are kept, of every account.
+    /// Returns the models of the kept lists of all accounts.
     static func models(_ environment: ProgramEnvironment) -> [String] {
         guard let folder = environment.folders.cache,
             let files = try? FileManager.default.contentsOfDirectory(atPath: folder)
@@ -29,7 +29,7 @@ enum KnownNames {
         return slugs.filter { $0.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) } }
     }
 
-    /// Returns the tool servers elsewhere in the manifests that the settings name.
+    /// Returns the remote tool servers in the manifests that the settings name.
     static func toolServers(_ environment: ProgramEnvironment) -> [String] {
         guard let options = try? GlobalOptions.parse([]),
             let settings = try? Settings(options: options, environment: environment, use: .credential)
@@ -40,8 +40,8 @@ enum KnownNames {
         return manifests.flatMap(\.servers).filter { $0.url != nil }.map(\.name)
     }
 
-    /// Returns the threads of the current account, with their names if the shell shows them; none if the keyring
-    /// is locked, or the threads are behind a passphrase.
+    /// Returns the threads of the current account, with their names if the shell shows them. Returns none if the
+    /// keyring is locked or the threads are protected by a passphrase.
     static func threads(_ environment: ProgramEnvironment) -> [String] {
         let known = BlockingValue<[ChappieThreadSummary]>().value(within: patience) {
             let program = try await Program(GlobalOptions.parse([]), environment, Console(.init()) { _, _ in 0 })

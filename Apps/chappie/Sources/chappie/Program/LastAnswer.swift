@@ -4,15 +4,15 @@ import ChappieSDK
 import FoundationEssentials
 import Glibc
 
-/// The way in which an account's last answer travelled, kept for `chappie status` in
-/// `$XDG_STATE_HOME/chappie/last-answer-ACCOUNT.json`: the kind of transport, reconnects and the time; no part of the
-/// conversation.
+/// The transport of an account's last answer. It is kept for `chappie status` in
+/// `$XDG_STATE_HOME/chappie/last-answer-ACCOUNT.json`. The file contains the kind of transport, the reconnects and the
+/// time, but no part of the conversation.
 struct LastAnswer {
     private let path: String
     private let account: ChappieJSON
     private let backend: ChappieJSON
 
-    /// `nil` without a home directory.
+    /// Returns `nil` without a home directory.
     init?(environment: ProgramEnvironment, configuration: ChappieConfiguration) {
         guard let folder = environment.folders.state else { return nil }
         account = .string(configuration.keychainAccount)
@@ -20,7 +20,8 @@ struct LastAnswer {
         path = "\(folder)/last-answer-\(Self.fileName(of: configuration.keychainAccount)).json"
     }
 
-    /// Another one for each account, whatever characters its name has. (A name too long for a file is not kept.)
+    /// Returns a different name for each account, whatever characters the account's name contains. (Nothing is kept if
+    /// the name is too long for a file.)
     private static func fileName(of account: String) -> String {
         account.utf8.map { byte in
             let character = Character(Unicode.Scalar(byte))
@@ -29,7 +30,7 @@ struct LastAnswer {
         }.joined()
     }
 
-    /// Keeps `summary`. A failure is ignored.
+    /// Keeps `summary` and ignores a failure.
     func keep(_ summary: TransportSummary, now: Date = Date()) {
         guard summary.kind != nil || summary.reconnects > 0 else { return }
         let record: ChappieJSON = [

@@ -3,20 +3,20 @@ import ChappieSDK
 import FoundationEssentials
 import Glibc
 
-/// A file that a command replaces in one step: it holds the old or the new content, never a part.
+/// A file that a command replaces in one step. It contains the complete old or the complete new content.
 ///
-/// The initialiser tries to write in the file's folder, so that no answer is lost to a path that can't be written. It
-/// follows a link. A pipe or a device is written directly.
+/// The initialiser tries to write in the file's folder, so that no answer is lost because of a path that cannot be
+/// written. It follows a link. A pipe or a device is written directly.
 final class OutputFile {
-    /// As the user named it.
+    /// The path that the user specified.
     let path: String
     private let place: String
-    /// `nil` for a pipe or a device, and once the content is in place.
+    /// The draft of the content. `nil` for a pipe or a device, and when the content is in place.
     private var draft: FileDraft?
     private let isPrivate: Bool
 
-    /// - Parameter isPrivate: Whether the file is only for this user, whatever its mode was, and on the disk once it is
-    ///   written. Default `false`.
+    /// - Parameter isPrivate: whether the file is only for this user, whatever its mode was, and is on the disk after
+    ///   it has been written. Default `false`.
     /// - Throws: ``CommandLineError``.
     init(_ path: String, isPrivate: Bool = false) throws {
         self.path = path
@@ -33,16 +33,18 @@ final class OutputFile {
         guard !isThere || facts.st_mode & S_IFMT == S_IFREG else { return }
         guard !isThere || access(path, W_OK) == 0 else { throw Self.failure(path, errno) }
         guard let draft = FileDraft(of: place, mode: isPrivate ? 0o600 : 0o666) else { throw Self.failure(path, errno) }
-        // The file stays as private, or as executable, as it was.
+        // The file keeps its permissions.
         if isThere, !isPrivate { draft.setMode(UInt16(facts.st_mode & 0o7777)) }
         self.draft = draft
     }
 
-    /// - Throws: ``CommandLineError``; the earlier content is then still there. `CancellationError`.
+    /// Writes the content.
+    ///
+    /// - Throws: ``CommandLineError``, in which case the earlier content is still there, or `CancellationError`.
     func write(_ text: String) async throws {
         let bytes = Array(text.utf8)
         guard let draft else {
-            // A named pipe waits for its reader.
+            // Writing to a named pipe waits for its reader.
             return try await onThread { [path, place] in try Self.write(bytes, in: place, as: path) }
         }
         guard draft.write(bytes, isDurable: isPrivate), draft.replace() else {

@@ -15,7 +15,7 @@ import ChappieWebSocket
 import FoundationEssentials
 import Synchronization
 
-/// The composition root: the one place that names adapters.
+/// The composition root, which is the only place that names adapters.
 struct Program: Sendable {
     let options: GlobalOptions
     let environment: ProgramEnvironment
@@ -23,21 +23,22 @@ struct Program: Sendable {
     let settings: Settings
     let network: CurlNetwork
     let transport: any HTTPTransport
-    /// Reaches what the user names beside the service, tool servers and attachments; in a simulation, too.
+    /// The transport for tool servers and attachments, which the user names in addition to the service. A simulation
+    /// also uses it.
     let outside: any HTTPTransport
     let webSocket: any WebSocketTransport
     let store: any SharedCredentialStore
     let credentials: CredentialManager
-    /// The client ids that the sign-in service has issued; they stay when the user signs out.
+    /// The client ids that the sign-in service has issued. They are kept when the user signs out.
     let registrations: any RegistrationStore
     /// The user's sign-ins at tool servers.
     let toolSignIns: ToolSignIns
-    /// The servers and programs that the command started; they end with it.
+    /// The servers and programs that the command has started. They end with it.
     let startedTools = StartedTools()
-    /// The runtimes that keep conversations; the command ends when they have kept everything.
+    /// The runtimes that keep conversations. The command ends when they have kept everything.
     let runtimes = StartedRuntimes()
 
-    // Most commands need none of these, so that starting doesn't make them.
+    // Most commands do not need these values, so they are made only when they are used.
     var browser: any Browser { XDGOpenBrowser() }
     var canOpenBrowser: Bool { XDGOpenBrowser().canOpen }
     var clipboard: LinuxClipboard { LinuxClipboard() }
@@ -46,10 +47,10 @@ struct Program: Sendable {
     var signInCryptography: any SignInCryptography { SystemSignInCryptography() }
 
     /// - Parameters:
-    ///   - accessTokenUse: How the command treats the access token of the environment.
-    ///   - use: How much of the settings the command uses.
-    ///   - mayUnlockKeyring: Whether the program may ask the user to unlock the keyring.
-    ///   - isSignIn: Whether the command signs in. Without a keyring the user may then choose another store.
+    ///   - accessTokenUse: how the command treats the access token of the environment.
+    ///   - use: how much of the settings the command uses.
+    ///   - mayUnlockKeyring: whether the program may ask the user to unlock the keyring.
+    ///   - isSignIn: whether the command signs in. Without a keyring, the user may then choose another store.
     init(
         _ options: GlobalOptions, _ environment: ProgramEnvironment, _ console: Console,
         accessTokenUse: AccessTokenUse = .ignored, use: SettingsUse = .credential, mayUnlockKeyring: Bool = false,
@@ -67,7 +68,7 @@ struct Program: Sendable {
         if let simulator {
             settings.configuration.endpoints = ChappieEndpoints(issuer: simulator.issuer, backend: simulator.backend)
         }
-        // Unlocking a keyring takes a user, and a screen to ask on.
+        // Unlocking a keyring requires a user and a screen for the question.
         let hasScreen = environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil
         let unlocks = mayUnlockKeyring && hasScreen && console.terminals.error
         let keyring = SecretServiceCredentialStore(
@@ -96,7 +97,7 @@ struct Program: Sendable {
         network = CurlNetwork(policy: settings.configuration.network, extraCAFileName: Settings.caFileVariable)
         let curl = CurlHTTPTransport(network: network)
         if use != .credential, !options.simulate {
-            // The user can fix a wrong setting, and learns of it before anything is asked or sent.
+            // The user can fix a wrong setting, and it is reported before anything is asked or sent.
             if let problem = settings.networkProblem { throw problem }
             for url in settings.givenURLs { try curl.check(url) }
             for note in try network.certificateNotes { console.note("chappie: \(note)") }
@@ -119,7 +120,7 @@ struct Program: Sendable {
             let rest = end.map { "You can continue until \($0.localTime); then run" } ?? "Run"
             console.note("chappie: \(reason) \(rest) \(login).")
         }
-        // An access token stands in for the user's own sign-in alone.
+        // An access token replaces only the user's own sign-in.
         let kept = settings.accessToken == nil ? store : try opened(settings.keptStore)
         toolSignIns = ToolSignIns(
             account: settings.configuration.keychainAccount, store: kept, transport: outside,
@@ -127,8 +128,7 @@ struct Program: Sendable {
         self.settings = settings
     }
 
-    /// Asks once, on a machine without a keyring, whether to store credentials in an encrypted file, and remembers a
-    /// yes.
+    /// Asks once, on a machine without a keyring, whether to store credentials in an encrypted file. Remembers a yes.
     private static func choosesFile(
         insteadOf keyring: some CredentialStore, _ slot: CredentialSlot, _ environment: ProgramEnvironment,
         _ console: Console
@@ -147,7 +147,7 @@ struct Program: Sendable {
         return true
     }
 
-    /// The place of the credential as text, for the middle of a sentence.
+    /// The place of the credential as text for the middle of a sentence.
     var place: String {
         let slot = settings.configuration.credentialSlot
         switch settings.store {
@@ -168,14 +168,14 @@ struct Program: Sendable {
         return runtime
     }
 
-    /// Returns the conversations that are kept, or `nil` in a simulation, and with a credential store in memory, which
-    /// can't keep the key. Each account has a separate store.
+    /// Returns the store of the kept conversations, or `nil` in a simulation and with a credential store in memory,
+    /// which cannot keep the key. Each account has a separate store.
     func threads() throws -> ChappieFileThreadStore? {
         guard settings.store != .memory else { return nil }
         let slot = settings.configuration.credentialSlot
         return ChappieFileThreadStore(
             owner: CredentialSlot(service: "com.chappie.cli", account: slot.account, issuer: slot.issuer),
-            // The passphrase of an encrypted file is asked for once.
+            // The program asks only once for the passphrase of an encrypted file.
             storagePolicy: .init(
                 fileProtection: settings.store == .file ? .completeUntilFirstUserAuthentication : .complete),
             limits: .init(maximumBytes: settings.threadLimit), keys: store)
@@ -191,26 +191,26 @@ struct Program: Sendable {
         }
     }
 
-    /// Shows a notice, and prints it for scripts.
+    /// Shows a notice and prints it for scripts.
     func note(_ notice: ChappieNotice) {
         console.note("chappie: \(notice.message)")
         if options.json { console.json(ChappieStreamEvent.notice(notice).json) }
     }
 
-    /// `nil` in a simulation, which leaves no trace.
+    /// The record of the last answer. `nil` in a simulation, which does not leave any data.
     var lastAnswer: LastAnswer? {
         options.simulate ? nil : LastAnswer(environment: environment, configuration: settings.configuration)
     }
 
-    /// Prints a result: as JSON for scripts, else in lines.
+    /// Prints a result, as JSON for scripts and otherwise in lines.
     func say(_ json: ChappieJSON, _ lines: String...) {
         if options.json { console.json(json) } else { lines.forEach(console.line) }
     }
 
-    /// Returns the tools that the answers are given with, the same for all clients of a command: no server is started
+    /// Returns the tools for the answers. They are the same for all clients of a command, so no server is started
     /// twice.
     ///
-    /// - Throws: ``CommandLineError`` for a manifest of tools that can't be used.
+    /// - Throws: ``CommandLineError`` for a manifest of tools that cannot be used.
     func tools(of answer: AnswerOptions) throws -> CommandLineTools {
         try startedTools.tools {
             try CommandLineTools(
@@ -221,9 +221,9 @@ struct Program: Sendable {
     /// Returns a client for one conversation.
     ///
     /// - Parameters:
-    ///   - answer: how to answer, and with which tools. Default: as in the settings, without tools.
+    ///   - answer: how to answer and with which tools. Default: as in the settings, without tools.
     ///   - approval: asks the user before a tool runs.
-    /// - Throws: ``CommandLineError`` for a manifest of tools that can't be used.
+    /// - Throws: ``CommandLineError`` for a manifest of tools that cannot be used.
     func client(
         _ answer: AnswerOptions? = nil, approval: ToolApproval? = nil
     ) throws -> ChappieClient {
@@ -231,7 +231,7 @@ struct Program: Sendable {
         try answer?.checkRounds()
         var configuration = settings.configuration
         if let model = answer?.model { configuration.model = model }
-        // A tool that the model has invented, or that may not run, ends no turn.
+        // A tool that the model has invented, or that may not run, does not end the turn.
         configuration.toolFailureBehavior = .tellModel
         if let rounds = answer?.rounds { configuration.toolLoopLimit = rounds }
         configuration.replayDivergence = .restart
@@ -246,12 +246,12 @@ struct Program: Sendable {
                 ? nil : ChappieFileWebSocketNotes(proxy: configuration.network.proxy) { environment[$0] })
     }
 
-    /// Signs in with the access token of the environment, if this command is to use it.
+    /// Signs in with the access token of the environment if this command uses it.
     func useAccessToken() async throws {
         if let token = settings.accessToken { try await session().signIn(accessToken: token) }
     }
 
-    /// Returns a session that has read the store, for as long as the user needs to enter a passphrase.
+    /// Returns a session that has read the store. It waits as long as the user needs to enter a passphrase.
     ///
     /// - Throws: `CancellationError`.
     @MainActor
@@ -260,7 +260,7 @@ struct Program: Sendable {
     }
 
     /// Adds this account, which has signed in, to the list of `chappie accounts`, and uses its route from now on. The
-    /// sign-in is stored already and valid without its name in the list: the user gets a line about a failure. Ctrl-C
+    /// sign-in is already stored and is valid without its name in the list, so a failure is reported in a line. Ctrl-C
     /// does not stop it.
     func rememberAccount() async {
         do {
@@ -279,7 +279,7 @@ struct Program: Sendable {
     }
 }
 
-/// Replaces a store that can't be made, for example without a home directory.
+/// A replacement for a store that cannot be made, for example without a home directory.
 private struct NoCredentialStore: CredentialStore {
     let reason: CredentialStoreError
 
@@ -295,7 +295,7 @@ final class StartedRuntimes: Sendable {
 
     func add(_ runtime: ChappieRuntime) { all.withLock { $0.append(runtime) } }
 
-    /// Waits until they have kept the messages and answers so far, also after Ctrl-C.
+    /// Waits until the runtimes have kept the messages and answers so far, even after Ctrl-C.
     func settle() async {
         for runtime in all.withLock({ $0 }) { await runtime.settle() }
     }

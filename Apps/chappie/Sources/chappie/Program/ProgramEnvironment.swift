@@ -4,12 +4,12 @@ import ChappieAuth
 import FoundationEssentials
 import Glibc
 
-/// The environment variables the program was started with.
+/// The environment variables with which the program was started.
 struct ProgramEnvironment: Sendable {
-    /// Names an access token that is used in the place of the stored sign-in.
+    /// The name of the variable for an access token that is used instead of the stored sign-in.
     static let accessTokenVariable = "CHAPPIE_ACCESS_TOKEN"
 
-    /// The access token of ``accessTokenVariable``. No other part of the program finds it in the environment.
+    /// The access token from ``accessTokenVariable``. No other part of the program finds it in the environment.
     let accessToken: String?
     private let lookUp: @Sendable (String) -> String?
 
@@ -18,15 +18,16 @@ struct ProgramEnvironment: Sendable {
         self.lookUp = lookUp
     }
 
-    /// The process's own. The access token is taken out, so that the programs which this one starts don't get it.
+    /// The environment of the process. The access token is removed, so that programs that this one starts do not
+    /// receive it.
     static let process: ProgramEnvironment = {
         let accessToken = getenv(accessTokenVariable).map { String(cString: $0) }
         unsetenv(accessTokenVariable)
         return ProgramEnvironment(accessToken: accessToken) { name in getenv(name).map { String(cString: $0) } }
     }()
 
-    /// The value; an empty one counts as unset. A value of this program's own variables has no white space around it,
-    /// which files of settings and `echo` add.
+    /// The value of a variable. An empty value counts as unset. The values of this program's own variables are returned
+    /// without surrounding white space, which settings files and `echo` add.
     subscript(name: String) -> String? {
         let value = name.hasPrefix("CHAPPIE_") ? lookUp(name)?.trimmed : lookUp(name)
         return value.flatMap { $0.isEmpty ? nil : $0 }
@@ -40,7 +41,7 @@ struct ProgramEnvironment: Sendable {
 
     /// Returns one of the folders.
     ///
-    /// - Parameter purpose: For the message.
+    /// - Parameter purpose: the purpose for the message.
     /// - Throws: ``CommandLineError`` if there is none.
     func folder(_ folder: KeyPath<UserFolders, String?>, for purpose: String) throws -> String {
         let folders = folders
@@ -50,7 +51,7 @@ struct ProgramEnvironment: Sendable {
             "There is no folder for \(purpose): \(problem.reason).", suggestion: problem.remedy)
     }
 
-    /// Returns the path, or the command, in a variable.
+    /// Returns the path or the command in a variable.
     ///
     /// - Throws: ``CommandLineError`` if it is not UTF-8.
     func path(_ name: String) throws -> String? {
@@ -60,6 +61,6 @@ struct ProgramEnvironment: Sendable {
 }
 
 extension ProgramEnvironment {
-    /// Lets one process of this user at a time change what is kept.
+    /// The lock that lets one process of this user at a time change the kept data.
     var lock: any CredentialLock & CredentialNotes { FileCredentialLock.userDefault { self[$0] } }
 }

@@ -2,14 +2,14 @@
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 
-/// The program's own notes, in `$XDG_STATE_HOME/chappie/notes.json`: the accounts that have signed in, the route of the
-/// last login, and the store that the user chose when asked. They hold no secret.
+/// The program's own notes in `$XDG_STATE_HOME/chappie/notes.json`. They are the accounts that have signed in, the
+/// route of the last login, and the store that the user chose when asked. They do not contain a secret.
 ///
-/// Members of a later version are kept. If the file can't be read, every command continues without it.
+/// Members of a later version are kept. If the file cannot be read, every command continues without it.
 struct ProgramNotes: Equatable {
     /// The accounts that have signed in to one issuer and backend.
     struct Accounts: Equatable {
-        /// In the order of their sign-ins.
+        /// The names in the order of their sign-ins.
         var names: [String] = []
         /// The account that commands use without `--account`.
         var current: String?
@@ -17,7 +17,7 @@ struct ProgramNotes: Equatable {
 
     private var root = ChappieJSONObject()
 
-    /// No notes.
+    /// Creates empty notes.
     init() {}
 
     private init(_ file: UserFile) throws {
@@ -31,7 +31,7 @@ struct ProgramNotes: Equatable {
 
     /// Reads the notes.
     ///
-    /// - Returns: Empty notes, and the reason, if they can't be used.
+    /// - Returns: the notes. If they cannot be used, empty notes and the reason.
     static func read(_ environment: ProgramEnvironment) -> (notes: ProgramNotes, problem: CommandLineError?) {
         guard let file = file(environment) else { return (ProgramNotes(), nil) }
         do {
@@ -41,10 +41,11 @@ struct ProgramNotes: Equatable {
         }
     }
 
-    /// Changes the file, and keeps what other processes change at the same time.
+    /// Changes the file and keeps the changes that other processes make at the same time.
     ///
-    /// - Parameter limit: How long it waits for other processes.
-    /// - Throws: ``CommandLineError``; errors of `change`, and then the file is unchanged; `CancellationError`.
+    /// - Parameter limit: the maximum time to wait for other processes.
+    /// - Throws: ``CommandLineError``, errors of `change`, or `CancellationError`. After an error of `change`
+    ///   the file is unchanged.
     static func change(
         _ environment: ProgramEnvironment, within limit: Duration = .seconds(5),
         _ change: (inout ProgramNotes) throws -> Void
@@ -66,14 +67,16 @@ struct ProgramNotes: Equatable {
 
     // MARK: Accounts
 
-    /// - Parameter issuer: As a credential slot names it. `nil` for the default one.
+    /// Returns the accounts of an issuer.
+    ///
+    /// - Parameter issuer: the issuer as a credential slot names it, or `nil` for the default one.
     func accounts(of issuer: String?) -> Accounts {
         let object = object(of: issuer)
         return Accounts(
             names: object["accounts"]?.array?.compactMap(\.string) ?? [], current: object["account"]?.string)
     }
 
-    /// Notes that `account` has signed in.
+    /// Adds `account` to the accounts that have signed in.
     mutating func add(_ account: String, of issuer: String?) {
         var accounts = accounts(of: issuer)
         guard !accounts.names.contains(account) else { return }
@@ -81,9 +84,9 @@ struct ProgramNotes: Equatable {
         set(accounts, of: issuer)
     }
 
-    /// Makes `account` the current one.
+    /// Makes `account` the current account.
     ///
-    /// - Throws: ``CommandLineError`` when the account has not signed in.
+    /// - Throws: ``CommandLineError`` if the account has not signed in.
     mutating func use(_ account: String, of issuer: String?) throws {
         var accounts = accounts(of: issuer)
         guard accounts.names.contains(account) else { throw Self.unknown(account) }
@@ -123,10 +126,10 @@ struct ProgramNotes: Equatable {
 
     // MARK: Route and store
 
-    /// The route that commands use without `--route`. A word of a later version counts as the default.
+    /// The route that commands use without `--route`. A value of a later version counts as the default.
     var usualRoute: Route { root["route"]?.string.flatMap(Route.init) ?? .device }
 
-    /// Commands use `route` from now on.
+    /// Makes `route` the route of later commands.
     mutating func use(_ route: Route) { root["route"] = route == .device ? nil : .string(route.rawValue) }
 
     /// The store that the user chose at a sign-in.

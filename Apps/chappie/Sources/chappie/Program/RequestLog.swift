@@ -3,8 +3,8 @@ import ChappieSDK
 import FoundationEssentials
 import HTTPTypes
 
-/// `--verbose`: a line for each request and each WebSocket. Method, address without its query, status and time; never a
-/// header or a body.
+/// The log of `--verbose`, with a line for each request and each WebSocket. A line has method, address without its
+/// query, status and time. It never contains a header or a body.
 struct RequestLog: HTTPMiddleware {
     let console: Console
 
@@ -38,7 +38,7 @@ struct RequestLog: HTTPMiddleware {
     }
 }
 
-/// Logs how each WebSocket opens.
+/// A transport that logs how each WebSocket opens.
 struct LoggedWebSocketTransport: WebSocketTransport {
     let transport: any WebSocketTransport
     let log: RequestLog

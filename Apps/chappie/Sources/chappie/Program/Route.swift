@@ -2,12 +2,12 @@ import ArgumentParser
 import ChappieSDK
 import FoundationEssentials
 
-/// The way to ChatGPT: how the user signs in, and which server gets the requests. Each has credentials and accounts of
-/// its own.
+/// The way to ChatGPT. It determines how the user signs in and which server gets the requests. Each route has separate
+/// credentials and accounts.
 enum Route: String, ExpressibleByArgument, CaseIterable {
-    /// ChatGPT's device code, and the backend of its own programs.
+    /// ChatGPT's device code, with the backend of ChatGPT's own programs.
     case device
-    /// "Continue with ChatGPT", and the public API, which the user's plan pays for.
+    /// "Continue with ChatGPT", with the public API, which the user's plan pays for.
     case plan
 
     /// The service's own addresses.
@@ -31,7 +31,7 @@ enum Route: String, ExpressibleByArgument, CaseIterable {
     /// The command with which the user signs in.
     var login: String { self == .device ? "`chappie login`" : "`chappie login --route \(rawValue)`" }
 
-    /// The kind of sign-in, as the user reads it.
+    /// The kind of sign-in in the form that the user reads.
     var words: String {
         switch self {
         case .device: "device code"
@@ -40,11 +40,11 @@ enum Route: String, ExpressibleByArgument, CaseIterable {
     }
 }
 
-/// The words about a user's plan that pays for requests.
+/// Texts about a user's plan that pays for requests.
 enum PlanWords {
     static let inUse = "Using ChatGPT plan"
 
-    /// Returns the page of the profile, or `nil` if it has none.
+    /// Returns the text about the profile's page, or `nil` if it has none.
     static func manageUsage(_ profile: ChappieEndpointProfile) -> String? {
         profile.usagePage.map { "Manage usage: \($0.absoluteString)" }
     }

@@ -10,24 +10,24 @@ import Glibc
 /// A command that writes to the console.
 protocol ConsoleCommand: ParsableCommand, Sendable {
     var options: GlobalOptions { get }
-    /// Does the work; errors become messages and exit codes in one place.
+    /// Does the work. Errors become messages and exit codes in one place.
     func run(on console: Console, _ environment: ProgramEnvironment) async throws
 }
 
 /// A command that runs inside a composed program.
 protocol ProgramCommand: ConsoleCommand {
-    /// Default `.ignored`.
+    /// The use of the access token. Default `.ignored`.
     var accessTokenUse: AccessTokenUse { get }
-    /// Default `.credential`.
+    /// The use of the settings. Default `.credential`.
     var settingsUse: SettingsUse { get }
-    /// Whether the command itself signs the user in; a simulation then does not do so before it. Default `false`.
+    /// Whether the command itself signs the user in. A simulation then does not sign in before it. Default `false`.
     var isSignIn: Bool { get }
-    /// Does the work; errors become messages and exit codes in one place.
+    /// Does the work. Errors become messages and exit codes in one place.
     func run(in program: Program) async throws
 }
 
 extension ConsoleCommand {
-    /// Runs the command and ends the process with the right status.
+    /// Runs the command and ends the process with the status of its result.
     func runAndExit() -> Never {
         ThreadShortage.endsTheProgram(asJSON: options.json)
         let interruption = Interruption()
@@ -59,7 +59,7 @@ extension ConsoleCommand {
             } catch { status = interruption.exitStatus ?? status }
             return status
         }
-        // Not at once: a token refresh may be on its way, and ends well (see `settle`).
+        // The work is not ended at once because a token refresh may be running, which finishes normally (see `settle`).
         for reason in [interruption.received, console.readerHasLeft] {
             Task {
                 try await reason.value()
@@ -69,12 +69,12 @@ extension ConsoleCommand {
         let status = await work.value
         TerminalEcho.restore()
         if interruption.exitStatus == nil, console.outputFailure == EPIPE { Console.endByBrokenPipe() }
-        // Without the libraries' clean-up at exit, which other threads of this process would run into.
+        // The libraries' clean-up at exit is left out because other threads of this process would collide with it.
         _exit(status)
     }
 
-    /// Refuses arguments that are not UTF-8: a question would be sent with other characters, and a path would lead
-    /// somewhere else.
+    /// Refuses arguments that are not UTF-8. Otherwise a question would be sent with other characters, and a path would
+    /// lead somewhere else.
     private static func checkArguments() throws {
         for number in 1..<max(1, cmain_argument_count()) {
             guard let argument = cmain_argument(number), String(validatingCString: argument) == nil else { continue }
@@ -118,8 +118,8 @@ extension ProgramCommand {
         try result.get()
     }
 
-    /// Lets a token refresh finish, in a separate task: Ctrl-C may have cancelled this task, and an interrupted
-    /// refresh loses the sign-in.
+    /// Lets a token refresh finish in a separate task. Ctrl-C may have cancelled this task, and an interrupted refresh
+    /// loses the sign-in.
     private func settle(_ program: Program) async {
         let note = Task {
             try await Task.sleep(for: .seconds(2))
@@ -130,9 +130,9 @@ extension ProgramCommand {
         note.cancel()
     }
 
-    /// Returns the same error; but if the sign-in at another issuer than the default is missing, a sentence that names
-    /// the issuer: the user may be signed in elsewhere. If the access token of the environment is not accepted, the
-    /// advice is about that.
+    /// Returns the same error with adapted texts. If the sign-in at an issuer other than the default is missing, the
+    /// message names the issuer, because the user may be signed in elsewhere. If the access token of the environment is
+    /// not accepted, the advice is about that.
     private func naming(_ settings: Settings, _ error: any Error) -> any Error {
         if error is ChappieMCPError { return error }
         if settings.accessToken != nil {
@@ -152,7 +152,7 @@ extension ProgramCommand {
     }
 }
 
-/// Returns the same error; but its advice names the command that signs in on `route`.
+/// Returns the same error with advice that names the command that signs in on `route`.
 private func withLogin(_ route: Route, _ error: any Error) -> any Error {
     guard !(error is ExitCode) else { return error }
     var error = CommandLineError(error)

@@ -1,10 +1,10 @@
 import ArgumentParser
 import ChappieSDK
 
-/// A setting of the user: a member of `settings.json`, and a name of `chappie config`.
+/// A setting of the user. It is a member of `settings.json` and a name of `chappie config`.
 ///
-/// A flag of the command line is stronger than a template, that than the environment, that than the file, and that than
-/// the default.
+/// A flag of the command line takes precedence over a template, a template over the environment, the environment over
+/// the file, and the file over the default.
 enum Setting: String, CaseIterable, Sendable {
     case model, effort, verbosity, transport, markdown
     case statusLine = "status_line"
@@ -15,7 +15,7 @@ enum Setting: String, CaseIterable, Sendable {
 
     /// The values that a setting takes.
     enum Kind {
-        /// Any text; the words are the usual ones.
+        /// Any text, with the usual values.
         case text([String])
         case oneOf([String])
         case yesOrNo
@@ -52,7 +52,7 @@ enum Setting: String, CaseIterable, Sendable {
         }
     }
 
-    /// The default, as text.
+    /// The default as text.
     var usual: String {
         switch self {
         case .model: "your account's best"
@@ -65,7 +65,7 @@ enum Setting: String, CaseIterable, Sendable {
         }
     }
 
-    /// The meaning, for the help.
+    /// The meaning of the setting for the help.
     var meaning: String {
         switch self {
         case .model: "the model of new conversations (--model)"
@@ -82,7 +82,7 @@ enum Setting: String, CaseIterable, Sendable {
         }
     }
 
-    /// The values it takes, as words that follow "takes".
+    /// The accepted values as text that follows "takes".
     private var form: String {
         switch kind {
         case .text: "a text that is not empty"
@@ -93,8 +93,8 @@ enum Setting: String, CaseIterable, Sendable {
         }
     }
 
-    /// Returns the member of `value` that it can't take; the empty path means `value` itself. `nil` if it takes the
-    /// value.
+    /// Returns the path of the member of `value` that the setting does not accept, or `nil` if it accepts the value.
+    /// The empty path means `value` itself.
     private func unacceptedMember(_ value: ChappieJSON) -> String? {
         switch kind {
         case .text: value.string?.isEmpty == false ? nil : ""
@@ -106,14 +106,14 @@ enum Setting: String, CaseIterable, Sendable {
         }
     }
 
-    /// Why `value` can't stand in the file, in a sentence; `nil` if it can.
+    /// Returns a sentence that explains why `value` is not allowed in the file, or `nil` if it is allowed.
     func problem(of value: ChappieJSON) -> String? {
         unacceptedMember(value).map { "\(rawValue)\($0) takes \($0.isEmpty ? form : "the path of a file")." }
     }
 
-    /// Reads words of a command line, or the text of a variable.
+    /// Parses arguments of a command line or the text of a variable.
     ///
-    /// - Throws: ``CommandLineError``, which calls the setting `name`.
+    /// - Throws: ``CommandLineError``, in which the setting is called `name`.
     func value(from words: [String], name: String) throws -> ChappieJSON {
         let text = words.joined(separator: " ")
         let value: ChappieJSON? =
@@ -131,7 +131,7 @@ enum Setting: String, CaseIterable, Sendable {
 
     /// Returns the setting with this name.
     ///
-    /// - Throws: ``CommandLineError`` with a name that is like it.
+    /// - Throws: ``CommandLineError`` with a similar name.
     static func named(_ name: String) throws -> Setting {
         if let setting = Setting(rawValue: name.replacing("-", with: "_").lowercased()) { return setting }
         throw CommandLineError.usage(
@@ -143,7 +143,7 @@ enum Setting: String, CaseIterable, Sendable {
 }
 
 extension Setting {
-    /// Returns the value without the command line, and its source; `nil` if the default holds.
+    /// Returns the value without the command line and its source, or `nil` if the default applies.
     ///
     /// - Throws: ``CommandLineError`` about the environment.
     func chosen(
@@ -157,7 +157,7 @@ extension Setting {
     }
 }
 
-/// How answers travel.
+/// The transport of answers.
 enum TransportChoice: String, ExpressibleByArgument, CaseIterable {
     case auto, websocket, sse
 
@@ -173,9 +173,10 @@ enum TransportChoice: String, ExpressibleByArgument, CaseIterable {
 /// The place for credentials.
 enum StoreChoice: String, CaseIterable { case keyring, file, memory }
 
-/// Words that a user may have meant.
+/// A search for words that a user may have meant.
 enum Spelling {
-    /// Returns the word that differs in the fewest letters: one, or two if the word is long.
+    /// Returns the word that differs in the fewest letters. It differs in at most one letter, or two if the word is
+    /// long.
     static func nearest(to word: String, in words: [String]) -> String? {
         guard word.count > 2, word.count < 40 else { return nil }
         return words.map { ($0, distance(Array(word.lowercased()), Array($0))) }.filter {
@@ -184,7 +185,8 @@ enum Spelling {
         .min { $0.1 < $1.1 }?.0
     }
 
-    /// How many letters have to be put in, left out, replaced or swapped with the next one (Damerau and Levenshtein).
+    /// Returns how many letters must be inserted, removed, replaced or swapped with the next one (Damerau and
+    /// Levenshtein).
     private static func distance(_ one: [Character], _ other: [Character]) -> Int {
         var (before, row) = ([Int](), Array(0...other.count))
         for (index, letter) in one.enumerated() {

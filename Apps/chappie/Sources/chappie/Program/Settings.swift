@@ -2,50 +2,51 @@
 import ChappieSDK
 import FoundationEssentials
 
-/// How a command treats `CHAPPIE_ACCESS_TOKEN`.
+/// The way in which a command treats `CHAPPIE_ACCESS_TOKEN`.
 enum AccessTokenUse {
-    /// It is signed in with the token before its work, for as long as it runs.
+    /// The program signs in with the token before the command's work, for as long as the command runs.
     case signsIn
-    /// It signs in with the token itself.
+    /// The command signs in with the token itself.
     case signsInItself
-    /// It is about the stored sign-in, so the token is a mistake.
+    /// The command is about the stored sign-in, so the token is a mistake.
     case refused
-    /// It needs no sign-in.
+    /// The command does not need a sign-in.
     case ignored
 }
 
-/// How much of the settings a command uses. It stops only at a setting that it uses and that can't be used.
+/// The part of the settings that a command uses. The command stops only at a setting that it uses and that is invalid.
 enum SettingsUse: Int {
     /// The service's addresses, the account and the store.
     case credential
     /// Also the settings of the network.
     case network
-    /// All, to ask or to sign in.
+    /// All settings, which are needed to ask or to sign in.
     case all
 }
 
-/// Arguments, environment and the user's settings, checked before anything is done.
+/// The arguments, the environment and the user's settings, which are checked before anything is done.
 struct Settings {
     var configuration: ChappieConfiguration
     let route: Route
-    /// Names the issuer and the backend of each route, as ``issuer`` does for ``route``.
+    /// The issuer and the backend of each route, in the form in which ``issuer`` names them for ``route``.
     let issuers: [Route: String]
     var store: StoreChoice
-    /// The same without an access token of the environment, which needs no store.
+    /// The store without an access token of the environment, which does not need a store.
     let keptStore: StoreChoice
-    /// Whether the user has chosen the store; else it is the default.
+    /// Whether the user has chosen the store. Otherwise it is the default.
     let isStoreChosen: Bool
-    /// The addresses to check before anything is sent: both when the user has set anything about the network.
+    /// The addresses to check before anything is sent. They are the issuer and the backend if the user has set anything
+    /// about the network.
     let givenURLs: [URL]
-    /// A setting of the network that can't be used: an error for commands that need the network, and no others.
+    /// The error of a network setting that cannot be used. It is an error only for commands that need the network.
     let networkProblem: CommandLineError?
-    /// Lines about settings that can't be used, and that the command does not need.
+    /// Lines about settings that cannot be used and that the command does not need.
     let notices: [String]
     /// The values of the environment and of the user's file.
     private let chosen: [Setting: ChappieJSON]
-    /// How many bytes the threads may take.
+    /// The maximum size of the threads, in bytes.
     var threadLimit: Int { (chosen[.threadsLimit]?.int ?? 512) << 20 }
-    /// The folder of the user's file, for paths in it.
+    /// The folder of the user's file, to which paths in the file are relative.
     private let folder: String?
     private let home: String?
     /// The access token to sign in with only for this command.
@@ -54,23 +55,24 @@ struct Settings {
     let passphraseFile: String?
     /// The value without the command line.
     subscript(setting: Setting) -> ChappieJSON? { chosen[setting] }
-    /// When Markdown is drawn.
+    /// The choice of when Markdown is drawn.
     var markdown: MarkdownChoice? { chosen[.markdown]?.string.flatMap(MarkdownChoice.init) }
-    /// The manifests of tools. A relative path begins at the folder of the user's file, or after `~/` at the home.
+    /// The manifests of tools. A relative path begins at the folder of the user's file, or at the home folder after
+    /// `~/`.
     var tools: [String] {
         (chosen[.tools]?.array ?? []).compactMap(\.string).map { path in
             if path.hasPrefix("~/"), let home { return home + path.dropFirst() }
             return path.hasPrefix("/") ? path : "\(folder ?? ".")/\(path)"
         }
     }
-    /// Names the issuer and the backend that sign-ins and accounts belong to; `nil` for the default ones.
+    /// The issuer and the backend that sign-ins and accounts belong to, or `nil` for the default ones.
     var issuer: String? { configuration.credentialSlot.issuer }
-    /// The same for messages: `https://issuer for https://backend`.
+    /// The issuer and the backend for messages: `https://issuer for https://backend`.
     var issuerWords: String? { issuer?.split(separator: " ").prefix(2).joined(separator: " for ") }
 
     /// - Parameters:
-    ///   - accessTokenUse: The command's.
-    ///   - use: The command's.
+    ///   - accessTokenUse: the command's use of the access token.
+    ///   - use: the command's use of the settings.
     init(
         options: GlobalOptions, environment: ProgramEnvironment, accessTokenUse: AccessTokenUse = .ignored,
         use: SettingsUse = .all
@@ -101,7 +103,7 @@ struct Settings {
             }
         }
         self.chosen = chosen
-        // An access token is of the service behind the device code.
+        // An access token belongs to the service behind the device code.
         let route = options.route ?? (accessToken == nil ? notes.usualRoute : nil) ?? .device
         guard accessToken == nil || route == .device else {
             throw CommandLineError.usage(
@@ -130,9 +132,9 @@ struct Settings {
         self.issuers = issuers
         let isGiven = ["CHAPPIE_ISSUER", "CHAPPIE_BACKEND", Self.caFileVariable].contains { environment[$0] != nil }
         givenURLs = isGiven && !options.simulate ? [endpoints.profile.issuer, endpoints.profile.backend] : []
-        // The transport judges the file's content.
+        // The transport checks the content of the file.
         var caFile: String?
-        // Of a choice that can't be read, the safer one.
+        // If the choice cannot be read, the safer one applies.
         var minimumTLS = ChappieNetworkPolicy.TLSVersion.tls13
         do {
             caFile = try environment.path(Self.caFileVariable)

@@ -2,15 +2,17 @@
 import ChappieSDK
 import Glibc
 
-/// Reads a whole file that the user named.
+/// A reader of complete files that the user named.
 enum SmallFile {
-    /// In bytes.
+    /// The maximum size of a file, in bytes.
     static let limit = 16 << 20
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// - Parameter isPrivate: refuses a file that others can have read or written: it must be a regular file that this
-    ///   user owns and no other user can open.
+    /// Reads a file.
+    ///
+    /// - Parameter isPrivate: whether to refuse a file that others may have read or written. The file must then be a
+    ///   regular file that this user owns and no other user can open.
     /// - Throws: ``CommandLineError``, which names the file and the problem.
     static func read(_ path: String, isPrivate: Bool = false) throws -> [UInt8] {
         do throws(WholeFile.Failure) {

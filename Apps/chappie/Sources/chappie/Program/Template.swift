@@ -6,9 +6,9 @@ import Glibc
 /// A prompt with variables, kept in a file `NAME.md`. The help of `chappie ask` describes the format.
 struct Template: Equatable {
     let name: String
-    /// `model`, `system`, `effort`, `verbosity`.
+    /// The values of `model`, `system`, `effort` and `verbosity`.
     private(set) var settings: [String: String] = [:]
-    /// The variables that need not be given.
+    /// The variables that can be left out, with their defaults.
     private(set) var defaults: [String: String] = [:]
     private(set) var prompt = ""
 
@@ -16,7 +16,7 @@ struct Template: Equatable {
 
     // MARK: Reading
 
-    /// Reads the user's template, or the file at a path with a slash in it.
+    /// Reads the user's template, or the file at a path that contains a slash.
     ///
     /// - Throws: ``CommandLineError``.
     init(named name: String, _ environment: ProgramEnvironment) throws {
@@ -54,6 +54,8 @@ struct Template: Equatable {
                 ? "Write one: \(folder)/\(name).md" : "There are: \(names.prefix(50).joined(separator: ", ")).")
     }
 
+    /// Parses the text of a template.
+    ///
     /// - Throws: ``CommandLineError`` that names the line.
     init(parsing text: String, name: String) throws {
         self.name = name
@@ -97,7 +99,7 @@ struct Template: Equatable {
         .usage("The template \"\(name)\" can't be used, line \(line): \(what).", suggestion: "See chappie ask --help.")
     }
 
-    /// Without empty lines at both ends.
+    /// Returns the lines as text without empty lines at both ends.
     private static func trimmed(_ lines: ArraySlice<String>) -> String {
         var lines = lines.drop { $0.isEmpty }
         while lines.last?.isEmpty == true { lines.removeLast() }
@@ -106,7 +108,7 @@ struct Template: Equatable {
 
     // MARK: Filling
 
-    /// Reads `name=value` arguments; for each name the last argument counts.
+    /// Parses `name=value` arguments. For each name, the last argument counts.
     ///
     /// - Throws: ``CommandLineError``.
     static func parameters(_ arguments: [String]) throws -> [String: String] {
@@ -121,8 +123,8 @@ struct Template: Equatable {
         return parameters
     }
 
-    /// Returns the system text and the prompt with their variables replaced. Variables in the replacements stay as they
-    /// are.
+    /// Returns the system text and the prompt with their variables replaced. Variables in the replacements are left
+    /// unchanged.
     ///
     /// - Throws: ``CommandLineError`` that names a variable without a value, or a value without a variable.
     func filled(with question: String, _ parameters: [String: String]) throws -> (system: String?, prompt: String) {
@@ -155,7 +157,7 @@ struct Template: Equatable {
             }
             let isBraced = rest.first == "{"
             let name = (isBraced ? rest.dropFirst() : rest).prefix(while: Self.isNamePart)
-            // A dollar sign before any other character stands for itself.
+            // A dollar sign before any other character is ordinary text.
             guard Self.isName(name), !isBraced || rest.dropFirst(name.count + 1).first == "}" else {
                 output += "$"
                 continue

@@ -4,12 +4,14 @@ import CMain
 import Glibc
 import Synchronization
 
-/// The end of the program if the system does not allow it a thread that it needs. Without it, libdispatch would try to
-/// start the thread for ever.
+/// The end of the program if the system does not allow a thread that it needs. Otherwise libdispatch would try to start
+/// the thread forever.
 enum ThreadShortage {
-    /// A command needs so many threads at most: for the network and a name's lookup, the tasks, the output and the store.
+    /// The maximum number of threads that a command needs for the network and a name lookup, the tasks, the output and
+    /// the store.
     private static let usualCount: CInt = 8
-    /// How long the work has, in seconds, to end after a thread was missing: a renewed sign-in may have to be stored.
+    /// The time, in seconds, that the work has to end after a thread was missing. A renewed sign-in may have to be
+    /// stored.
     private static let grace: CUnsignedInt = 2
 
     private static let isReported = Atomic(false)
@@ -20,7 +22,8 @@ enum ThreadShortage {
         "The system allows no more threads (ulimit -u, or the container's pids limit).",
         suggestion: "Raise the limit, or end other programs.")
 
-    /// Ends the program at once if the usual threads can't be started, and later at the first one that can't.
+    /// Ends the program at once if the usual threads cannot be started, and later at the first thread that cannot be
+    /// started.
     static func endsTheProgram(asJSON json: Bool) {
         guard cmain_can_start_threads(usualCount) else { error.end(asJSON: json) }
         asJSON.store(json, ordering: .relaxed)
@@ -37,14 +40,14 @@ enum ThreadShortage {
 }
 
 extension CommandLineError {
-    /// Writes the error at once, without ``Console``, which needs a thread.
+    /// Writes the error at once without ``Console``, which needs a thread.
     fileprivate func show(asJSON: Bool) {
         if asJSON { _ = Array("\(json.serialized())\n".utf8).withUnsafeBytes { writeAll($0, to: STDOUT_FILENO) } }
         let advice = suggestion.map { "         \($0)\n" } ?? ""
         _ = Array("chappie: \(message)\n\(advice)".utf8).withUnsafeBytes { writeAll($0, to: STDERR_FILENO) }
     }
 
-    /// Writes the error and ends the program, before there is a thread for it.
+    /// Writes the error and ends the program before there is a thread for the error.
     func end(asJSON: Bool) -> Never {
         show(asJSON: asJSON)
         _exit(status.rawValue)

@@ -5,22 +5,22 @@ import ChappieSDK
 import FoundationEssentials
 import Glibc
 
-/// A JSON file of this user that one command at a time changes. Nothing in it is secret.
+/// A JSON file of this user that one command at a time changes. It does not contain a secret.
 struct UserFile {
     let path: String
-    /// In bytes.
+    /// The maximum size of the file, in bytes.
     private static let limit = 1 << 20
 
-    /// Reads the file. A file that every user can change is refused, and a pipe, which might never end.
+    /// Reads the file. Refuses a file that every user can change, and a pipe, which might never end.
     ///
-    /// - Returns: `nil` if the file is missing.
+    /// - Returns: the bytes, or `nil` if the file is missing.
     /// - Throws: ``CommandLineError``.
     func contents() throws -> [UInt8]? {
         do throws(WholeFile.Failure) {
             return try WholeFile.contents(of: path, limit: Self.limit, kind: .guarded)
         } catch {
             var facts = stat()
-            // A link that leads nowhere is a mistake, and no missing file.
+            // A link that leads nowhere is a mistake and not a missing file.
             if error == .missing, lstat(path, &facts) != 0 { return nil }
             throw CommandLineError.usage(
                 "\(path) can't be read: \(error.words).",
@@ -37,15 +37,15 @@ struct UserFile {
             && errno == ENOENT
     }
 
-    /// Does `work` while no other command changes the file.
+    /// Performs `work` while no other command changes the file.
     ///
-    /// - Parameter limit: How long it waits for other commands. The work is then done anyway: another process may
-    ///   be stopped.
-    /// - Throws: The errors of `work`; `CancellationError`.
+    /// - Parameter limit: the maximum time to wait for other commands. The work is then performed anyway, because
+    ///   another process may be stopped.
+    /// - Throws: the errors of `work`, or `CancellationError`.
     func locked(
         _ environment: ProgramEnvironment, within limit: Duration = .seconds(5), _ work: () throws -> Void
     ) async throws {
-        // The change is made without the lock if there can be none.
+        // If the lock is not available, the change is made without it.
         let slot = CredentialSlot(service: "settings", account: path)
         let hold = try? await environment.lock.acquire(slot, within: limit)
         try Task.checkCancellation()
@@ -53,7 +53,7 @@ struct UserFile {
         withExtendedLifetime(hold) {}
     }
 
-    /// Writes a line for each member, since users edit such files.
+    /// Writes a line for each member because users edit such files.
     ///
     /// - Throws: ``CommandLineError``.
     func write(_ object: ChappieJSONObject) throws {
@@ -65,7 +65,7 @@ struct UserFile {
     ///
     /// - Throws: ``CommandLineError``.
     func write(_ text: [UInt8]) throws {
-        // A link leads to the place in which the user keeps the file.
+        // A link leads to the place where the user keeps the file.
         let target = realpath(path, nil)
         defer { free(target) }
         let place = target.map { String(cString: $0) } ?? path
@@ -75,21 +75,21 @@ struct UserFile {
         }
     }
 
-    /// Reads the text as a JSON object. A text of nothing but blanks is an empty object.
+    /// Parses the text as a JSON object. A text of blanks is an empty object.
     ///
-    /// - Returns: `nil` for JSON of another kind.
+    /// - Returns: the object, or `nil` for JSON of another kind.
     /// - Throws: ``ChappieJSONError``.
     static func object(in bytes: [UInt8]) throws -> ChappieJSONObject? {
         isBlank(bytes) ? ChappieJSONObject() : try ChappieJSON(parsing: unmarked(bytes)).object
     }
 
-    /// Whether the text is empty.
+    /// Returns whether the text is empty.
     static func isBlank(_ bytes: [UInt8]) -> Bool { unmarked(bytes).allSatisfy { " \t\r\n".utf8.contains($0) } }
 
     /// Returns the text without a byte order mark.
     static func unmarked(_ bytes: [UInt8]) -> [UInt8] { isMarked(bytes) ? Array(bytes.dropFirst(mark.count)) : bytes }
 
-    /// Whether the text begins with a byte order mark.
+    /// Returns whether the text begins with a byte order mark.
     static func isMarked(_ bytes: [UInt8]) -> Bool { bytes.starts(with: mark) }
 
     private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]

@@ -2,19 +2,19 @@
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 
-/// The user's choices, kept in `$XDG_CONFIG_HOME/chappie/settings.json`. Nothing in it is secret.
+/// The user's choices, which are kept in `$XDG_CONFIG_HOME/chappie/settings.json`. They do not contain a secret.
 ///
-/// Only a command that uses the settings stops at a fault in the file, and only at one that hides what the user chose.
-/// Every other command says it in a line.
+/// Only a command that uses the settings stops at a fault in the file, and only at one that hides the user's choices.
+/// Every other command reports it in a line.
 struct UserSettings {
-    /// Something in the file that can't be used.
+    /// An error in the file.
     struct Fault: Error {
         enum Severity: Int {
-            /// Nothing that the user chose is lost: an empty file, a mark, a value that is `null`.
+            /// A fault without the loss of a choice: an empty file, a mark, or a value that is `null`.
             case blank
-            /// A member that this version does not know, which may be a later version's or a misspelt one.
+            /// A member that this version does not know. It may belong to a later version or be misspelt.
             case unknown
-            /// A value that can't be used, or the complete file.
+            /// A value that cannot be used, or the complete file.
             case unusable
         }
 
@@ -24,16 +24,16 @@ struct UserSettings {
 
     /// The values that the user has set.
     private(set) var values: [Setting: ChappieJSON] = [:]
-    /// In the order of the file.
+    /// The faults in the order of the file.
     private(set) var faults: [Fault] = []
 
-    /// The value; `nil` is the default.
+    /// The value, or `nil` for the default.
     subscript(setting: Setting) -> ChappieJSON? {
         get { values[setting] }
         set { values[setting] = newValue }
     }
 
-    /// No settings.
+    /// Creates empty settings.
     init() {}
 
     /// Reads the file. The settings are empty if the file is missing.
@@ -54,9 +54,9 @@ struct UserSettings {
         }
     }
 
-    /// Reads what can be used of a text.
+    /// Reads the parts of a text that can be used.
     ///
-    /// - Parameter path: For messages.
+    /// - Parameter path: the file's path for messages.
     init(parsing bytes: [UInt8], path: String) {
         let text = Text(bytes: bytes, path: path)
         if UserFile.isBlank(bytes) {
@@ -94,14 +94,14 @@ struct UserSettings {
         values[setting] = member.value
     }
 
-    /// Stops at the first fault that is at least so severe.
+    /// Stops at the first fault of at least this severity.
     ///
     /// - Throws: ``CommandLineError``.
     func check(_ severity: Fault.Severity) throws {
         if let fault = faults.first(where: { $0.severity.rawValue >= severity.rawValue }) { throw fault.error }
     }
 
-    /// A line about the faults; `nil` if there are none.
+    /// A line about the faults, or `nil` without faults.
     var notice: String? {
         guard let first = (faults.first { $0.severity == .unusable } ?? faults.first)?.error else { return nil }
         let rest = faults.count > 1 ? " (and \(faults.count - 1) more)" : ""
@@ -116,7 +116,7 @@ struct UserSettings {
 
     /// Returns the file's path.
     ///
-    /// - Throws: ``CommandLineError`` without a folder for it.
+    /// - Throws: ``CommandLineError`` if there is no folder for it.
     static func path(_ environment: ProgramEnvironment) throws -> String { try file(environment).path }
 
     /// Reads the bytes of the file. Returns none if the file is missing.
@@ -124,11 +124,11 @@ struct UserSettings {
     /// - Throws: ``CommandLineError``.
     static func text(_ environment: ProgramEnvironment) throws -> [UInt8] { try file(environment).contents() ?? [] }
 
-    /// Changes the file, and keeps what other processes change at the same time.
+    /// Changes the file and keeps the changes that other processes make at the same time.
     ///
-    /// - Parameter limit: How long it waits for other processes.
-    /// - Throws: ``CommandLineError``, also for a file with a member that would be lost; errors of `change`, and then
-    ///   the file is unchanged; `CancellationError`.
+    /// - Parameter limit: the maximum time to wait for other processes.
+    /// - Throws: ``CommandLineError``, errors of `change`, or `CancellationError`. After an error of `change`
+    ///   the file is unchanged. A file with a member that would be lost is also an error.
     static func change(
         _ environment: ProgramEnvironment, within limit: Duration = .seconds(5),
         _ change: (inout UserSettings) throws -> Void
@@ -146,10 +146,10 @@ struct UserSettings {
         }
     }
 
-    /// Removes every member with this name, whatever else the file has.
+    /// Removes every member with this name, whatever else the file contains.
     ///
-    /// - Returns: Whether there was one.
-    /// - Throws: ``CommandLineError``; `CancellationError`.
+    /// - Returns: whether there was such a member.
+    /// - Throws: ``CommandLineError`` or `CancellationError`.
     static func remove(_ name: String, _ environment: ProgramEnvironment) async throws -> Bool {
         let file = try file(environment)
         var isFound = false
@@ -170,10 +170,10 @@ struct UserSettings {
         return isFound
     }
 
-    /// Puts what the user has edited in the place of the file.
+    /// Replaces the file with the text that the user has edited.
     ///
-    /// - Parameter before: The text that was edited. If the file has another text now, another process has changed it.
-    /// - Throws: ``CommandLineError``; `CancellationError`.
+    /// - Parameter before: the text before the edit. If the file has another text now, another process has changed it.
+    /// - Throws: ``CommandLineError`` or `CancellationError`.
     static func replace(
         _ environment: ProgramEnvironment, with text: [UInt8], ifStill before: [UInt8]
     ) async throws {
@@ -189,12 +189,14 @@ struct UserSettings {
     }
 }
 
-/// The text of the settings, for messages about it.
+/// The text of the settings for messages about it.
 private struct Text {
     let bytes: [UInt8]
     let path: String
 
-    /// - Parameter member: Its line is named.
+    /// Returns a fault.
+    ///
+    /// - Parameter member: the member whose line is named.
     func fault(_ severity: UserSettings.Fault.Severity, _ member: String?, _ what: String) -> UserSettings.Fault {
         fault(severity, line: member.flatMap(line), what, member)
     }
@@ -217,8 +219,7 @@ private struct Text {
                 suggestion: "\(removal ?? "Run `chappie config edit`"); `chappie config --help` lists the settings."))
     }
 
-    /// Returns the line of the first member with this name, wherever it is, or `nil` if the name is written with
-    /// escapes.
+    /// Returns the line of the first member with this name at any depth, or `nil` if the name is written with escapes.
     private func line(of member: String) -> Int? {
         let name = ChappieJSON.string(member).serializedBytes()
         var (line, rest) = (1, bytes[...])

@@ -7,37 +7,37 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// Prints a streamed answer: text to standard output, everything else to standard error; or JSON lines. It shows the
-/// model's commentary only on a terminal.
+/// A printer for a streamed answer. It prints text to standard output and everything else to standard error, or it
+/// prints JSON lines. It shows the model's commentary only on a terminal.
 struct AnswerPrinter {
     private let console: Console
     private let options: GlobalOptions
-    /// Draws the text; `nil` writes it as it is.
+    /// The stream that draws the text, or `nil` if the text is written unchanged.
     private var markdown: MarkdownStream?
     private let showsText: Bool
     private let showsTools: Bool
     private let onApproval: (@Sendable (ChappieApprovalRequest) -> Void)?
-    /// `nil` while the answer is not whole.
+    /// The response. `nil` while the answer is incomplete.
     private(set) var response: ChappieResponse?
     private(set) var transport = TransportSummary()
-    /// How the answer is kept; `nil` if it is not to be kept.
+    /// The state of keeping the answer, or `nil` if it is not kept.
     var keeping: AnswerKeeping?
     private var isAtLineStart = true
     private var hasText = false
     private var isCommentary = false
-    /// Whether text that is written as it is stands off from what is above.
+    /// Whether text that is written unchanged needs a blank line above it.
     private var needsGap = false
-    /// As the answer reported them; `nil` if it did not.
+    /// The limits that the answer reported, or `nil` if it did not report any.
     private(set) var limits: ChappieUsageLimitSnapshot?
-    /// The call whose arguments are being written, and how far they are.
+    /// The call whose arguments are being written, with the progress so far.
     private var written = (callID: "", byteCount: 0, nextNote: 0)
     private let waiting: WaitingStatus
 
     /// - Parameters:
-    ///   - markdown: draws the text; `nil` writes it as it is.
-    ///   - showsText: `false` keeps the text back: the caller prints the part that it wants.
+    ///   - markdown: the stream that draws the text, or `nil` if the text is written unchanged.
+    ///   - showsText: `false` keeps the text back. The caller prints the part that it needs.
     ///   - showsTools: whether calls of tools are noted.
-    ///   - onApproval: is called for each question to the user, as soon as all text before it is written.
+    ///   - onApproval: is called for each question to the user when all text before it is written.
     init(
         _ console: Console, _ options: GlobalOptions, markdown: MarkdownStream? = nil, showsText: Bool = true,
         showsTools: Bool = false, onApproval: (@Sendable (ChappieApprovalRequest) -> Void)? = nil
@@ -51,7 +51,7 @@ struct AnswerPrinter {
         self.showsTools = showsTools
     }
 
-    /// Prints the whole stream.
+    /// Prints the entire stream.
     mutating func print(_ events: AsyncThrowingStream<ChappieStreamEvent, any Error>) async throws {
         if !options.json { showStatus("Waiting for the answer…") }
         let ticking = Task { [waiting] in await waiting.run() }
@@ -62,7 +62,7 @@ struct AnswerPrinter {
         }
         for try await event in events {
             switch event {
-            // Nothing is recorded.
+            // These events do not record anything.
             case .textDelta, .toolArgumentsDelta: break
             default: noteWhatIsNotKept()
             }
@@ -82,7 +82,7 @@ struct AnswerPrinter {
         return .object(object)
     }
 
-    /// On standard error, for scripts as well.
+    /// Prints a notice on standard error, for scripts as well.
     private mutating func note(_ notice: ChappieNotice) {
         finishLine()
         console.note("chappie: \(notice.message)")
@@ -144,7 +144,7 @@ struct AnswerPrinter {
         }
     }
 
-    /// Commentary stands in its own paragraphs.
+    /// Begins text or commentary. Commentary has its own paragraphs.
     private mutating func begin(commentary: Bool) {
         waiting.stop()
         if isCommentary != commentary {
@@ -158,7 +158,7 @@ struct AnswerPrinter {
         markdown?.isDim = commentary
     }
 
-    /// The text above is void. It stays, because a pipe can't take it back.
+    /// Begins the answer again. The text above is void, but it stays because a pipe cannot take it back.
     private mutating func restart(after discarded: String) {
         guard !discarded.isEmpty || isCommentary else { return }
         finishLine()
@@ -168,7 +168,7 @@ struct AnswerPrinter {
         needsGap = false
     }
 
-    /// The terminal may have another size by now.
+    /// Draws the text in the terminal's current size, which may have changed.
     private mutating func draw(_ text: String) {
         if console.terminals.output, let size = TerminalState.size() {
             markdown?.resize(width: size.columns, height: console.terminals.styles ? size.rows : nil)
@@ -195,14 +195,14 @@ struct AnswerPrinter {
         }
     }
 
-    /// Below the answer, and a part of it.
+    /// Prints the sources below the answer, of which they are a part.
     private func showSources(_ sources: [ChappieSource]) {
         guard !sources.isEmpty else { return }
         console.line()
         for line in SourceList.lines(sources) { console.line(line) }
     }
 
-    /// Long arguments, such as a whole file, take a while.
+    /// Shows the progress of a tool's arguments. Long arguments, such as a complete file, take some time.
     private mutating func showProgress(of piece: ChappieToolArgumentsDelta) {
         if piece.callID != written.callID { written = (piece.callID, 0, Self.progressStep) }
         written.byteCount += piece.delta.utf8.count
@@ -212,10 +212,10 @@ struct AnswerPrinter {
         showStatus("Writing a call of \(call.shownName) (\(written.byteCount >> 10) KiB)…")
     }
 
-    /// In bytes.
+    /// The number of bytes between two notes about the progress.
     private static let progressStep = 1 << 10
 
-    /// Only between lines: the status would wipe out the text of its own line.
+    /// Shows a status, but only between lines, because it would erase the text in its line.
     private func showStatus(_ text: String) {
         if isAtLineStart { waiting.show(text) }
     }
@@ -238,12 +238,12 @@ private final class WaitingStatus: Sendable {
 
     private let console: Console
     private let start = ContinuousClock.now
-    /// The status, and when it was shown. `nil` while the line is not a status.
+    /// The status and the time at which it was shown. `nil` while the line is not a status.
     private let shown = Mutex<(text: String, since: ContinuousClock.Instant)?>(nil)
 
     init(_ console: Console) { self.console = console }
 
-    /// Shows `text`. If nothing else is shown soon, the elapsed time follows it.
+    /// Shows `text`. If nothing else is shown soon, the elapsed time is added.
     func show(_ text: String) {
         shown.withLock { shown in
             console.status(text)
@@ -251,13 +251,13 @@ private final class WaitingStatus: Sendable {
         }
     }
 
-    /// Leaves the line to others.
+    /// Stops showing the status, so that others can use the line.
     func stop() { shown.withLock { $0 = nil } }
 
-    /// Redraws the line each second, until the task is cancelled.
+    /// Redraws the line each second until the task is cancelled.
     func run() async {
         while (try? await Task.sleep(for: .seconds(1))) != nil {
-            // Under the lock: what is written after `stop()` is never wiped out.
+            // The lock ensures that text that is written after `stop()` is never erased.
             shown.withLock { shown in
                 guard let (text, since) = shown, ContinuousClock.now - since >= Self.patience else { return }
                 let seconds = Int((ContinuousClock.now - start).inSeconds)
@@ -268,7 +268,7 @@ private final class WaitingStatus: Sendable {
     }
 }
 
-/// The pages that an answer cites, in plain lines.
+/// The pages that an answer cites as plain lines.
 enum SourceList {
     static func lines(_ sources: [ChappieSource]) -> [String] {
         guard !sources.isEmpty else { return [] }
@@ -284,11 +284,11 @@ extension ChappieSource {
     fileprivate var json: ChappieJSON { ["url": .string(url), "title": title.map { .string($0) } ?? .null] }
 }
 
-/// Whether Markdown is drawn.
+/// The choice of when Markdown is drawn.
 enum MarkdownChoice: String, ExpressibleByArgument, CaseIterable {
     case auto, always, never
 
-    /// `nil` if the text is to be written as it is.
+    /// Returns the stream that draws Markdown, or `nil` if the text is written unchanged.
     func stream(on console: Console) -> MarkdownStream? {
         let terminals = console.terminals
         guard self == .always || self == .auto && terminals.output && terminals.styles else { return nil }
@@ -298,9 +298,9 @@ enum MarkdownChoice: String, ExpressibleByArgument, CaseIterable {
     }
 }
 
-/// How one answer has travelled, gathered from its events.
+/// The transport of one answer, collected from its events.
 struct TransportSummary {
-    /// `nil` while nothing has arrived.
+    /// The kind of transport. `nil` while nothing has arrived.
     private(set) var kind: ChappieTransportEvent.Kind?
     private(set) var reconnects = 0
     private(set) var hasFallenBack = false
@@ -320,7 +320,7 @@ struct TransportSummary {
         ]
     }
 
-    /// In words, from a summary as JSON: `websocket, 2 reconnects`.
+    /// Returns the text for a summary in JSON: `websocket, 2 reconnects`.
     static func words(_ json: ChappieJSON) -> String {
         let reconnects = json["reconnects"]?.int ?? 0
         let fellBack = json["fell_back"]?.bool == true ? ", after falling back" : ""
@@ -329,15 +329,15 @@ struct TransportSummary {
 }
 
 extension ChappieUsageWindow {
-    /// Without its fraction; 0 if no integer holds it.
+    /// The percentage without its fraction, or 0 if no integer can hold it.
     var wholePercent: Int { Int(exactly: usedPercent.rounded(.towardZero)) ?? 0 }
 
-    /// `, resets at 2026-11-21 14:05`, or nothing.
+    /// Returns `, resets at 2026-11-21 14:05`, or an empty text.
     func reset(_ lead: String) -> String { resetsAt.map { "\(lead) at \($0.localMinute)" } ?? "" }
 }
 
 extension Date {
-    /// Midnight of a day written as `2026-11-21`, in the machine's time zone.
+    /// Returns midnight of a day such as `2026-11-21` in the machine's time zone.
     static func localDay(_ text: String) -> Date? {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false).map { Int32($0) }
         guard parts.count == 3, let year = parts[0], let month = parts[1], let day = parts[2], (1...12).contains(month),
@@ -352,16 +352,16 @@ extension Date {
         return seconds == -1 ? nil : Date(timeIntervalSince1970: TimeInterval(seconds))
     }
 
-    /// `2026-11-21 14:05` in the machine's time zone.
+    /// The time as `2026-11-21 14:05` in the machine's time zone.
     var localMinute: String { local("%Y-%m-%d %H:%M") }
 
-    /// `14:05`, with the day after it if that is not today.
+    /// The time as `14:05`, followed by the day if that is not today.
     var localTime: String {
         let day = local("%Y-%m-%d")
         return local("%H:%M") + (day == Date().local("%Y-%m-%d") ? "" : " on \(day)")
     }
 
-    /// As strftime(3) writes it, in the machine's time zone.
+    /// Returns the time as strftime(3) formats it in the machine's time zone.
     func local(_ format: String) -> String {
         guard var seconds = time_t(exactly: timeIntervalSince1970.rounded(.down)) else { return "an unknown time" }
         var parts = tm()

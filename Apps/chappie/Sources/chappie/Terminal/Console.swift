@@ -7,21 +7,22 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Standard output for data and standard error for notes, written in the order of the calls by a separate thread.
+/// The standard streams, with standard output for data and standard error for notes. A separate thread writes them in
+/// the order of the calls.
 ///
-/// A reader that does not read (`chappie ask … | less`) therefore holds up neither an interruption nor a token refresh.
+/// A reader that does not read (`chappie ask … | less`) therefore delays neither an interruption nor a token refresh.
 final class Console: Sendable {
     enum Stream: CInt, Sendable { case output = 1, error = 2 }
 
-    /// Which standard streams are terminals, and whether the one for notes draws.
+    /// The standard streams that are terminals, and whether the one for notes can draw.
     struct Terminals: Sendable {
         var input = false
         var output = false
-        /// Standard error is a terminal that moves its cursor: neither `NO_COLOR` (no-color.org) nor a plain terminal
-        /// forbids it.
+        /// Whether standard error is a terminal that moves its cursor. It is not if `NO_COLOR` (no-color.org) or a
+        /// plain terminal forbids it.
         var draws = false
         var error = false
-        /// Neither `NO_COLOR` nor a plain terminal forbids styles in what goes to standard output.
+        /// Whether standard output may have styles. It may not if `NO_COLOR` or a plain terminal forbids them.
         var styles = false
     }
 
@@ -46,19 +47,19 @@ final class Console: Sendable {
     }
 
     let terminals: Terminals
-    /// Fulfilled once nothing reads standard output any more.
+    /// A promise that is fulfilled when no process reads standard output any more.
     let readerHasLeft = Promise<Void>()
     private let queue = Mutex(Queue())
     private let writer = DispatchQueue(label: "chappie.console")
     private let sink: @Sendable (Stream, [UInt8]) -> CInt
 
-    /// - Parameter sink: writes the bytes, and may block; it returns 0 or the `errno` of a failure.
+    /// - Parameter sink: writes the bytes and may block. It returns 0 or the `errno` of a failure.
     init(_ terminals: Terminals, sink: @escaping @Sendable (Stream, [UInt8]) -> CInt) {
         self.terminals = terminals
         self.sink = sink
     }
 
-    /// Creates the standard streams of this process.
+    /// Creates a console for the standard streams of this process.
     convenience init(environment: ProgramEnvironment) {
         let (input, output, error) = (isatty(0) == 1, isatty(1) == 1, isatty(2) == 1)
         let styles = environment["NO_COLOR"] == nil && !environment.isTerminalPlain
@@ -69,23 +70,24 @@ final class Console: Sendable {
         }
     }
 
-    /// Writes data. A terminal gets no control characters, because models and servers write parts of the text; a file
-    /// or a pipe gets them.
+    /// Writes data. A terminal does not receive control characters, because models and servers write parts of the text.
+    /// A file or a pipe receives them.
     func write(_ text: String) { enqueue(terminals.output ? UntrustedText.forTerminal(text) : text, .output) }
 
-    /// Writes data that may move the cursor: it was made here, and the text of others in it is cleaned.
+    /// Writes data that may move the cursor. The data was made in this program, and foreign text in it has been
+    /// cleaned.
     func draw(_ text: String) {
         if text.utf8.contains(0x1B) { queue.withLock { $0.hasStyled = true } }
         enqueue(text, .output)
     }
 
-    /// Writes a line. On a terminal a long one is broken between words; a file or a pipe gets it as it is.
+    /// Writes a line. On a terminal, a long line is broken between words. A file or a pipe receives it unchanged.
     func line(_ text: String = "") { write(wrapped(text, .output, if: terminals.output) + "\n") }
 
-    /// One JSON value on one line.
+    /// Writes a JSON value on one line.
     func json(_ value: ChappieJSON) { write(value.serialized() + "\n") }
 
-    /// A line for the user, which is never data. On a terminal a long one is broken between words.
+    /// Writes a line for the user, which is never data. On a terminal, a long line is broken between words.
     func note(_ text: String) {
         enqueue(wrapped(UntrustedText.forTerminal(text), .error, if: terminals.error) + "\n", .error)
     }
@@ -95,14 +97,14 @@ final class Console: Sendable {
         return PlainText.wrapped(text, width: columns)
     }
 
-    /// Shows a line on the terminal of standard error; the next output or the next status replaces it. It is not shown
+    /// Shows a line on the terminal of standard error. The next output or the next status replaces it. It is not shown
     /// without such a terminal, while the user types a passphrase, or in the background. It is cut at the terminal's
-    /// width, because a line that wraps can't be replaced. The hint at its end shows as a whole or not at all.
+    /// width because a line that wraps cannot be replaced. The hint at its end is shown completely or not at all.
     func status(_ text: String, hint: String = "") {
         guard terminals.draws, !TerminalEcho.isSilent else { return }
         let foreground = tcgetpgrp(Stream.error.rawValue)
         guard foreground < 0 || foreground == getpgrp() else {
-            // The shell has the line now.
+            // The shell now uses the line.
             return queue.withLock { $0.hasStatus = false }
         }
         let columns = TerminalState.size(of: Stream.error.rawValue)?.columns ?? .max
@@ -112,9 +114,9 @@ final class Console: Sendable {
 
     func clearStatus() { enqueue("", .error) }
 
-    /// Begins a new line on the terminal after an interruption. Ctrl-C makes the terminal throw away what it has
-    /// not shown (NOFLSH in termios(3)), which may be the end of a style. A status is cleared after that: many
-    /// terminals clear a line with the background colour that is set.
+    /// Begins a new line on the terminal after an interruption. After Ctrl-C the terminal discards the output that it
+    /// has not shown (NOFLSH in termios(3)), which may include the end of a style. A status is cleared after that,
+    /// because many terminals clear a line with the current background colour.
     func leave() {
         guard terminals.error || terminals.output else { return }
         let reset = queue.withLock(\.hasStyled) ? "\u{1B}[0m" : nil
@@ -123,9 +125,9 @@ final class Console: Sendable {
 
     // MARK: Writing
 
-    /// The writer takes everything that has gathered while it wrote.
+    /// Adds text to the queue. The writer takes all text that was added while it wrote.
     ///
-    /// - Parameter first: is written before a status is cleared.
+    /// - Parameter first: the text that is written before a status is cleared.
     private func enqueue(_ text: String, _ stream: Stream, isStatus: Bool = false, first: String? = nil) {
         queue.withLock { queue in
             if queue.pieces.isEmpty {
@@ -140,7 +142,8 @@ final class Console: Sendable {
         }
     }
 
-    /// After a failure nothing more goes to standard output: a hole in the middle would be worse than an early end.
+    /// Writes the bytes. After a failure nothing else is written to standard output, because a gap in the middle would
+    /// be worse than an early end.
     private func write(_ bytes: [UInt8], _ stream: Stream) {
         guard stream == .error || outputFailure == nil else { return }
         let failure = sink(stream, bytes)
@@ -151,12 +154,12 @@ final class Console: Sendable {
 
     // MARK: Failures
 
-    /// Why standard output could not be written; `nil` while it can.
+    /// The reason why standard output could not be written, or `nil` while it can be written.
     var outputFailure: CInt? { queue.withLock(\.outputFailure) }
 
-    /// Waits until everything is written. A task that is cancelled waits 200 ms at most, in case the reader does read.
+    /// Waits until everything is written. A cancelled task waits at most 200 ms, in case the reader does read.
     ///
-    /// - Throws: `CancellationError` when it is not written by then.
+    /// - Throws: `CancellationError` if the text is not written by then.
     func drained() async throws {
         let written = Promise<Void>()
         writer.async { written.fulfil(.success(())) }
@@ -170,8 +173,8 @@ final class Console: Sendable {
         }
     }
 
-    /// Ends as a command in a pipe does once nothing reads its output: silently. This thread may have the signal
-    /// blocked.
+    /// Ends the process silently, as a command in a pipe does when no process reads its output. This thread may have
+    /// blocked the signal.
     static func endByBrokenPipe() -> Never {
         var pipe = sigset_t()
         sigemptyset(&pipe)

@@ -2,13 +2,13 @@
 import ChappieSDK
 import FoundationEssentials
 
-// How values look under --json. Stable: members may be added, never renamed or removed.
+// The form of values under --json. It is stable: members may be added, but are never renamed or removed.
 
 extension ChappieAccountInfo {
-    /// The best name that is known, for notes to the user.
+    /// The best known name for notes to the user.
     var name: String { email ?? accountID ?? userID ?? "an account without a name" }
 
-    /// ` (ChatGPT Plus)`, or nothing.
+    /// The plan as ` (ChatGPT Plus)`, or an empty text.
     var planInParentheses: String { plan.map { " (\($0.displayName))" } ?? "" }
 
     var json: ChappieJSON {
@@ -16,7 +16,7 @@ extension ChappieAccountInfo {
             "email": .optional(email), "user_id": .optional(userID), "account_id": .optional(accountID),
             "plan": .optional(plan?.rawValue), "is_fedramp": .bool(isFedRAMPAccount),
         ]
-        // Only a sign-in that asks for this permission has it.
+        // Only a sign-in that requests this permission has a value.
         if let residency { object["residency"] = .string(residency) }
         if let planUse { object["plan_use"] = planUse == .granted ? "granted" : "not_granted" }
         return .object(object)
@@ -125,7 +125,7 @@ extension ChappieResponse {
 }
 
 extension ChappieStreamEvent {
-    /// One line of a streamed answer.
+    /// The event as one line of a streamed answer.
     var json: ChappieJSON {
         switch self {
         case .created(let id): ["type": "created", "response_id": .string(id)]

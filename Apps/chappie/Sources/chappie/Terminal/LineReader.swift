@@ -4,27 +4,28 @@ import ChappieLineEditor
 @_spi(ChappieInternals) import ChappieProcess
 import Glibc
 
-/// A question as it stands on the screen.
+/// A question in its form on the screen.
 struct Question: Sendable {
-    /// Above the prompt, every line with its end.
+    /// The text above the prompt. Every line includes its end.
     var lines = ""
     var prompt: String
-    /// The text that the answer begins with, if it can be edited.
+    /// The initial text of the answer, if it can be edited.
     var initial = ""
 }
 
-/// Asks the user for a line.
+/// A reader that asks the user for a line.
 protocol LineReader: Sendable {
-    /// Shows the question below everything that was written before it, and waits for the answer. It drops
-    /// keys that the user pressed before the question.
+    /// Shows the question below everything that was written before it, and waits for the answer. Drops the keys that
+    /// the user pressed before the question.
     ///
-    /// - Returns: The answer; `nil` if the process has no terminal, or shares its keys with a program such as a pager.
+    /// - Returns: the answer, or `nil` if the process has no terminal or shares its keys with a program such as a
+    ///   pager.
     /// - Throws: `CancellationError`.
     func read(_ question: Question) async throws -> LineEditor.Entry?
 }
 
 extension LineReader {
-    /// Asks whether to do something. Everything but a yes is a no.
+    /// Asks whether to do something, and returns whether the answer is yes.
     func confirms(_ prompt: String) async throws -> Bool {
         guard case .text(let answer) = try await read(Question(prompt: "\(prompt) [y/N] ")) else { return false }
         return ["y", "yes"].contains(answer.shortAnswer)
@@ -32,13 +33,13 @@ extension LineReader {
 }
 
 extension String {
-    /// A short answer in lower case, without blanks.
+    /// The text in lower case without blanks, for a short answer.
     var shortAnswer: String { filter { !$0.isWhitespace }.lowercased() }
 }
 
-/// At the terminal of this process. Standard input may be a pipe.
+/// A reader at the terminal of this process. Standard input may be a pipe.
 struct TerminalLineReader: LineReader {
-    /// The longest line, in bytes.
+    /// The maximum length of a line, in bytes.
     private static let limit = 64 << 10
 
     let console: Console
@@ -53,7 +54,7 @@ struct TerminalLineReader: LineReader {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
         guard terminal >= 0 else { return nil }
         defer { close(terminal) }
-        // A pager reads single keys, and a key that was meant for it must not answer.
+        // A pager reads single keys, and a key for the pager must not be an answer.
         var settings = termios()
         guard tcgetattr(terminal, &settings) == 0, settings.c_lflag & tcflag_t(ICANON) != 0 else { return nil }
         tcflush(terminal, TCIFLUSH)
@@ -71,13 +72,13 @@ struct TerminalLineReader: LineReader {
     }
 }
 
-/// In the chat's editor.
+/// A reader in the chat's editor.
 struct EditorLineReader: LineReader {
     let console: Console
     let editor: LineEditor
 
     func read(_ question: Question) async throws -> LineEditor.Entry? {
-        // Not to standard error, which may be a file: the prompt alone would not say what is asked.
+        // The text is not written to standard error, which may be a file. The prompt does not contain the question.
         console.write(question.lines)
         try await console.drained()
         let prompt = LineEditor.Prompt(
@@ -86,7 +87,7 @@ struct EditorLineReader: LineReader {
     }
 }
 
-/// Runs `work` on a thread with a descriptor that becomes readable when this task is cancelled: a thread that waits for
+/// Runs `work` on a thread with a descriptor that becomes readable when this task is cancelled. A thread that waits for
 /// a key must not take the next line, which is for another reader.
 private func ringing<Output: Sendable>(_ work: @escaping @Sendable (_ bell: CInt) throws -> Output) async throws
     -> Output

@@ -1,15 +1,16 @@
 import ChappieLineEditor
 import Synchronization
 
-/// Asks for the address at which a browser on another machine has ended, until it is the right one.
+/// A question for the address at which a browser on another machine has ended. It is repeated until the address is
+/// right.
 final class PastedAddress: Sendable {
     private let task = Mutex<Task<Void, Never>?>(nil)
 
-    /// Begins to ask; does nothing if it has begun.
+    /// Begins to ask, and does nothing if it has already begun.
     ///
     /// - Parameters:
     ///   - host: the name of this machine in the address.
-    ///   - complete: takes the address; its error is shown, and the question comes again.
+    ///   - complete: takes the address. Its error is shown, and the question is repeated.
     func begin(
         _ console: Console, host: String = "127.0.0.1", _ complete: @escaping @Sendable (String) async throws -> Void
     ) {
@@ -37,7 +38,7 @@ final class PastedAddress: Sendable {
 
     /// Stops asking.
     ///
-    /// - Returns: whether it had begun, so that the cursor is behind the question.
+    /// - Returns: whether it had begun to ask, so that the cursor is after the question.
     @discardableResult
     func end() -> Bool {
         let asked = task.withLock { task in

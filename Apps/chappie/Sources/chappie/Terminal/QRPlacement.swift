@@ -1,41 +1,41 @@
 import ArgumentParser
 
-/// Whether `chappie login` shows its page as a QR code.
+/// The choice of whether `chappie login` shows its page as a QR code.
 enum QRChoice: String, ExpressibleByArgument, CaseIterable {
     case auto, always, never
 }
 
-/// The place of a page's QR code on a terminal: to the right of the text about it, or above the text.
+/// The place of a page's QR code on a terminal, to the right of the text about it or above the text.
 ///
-/// The text matters more. By itself (`auto`) a code is shown only if text, code and the lines that follow them are on
+/// The text is more important. With `auto`, a code is shown only if text, code and the lines that follow them fit on
 /// the screen together.
 struct QRPlacement {
     let choice: QRChoice
-    /// Standard output is one.
+    /// Whether standard output is a terminal.
     let isTerminal: Bool
-    /// Neither `NO_COLOR` nor `TERM=dumb` forbids colours.
+    /// Whether neither `NO_COLOR` nor `TERM=dumb` forbids colours.
     let hasStyles: Bool
     let environment: ProgramEnvironment
-    /// A browser opens the page on this machine: the user needs no telephone.
+    /// Whether a browser opens the page on this machine. In that case the user does not need a telephone.
     var opensBrowser: Bool
 
-    /// The reason for which a code that the user wants can't be shown, as a sentence.
+    /// A sentence with the reason why a requested code cannot be shown.
     struct Obstacle: Error { let sentence: String }
 
-    /// These rows are kept free for sentences about clipboard and browser, at most 230 characters together, and the
-    /// countdown.
+    /// Returns the number of rows that are kept free for the countdown and for sentences about clipboard and browser,
+    /// which have at most 230 characters together.
     private static func rowsBelow(_ columns: Int) -> Int { (230 + columns - 1) / columns + 2 }
 
-    /// ISO/IEC 18004 asks for four modules. Cameras and zbar can read a code with two, if four don't fit.
+    /// The margins in modules. ISO/IEC 18004 requires four. Cameras and zbar can read a code with two if four do not
+    /// fit.
     private static let margins = [4, 2]
 
-    /// Returns the lines of `text` with the code of `page`, to be written as they are, or `nil` if the text stands
-    /// alone.
+    /// Returns the lines of `text` with the code of `page`, to be written unchanged, or `nil` if no code is shown.
     ///
     /// - Parameters:
-    ///   - text: clean of control characters.
-    ///   - size: the terminal's; `nil` if it is not known, as on a serial line: if the user wants a code, 80 by 24 is
-    ///     assumed.
+    ///   - text: the text without control characters.
+    ///   - size: the terminal's size, or `nil` if it is unknown, as on a serial line. If the user requests a code, 80
+    ///     by 24 is then assumed.
     func lines(
         _ text: [String], page: String, size: (columns: Int, rows: Int)?
     ) throws(Obstacle) -> [String]? {
@@ -55,8 +55,8 @@ struct QRPlacement {
             guard let code = QRCode(page) else { throw Self.obstacle("the address is too long") }
             let size = size ?? (80, 24)
             let layouts = Self.layouts(text, code, size.columns)
-            // Else the text stays on the screen, and as much of the code as there is room for: the user can scroll
-            // back, or has a larger window in a moment.
+            // Otherwise the text stays on the screen with as much of the code as there is room for. The user can scroll
+            // back or enlarge the window.
             guard let layout = layouts.first(where: { $0.fits(size) }) ?? layouts.min(by: { $0.rows < $1.rows }) else {
                 let least = code.columns(margin: Self.margins.last ?? 0)
                 throw Self.obstacle("it needs \(least) columns, and this terminal has \(size.columns)")
@@ -69,7 +69,7 @@ struct QRPlacement {
         Obstacle(sentence: "No QR code is shown: \(reason).")
     }
 
-    /// The lines, and how many rows of the terminal they take.
+    /// The lines and the number of terminal rows that they take.
     private struct Layout {
         let lines: [String]
         let rows: Int
@@ -77,7 +77,7 @@ struct QRPlacement {
         func fits(_ size: (columns: Int, rows: Int)) -> Bool { rows + rowsBelow(size.columns) <= size.rows }
     }
 
-    /// Returns the layouts for which the terminal is wide enough, the best first.
+    /// Returns the layouts that fit the width of the terminal, beginning with the best.
     private static func layouts(_ text: [String], _ code: QRCode, _ columns: Int) -> [Layout] {
         margins.filter { code.columns(margin: $0) <= columns }.flatMap { margin in
             let painted = code.lines(margin: margin)
@@ -88,7 +88,8 @@ struct QRPlacement {
         }
     }
 
-    /// `nil` if the two don't fit beside each other, or if the width of the text is not known.
+    /// Returns the lines with the code next to the text, or `nil` if the two do not fit or if the width of the text is
+    /// unknown.
     private static func beside(_ text: [String], _ painted: [String], _ width: Int, _ columns: Int) -> [String]? {
         let left = (text.map(\.count).max() ?? 0) + 2
         guard left + width <= columns, text.allSatisfy({ $0.utf8.allSatisfy { (0x20..<0x7F).contains($0) } }) else {
@@ -100,7 +101,8 @@ struct QRPlacement {
         }
     }
 
-    /// Terminals that say `xterm`, first of all xterm, have shown them for many years.
+    /// Whether the terminal has 256 colours. Terminals that report `xterm`, especially xterm itself, have had them for
+    /// many years.
     private var has256Colours: Bool {
         let named = ["xterm", "xterm-kitty", "xterm-ghostty", "alacritty", "foot", "wezterm", "contour"]
         guard let terminal = environment["TERM"] else { return false }
@@ -109,7 +111,7 @@ struct QRPlacement {
             || named.contains(terminal)
     }
 
-    /// The locale's name is read as the C library does it.
+    /// Whether the locale uses UTF-8. Its name is read in the same way as in the C library.
     private var isUTF8: Bool {
         let locale = (environment["LC_ALL"] ?? environment["LC_CTYPE"] ?? environment["LANG"] ?? "").lowercased()
         return locale.contains("utf-8") || locale.contains("utf8")

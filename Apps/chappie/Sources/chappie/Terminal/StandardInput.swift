@@ -6,7 +6,7 @@ import Glibc
 
 /// Runs `work`, which blocks, on a separate thread.
 ///
-/// - Throws: whatever `work` throws; `CancellationError` to a caller that is cancelled, which does not wait for the
+/// - Throws: the error of `work`. A caller that is cancelled receives `CancellationError` and does not wait for the
 ///   work.
 func onThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
     let promise = Promise<Value>()
@@ -14,13 +14,13 @@ func onThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) a
     return try await promise.value()
 }
 
-/// Standard input, read on a separate thread, so that Ctrl-C is noticed while nothing comes.
+/// Standard input, which is read on a separate thread so that Ctrl-C is noticed while no input arrives.
 struct StandardInput {
     enum Kind { case closed, terminal, pipe, file }
 
     private let descriptor: CInt
     private var buffer: [UInt8] = []
-    /// The index in the buffer at which the next line begins; `searched` is the index before which no line ends.
+    /// The index in the buffer at which the next line begins. No line ends before the index `searched`.
     private var start = 0
     private var searched = 0
     private var isAtEnd = false
@@ -35,13 +35,13 @@ struct StandardInput {
         return format == S_IFIFO || format == S_IFSOCK ? .pipe : .file
     }
 
-    /// Whether the user has given something to read: a pipe, or a file. `/dev/null` and other devices are neither.
+    /// Whether the user has given a pipe or a file to read. `/dev/null` and other devices do not count.
     var isGiven: Bool {
         var status = stat()
         return fstat(descriptor, &status) == 0 && [S_IFIFO, S_IFSOCK, S_IFREG].contains(status.st_mode & S_IFMT)
     }
 
-    /// Whether there is a byte, or the end, to read within that time.
+    /// Returns whether a byte or the end can be read within that time.
     func isReady(withinMilliseconds milliseconds: CInt) async throws -> Bool {
         try await onThread { [descriptor] in
             var poller = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
@@ -49,24 +49,25 @@ struct StandardInput {
         }
     }
 
-    /// Everything up to the end of the file, without its last line feed.
+    /// Returns everything up to the end of the file, without its last line feed.
     ///
-    /// - Throws: ``CommandLineError`` past 16 MiB and for bytes that are not UTF-8; `CancellationError`.
+    /// - Throws: ``CommandLineError`` for more than 16 MiB and for bytes that are not UTF-8, or `CancellationError`.
     mutating func readToEnd() async throws -> String {
         while !isAtEnd { try await readMore() }
         let text = try takeText(upTo: buffer.count)
         return text.hasSuffix("\n") ? String(text.dropLast()) : text
     }
 
-    /// Everything up to the end of the file.
+    /// Returns all bytes up to the end of the file.
     ///
-    /// - Throws: ``CommandLineError`` past 16 MiB; `CancellationError`.
+    /// - Throws: ``CommandLineError`` for more than 16 MiB, or `CancellationError`.
     mutating func readBytes() async throws -> [UInt8] {
         while !isAtEnd { try await readMore() }
         return buffer
     }
 
-    /// Returns the next line without its ending, or `nil` at the end of the file. It throws as ``readToEnd()`` does.
+    /// Returns the next line without its ending, or `nil` at the end of the file. Throws the same errors as
+    /// ``readToEnd()``.
     mutating func readLine() async throws -> String? {
         while true {
             if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
@@ -87,7 +88,7 @@ struct StandardInput {
             throw CommandLineError.usage("Standard input can't be read: \(String(cString: strerror(errno))).")
         }
         isAtEnd = piece.isEmpty
-        // The lines that were read are removed together: to remove each by itself would move all bytes after it.
+        // The lines that were read are removed together, because removing each line would move all bytes after it.
         buffer.removeFirst(start)
         searched -= start
         start = 0

@@ -7,9 +7,11 @@ import ChappieSDK
 import FoundationEssentials
 import Glibc
 
-/// Asks the user for the passphrase, on the terminal itself: standard input may be a pipe.
+/// A source that asks the user for the passphrase on the terminal itself, because standard input may be a pipe.
 struct TerminalPassphrase: PassphraseSource {
-    /// - Returns: `nil` if the process has no terminal.
+    /// Asks the user for the passphrase.
+    ///
+    /// - Returns: the passphrase, or `nil` if the process has no terminal.
     func passphrase(for purpose: PassphrasePurpose) async throws(CredentialStoreError) -> Secret? {
         do {
             return try await onThread { try Self.ask(for: purpose) }
@@ -27,7 +29,7 @@ struct TerminalPassphrase: PassphraseSource {
         switch purpose {
         case .opening(let path): return try ask("Passphrase for \(shown(path)): ", terminal)
         case .creating(let path):
-            // A typing error does not start the sign-in again.
+            // A typing error does not restart the sign-in.
             for _ in 1...3 {
                 let first = try ask("New passphrase for \(shown(path)): ", terminal)
                 if first == (try ask("Repeat the passphrase: ", terminal)) { return first }
@@ -37,7 +39,8 @@ struct TerminalPassphrase: PassphraseSource {
         }
     }
 
-    /// Returns a secret that the user types unseen on the terminal itself, or `nil` if the process has no terminal.
+    /// Returns a secret that the user types without an echo on the terminal itself, or `nil` if the process has no
+    /// terminal.
     static func secret(asking question: String) async throws -> Secret? {
         try await onThread {
             let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
@@ -47,7 +50,7 @@ struct TerminalPassphrase: PassphraseSource {
         }
     }
 
-    /// Returns the path, short enough for a line: the file's name is a digest of its purpose.
+    /// Returns the path in a form that is short enough for a line. The file's name is a digest of its purpose.
     private static func shown(_ path: String) -> String {
         let home = ProgramEnvironment.process.folders.home.map { $0 + "/" } ?? ""
         let path = !home.isEmpty && path.hasPrefix(home) ? "~/" + path.dropFirst(home.count) : path
@@ -63,7 +66,7 @@ struct TerminalPassphrase: PassphraseSource {
         defer { TerminalEcho.restore() }
         say(question, terminal)
         var entry: [UInt8] = []
-        // Growing would leave copies behind.
+        // A growing array would leave copies in memory.
         entry.reserveCapacity(4096)
         defer { for index in entry.indices { entry[index] = 0 } }
         var byte: UInt8 = 0

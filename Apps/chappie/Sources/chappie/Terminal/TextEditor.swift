@@ -4,14 +4,15 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// The user's editor, as `$VISUAL` or `$EDITOR` names it.
+/// The user's editor, which `$VISUAL` or `$EDITOR` names.
 struct TextEditor: Sendable {
     private let command: String
-    /// In the order in which they are tried.
+    /// The folders in the order in which they are tried.
     private let folders: [String]
     private let console: Console
 
-    /// - Throws: ``CommandLineError`` if none is named: another one than the user's would only surprise.
+    /// - Throws: ``CommandLineError`` if no editor is named. An editor that the user did not choose would be
+    ///   unexpected.
     init(_ environment: ProgramEnvironment, _ console: Console) throws {
         guard let command = try environment.path("VISUAL") ?? environment.path("EDITOR") else {
             throw CommandLineError.usage("There is no editor.", suggestion: "Set EDITOR, for example to nano or vim.")
@@ -23,13 +24,13 @@ struct TextEditor: Sendable {
 
     /// Lets the user edit `text` in a separate file, which is removed afterwards.
     ///
-    /// - Throws: ``CommandLineError`` if the editor can't be started, or says that it failed; `CancellationError`.
+    /// - Throws: ``CommandLineError`` if the editor cannot be started or reports a failure, or `CancellationError`.
     func edit(_ text: [UInt8], ending: String) async throws -> [UInt8] {
         let path = try draft(of: text, named: "chappie-\(UUID().uuidString)\(ending)")
         defer { unlink(path) }
         console.clearStatus()
         try await console.drained()
-        // Ctrl-C is the editor's.
+        // During the edit, Ctrl-C belongs to the editor.
         let former = Interruption.takesCtrlC.withLock { handler in
             defer { handler = { true } }
             return handler
@@ -44,13 +45,13 @@ struct TextEditor: Sendable {
         return try SmallFile.read(path)
     }
 
-    /// Makes the file in the first folder that takes it: the system removes the folder of a login when the login ends,
-    /// and the variable stays.
+    /// Creates the file in the first folder that accepts it. When a login ends, the system removes its folder, but the
+    /// variable remains.
     private func draft(of text: [UInt8], named name: String) throws -> String {
         var reasons: [String] = []
         for folder in folders {
             let path = "\(folder)/\(name)"
-            // A relative path would lead somewhere else if the editor changes its folder.
+            // A relative path would have another meaning if the editor changes its folder.
             if folder.hasPrefix("/"), PrivateFile.create(path, with: text) { return path }
             reasons.append("\(folder) (\(String(cString: strerror(folder.hasPrefix("/") ? errno : EINVAL))))")
         }
@@ -59,7 +60,7 @@ struct TextEditor: Sendable {
             suggestion: "Set TMPDIR to a folder that you may write to.")
     }
 
-    /// By a shell, as git and others do it: the variable may hold arguments.
+    /// Runs the command in a shell, as git and others do, because the variable may contain arguments.
     private static func run(_ command: String, _ path: String) throws -> CInt {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
@@ -79,7 +80,7 @@ struct TextEditor: Sendable {
         }
         var status: CInt = 0
         while waitpid(child, &status, 0) < 0, errno == EINTR {}
-        // A shell gives the number of a signal like that.
+        // A shell reports the number of a signal in this form.
         return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
     }
 }

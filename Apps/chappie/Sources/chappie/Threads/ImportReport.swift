@@ -3,11 +3,11 @@ import ChappieRuntime
 import ChappieThreadForms
 import ChappieThreadsSQLite
 
-/// The result of an import so far. The user reads it also if a later file fails.
+/// The result of an import so far. The user also sees it if a later file fails.
 struct ImportReport {
     private var updates = ThreadUpdates()
     private var leftOut: [String: Int] = [:]
-    /// The numbers of records of the threads that were there before the import.
+    /// The number of records of each thread before the import.
     private let counts: [String: Int]
 
     init(into store: ChappieFileThreadStore) async throws {
@@ -17,8 +17,8 @@ struct ImportReport {
 
     /// Keeps the threads of one file.
     ///
-    /// - Throws: `full` before anything of the file is kept, if its new records have more bytes than there is room;
-    ///   `CancellationError` between two threads.
+    /// - Throws: `full` before anything of the file is kept, if its new records do not fit, or `CancellationError`
+    ///   between two threads.
     mutating func keep(_ read: ChappieThreadImport, in store: ChappieFileThreadStore) async throws {
         let usage = try await store.usage()
         if let limit = usage.limit {
@@ -45,7 +45,7 @@ struct ImportReport {
     }
 }
 
-/// The threads from a file, by the change that each made to the store.
+/// The threads from a file, grouped by their changes to the store.
 struct ThreadUpdates {
     var threads: [ChappieThreadUpdate: [String]] = [:]
 

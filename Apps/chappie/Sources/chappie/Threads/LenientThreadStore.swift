@@ -2,25 +2,25 @@ import ChappieRuntime
 import ChappieSDK
 import Synchronization
 
-/// Keeps threads in another store. If that store takes no more of a thread, the conversation continues without being
-/// kept: a question is answered although the disk is full.
+/// A store that keeps threads in another store. If the other store refuses more of a thread, the conversation continues
+/// without being kept. A question is therefore answered even if the disk is full.
 final class LenientThreadStore: ChappieThreadStore {
     private let store: any ChappieThreadStore
-    /// Why threads are not kept, and whether the user knows.
+    /// The reasons why threads are not kept, and whether the user has been informed.
     private let refusals = Mutex<[String: (error: ChappieThreadStoreError, isNoted: Bool)]>([:])
-    /// The last turn of each thread whose beginning is kept: a later resume finds it.
+    /// The last turn of each thread whose beginning is kept. A later resume finds this turn.
     private let keptTurns = Mutex<[String: String]>([:])
 
     init(_ store: any ChappieThreadStore) { self.store = store }
 
-    /// Keeps nothing more of a thread.
+    /// Stops keeping a thread.
     func giveUp(_ thread: String, _ error: ChappieThreadStoreError) {
         refusals.withLock { $0[thread] = (error, false) }
     }
 
     func keeps(_ thread: String) -> Bool { refusals.withLock { $0[thread] == nil } }
 
-    /// Returns the reason for which the thread is not kept. It is given once, for a note to the user.
+    /// Returns the reason why the thread is not kept. It is returned only once, for a note to the user.
     func news(of thread: String) -> ChappieThreadStoreError? {
         refusals.withLock { refusals in
             guard let refusal = refusals[thread], !refusal.isNoted else { return nil }
@@ -50,7 +50,7 @@ final class LenientThreadStore: ChappieThreadStore {
         }
     }
 
-    /// The store has no records of a thread that is not kept, except those written before.
+    /// Returns the records of a thread, or none if it is not kept. The store then has only the records from before.
     func records(
         of thread: String, from position: Int
     ) async throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
@@ -67,31 +67,31 @@ final class LenientThreadStore: ChappieThreadStore {
 }
 
 extension ChappieThreadRecord {
-    /// Whether tools run once this is kept. A tool may run in a turn that is kept with this call, or of which nothing
-    /// is kept; otherwise a later resume would run the tool again.
+    /// Whether tools run after this record is kept. A tool may run in a turn that is kept with this call, or of which
+    /// nothing is kept. Otherwise a later resume would run the tool again.
     fileprivate var beginsTools: Bool { [.toolsCalled, .toolsStarted].contains(kind) }
 }
 
-/// Whether the store keeps an answer. The printer of the answer asks.
+/// The state of keeping an answer. The printer of the answer queries it.
 struct AnswerKeeping: Sendable {
     private let thread: String
     private let store: LenientThreadStore?
 
-    /// - Parameter store: The store of the thread; `nil` if the answer is known to be kept.
+    /// - Parameter store: the store of the thread, or `nil` if the answer is known to be kept.
     init(thread: String, store: LenientThreadStore? = nil) {
         self.thread = thread
         self.store = store
     }
 
-    /// The thread that keeps the answer; `nil` if it is not kept.
+    /// The thread that keeps the answer, or `nil` if the answer is not kept.
     var keptThread: String? { store?.keeps(thread) == false ? nil : thread }
 
-    /// Why it is not kept, if the user does not know.
+    /// Returns the reason why the answer is not kept, if the user has not been informed of it.
     func news() -> ChappieNotice? {
         store?.news(of: thread).map(Self.notice)
     }
 
-    /// Returns the line that says why a conversation is not kept.
+    /// Returns the line with the reason why a conversation is not kept.
     static func notice(_ error: any Error) -> ChappieNotice {
         let problem = CommandLineError(error)
         let reason = [problem.message, problem.suggestion].compactMap { $0 }.joined(separator: " ")
@@ -100,6 +100,6 @@ struct AnswerKeeping: Sendable {
 }
 
 extension ChappieNotice.Kind {
-    /// The answer is not kept.
+    /// The kind of a notice that the answer is not kept.
     fileprivate static let notKept = Self(rawValue: "not_kept")
 }

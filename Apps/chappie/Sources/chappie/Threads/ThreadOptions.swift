@@ -28,11 +28,11 @@ struct ThreadOptions: ParsableArguments {
         }
     }
 
-    /// Returns the conversation to ask in, if it is kept; otherwise the caller uses the client's own.
+    /// Returns the kept conversation for the question, or `nil` if the caller uses the client's own conversation.
     ///
-    /// - Parameter early: Whether to check the sign-in and the store now, and not in the first turn.
-    /// - Throws: The error for which a requested thread can't be opened. If a new conversation can't be kept, the
-    ///   program reports that in a line and continues.
+    /// - Parameter early: whether to check the sign-in and the store now and not in the first turn.
+    /// - Throws: the error because of which a requested thread cannot be opened. If a new conversation cannot be kept,
+    ///   the program reports this in a line and continues.
     func kept(by client: ChappieClient, in program: Program, early: Bool = false) async throws -> KeptConversation? {
         let isAsked = isContinuing
         let isKept = ephemeral.map { !$0 } ?? (isAsked || program.settings[.keepThreads]?.bool != false)
@@ -59,24 +59,25 @@ struct ThreadOptions: ParsableArguments {
     }
 }
 
-/// A conversation that is kept, and its store.
+/// A conversation that is kept, with its store.
 struct KeptConversation: Sendable {
     let runtime: ChappieRuntime
     let store: LenientThreadStore
 
-    /// Whether the next answer will be kept.
+    /// The state of keeping the next answer.
     var next: AnswerKeeping? {
         get async { await runtime.currentThread.map { AnswerKeeping(thread: $0.id, store: store) } }
     }
 }
 
 extension ChappieFileThreadStore {
-    /// Returns the thread with this id; the beginning or the end of an id is enough. `nil` means the thread that
-    /// changed last.
+    /// Returns the thread with this id. The beginning or the end of an id is enough. `nil` means the most recently
+    /// changed thread.
     ///
-    /// A thread that is named is found although another one is damaged. The last one is not: it may be the damaged one.
+    /// A named thread is found even if another one is damaged. The most recently changed one is not, because it may be
+    /// damaged.
     ///
-    /// - Throws: ``CommandLineError`` if no thread fits, or several do.
+    /// - Throws: ``CommandLineError`` if no thread or more than one matches.
     func thread(named name: String?) async throws -> ChappieThreadSummary {
         guard let name else {
             guard let last = try await threads().first else {
@@ -88,7 +89,7 @@ extension ChappieFileThreadStore {
         let all = try await readableThreads()
         let found = Self.named(name, in: all.threads, id: \.id)
         guard let one = found.first else {
-            // A damaged thread may have this name, or the list may lack a thread that the index of ids still finds.
+            // A damaged thread may have this name, or the list may lack a thread that is still in the index of ids.
             if !all.problems.isEmpty {
                 let id = try await salvageable(name).first ?? name
                 if let summary = try await summary(of: id) { return summary }
@@ -102,7 +103,7 @@ extension ChappieFileThreadStore {
         return one
     }
 
-    /// Returns the ids that `threads salvage` gives and that fit the name.
+    /// Returns the ids from `threads salvage` that match the name.
     func salvageable(_ name: String) async throws -> [String] {
         Self.named(name, in: try await salvageableThreads(), id: \.self)
     }

@@ -6,7 +6,7 @@ import ChappieRuntime
 import ChappieSDK
 @_spi(ChappieInternals) import ChappieThreadsSQLite
 
-// Copies of all threads, with their key.
+// Copies of all threads with their key.
 extension Threads {
     struct Backup: ProgramCommand {
         static let configuration = CommandConfiguration(
@@ -52,7 +52,7 @@ extension Threads {
             do {
                 try await store.restore(from: file, passphrase: passphrase, noting: &restored)
             } catch {
-                // The threads that are restored stay so.
+                // The threads that have been restored remain.
                 if !restored.threads.isEmpty || !restored.problems.isEmpty { Self.say(restored, program) }
                 throw error
             }
@@ -69,7 +69,7 @@ extension Threads {
     }
 }
 
-/// The passphrase of a backup: from a file, or from the terminal.
+/// The passphrase of a backup, from a file or from the terminal.
 struct BackupPassphrase: ParsableArguments {
     @Option(
         help: ArgumentHelp("Read the passphrase from this file, which only you can read.", valueName: "file"),

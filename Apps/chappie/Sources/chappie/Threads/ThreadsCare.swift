@@ -6,7 +6,7 @@ import ChappieThreadsSQLite
 import FoundationEssentials
 import Glibc
 
-// Looking after the stored threads.
+// Maintenance of the stored threads.
 extension Threads {
     struct ThreadsUsage: ProgramCommand {
         static let configuration = CommandConfiguration(
@@ -79,7 +79,7 @@ extension Threads {
             var written: [ChappieJSON] = []
             for id in try await store.salvageableThreads() {
                 let salvaged = try await store.salvage(id)
-                // Without gaps, as import takes them.
+                // The positions have no gaps, because import requires that.
                 let records = salvaged.records.enumerated().map { position, record in
                     ChappieThreadRecord(position: position, kind: record.kind, date: record.date, body: record.body)
                 }
@@ -99,11 +99,11 @@ extension Threads {
             if written.isEmpty { program.console.note("There is nothing to read.") }
         }
 
-        /// Writes a file that was not there before.
+        /// Writes a new file.
         ///
-        /// - Returns: Its name in the folder.
+        /// - Returns: the file's name in the folder.
         static func write(_ records: [ChappieThreadRecord], of id: String, into folder: String) throws -> String {
-            // The id may be damaged, too: it names a file here, and import does not take every id.
+            // The id may also be damaged. It names a file here, and import does not accept every id.
             let isUsable = ChappieThread.canHaveID(id)
             let thread = try ChappieThread(id: isUsable ? id : UUID().uuidString.lowercased(), records: records)
             let text = Array((thread.json.serialized() + "\n").utf8)

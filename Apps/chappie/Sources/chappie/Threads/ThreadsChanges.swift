@@ -4,7 +4,7 @@ import ChappieRuntime
 import ChappieSDK
 import ChappieThreadsSQLite
 
-// Changing one thread.
+// Changes to one thread.
 extension Threads {
     struct Rename: ProgramCommand {
         static let configuration = CommandConfiguration(
@@ -76,7 +76,8 @@ extension Threads {
 
         private typealias Chosen = (id: String, name: String)
 
-        /// A damaged thread can be deleted, too: by the id that salvage gives.
+        /// Returns the thread with this name. A damaged thread is found by its id from salvage, so that it can also be
+        /// deleted.
         private static func thread(_ name: String, in store: ChappieFileThreadStore) async throws -> Chosen {
             do {
                 let thread = try await store.thread(named: name)

@@ -9,7 +9,7 @@ import ChappieThreadsSQLite
 import FoundationEssentials
 import Glibc
 
-/// `chappie threads`: the conversations that are kept.
+/// The command `chappie threads` for the kept conversations.
 struct Threads: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "threads", abstract: "List, read, find, export and tidy up the conversations that are kept.",
@@ -27,7 +27,7 @@ struct Threads: ParsableCommand {
             Salvage.self, Rekey.self,
         ], defaultSubcommand: List.self)
 
-    /// Returns the store, for a command that is about nothing else.
+    /// Returns the store for a command that only uses threads.
     static func store(_ program: Program) throws -> ChappieFileThreadStore {
         guard let store = try program.threads() else {
             throw CommandLineError.usage(
@@ -343,7 +343,7 @@ struct Threads: ParsableCommand {
         if !problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
     }
 
-    /// Opens the thread, for a separate turn. A missing sign-in is reported before the turn begins, so that the turn
+    /// Opens the thread for a separate turn. A missing sign-in is reported before the turn begins, so that the turn
     /// does not fail.
     static func open(
         _ name: String?, with client: ChappieClient, in program: Program
@@ -360,12 +360,12 @@ struct Threads: ParsableCommand {
 }
 
 extension ChappieThreadFormat: ExpressibleByArgument {
-    /// The end of a file's name that stands for this form.
+    /// The file name extension for this form.
     fileprivate var fileExtension: String { self == .markdown ? "md" : rawValue }
 }
 
 extension String {
-    /// Returns the text on one line of a terminal. The user's own words are shown as they are, however they look.
+    /// Returns the text on one line of a terminal. The user's own text is shown unchanged, whatever it looks like.
     fileprivate func terminalLine(limit: Int) -> String {
         let words = unicodeScalars.split { $0.properties.isWhitespace }
         let line = UntrustedText.forTerminal(words.map { String($0) }.joined(separator: " "))
@@ -375,7 +375,7 @@ extension String {
 }
 
 extension ChappieThreadSummary {
-    /// The end of the id: its beginning is the time, which threads of one day share.
+    /// The end of the id. Its beginning is the time, which is the same for threads of one day.
     var shortID: String { String(id.suffix(8)) }
 
     /// The name on one line of a terminal.
@@ -391,9 +391,10 @@ extension ChappieThreadSummary {
     }
 }
 
-/// A date on the command line.
+/// A parser for a date on the command line.
 enum DateArgument {
-    /// Reads `2026-11-01` (midnight, local time), `2026-11-01T12:00:00Z`, or a time ago: `30m`, `12h`, `7d`, `4w`.
+    /// Parses `2026-11-01` (midnight, local time), `2026-11-01T12:00:00Z`, or a time in the past: `30m`, `12h`, `7d`,
+    /// `4w`.
     static func parse(_ text: String, now: Date) throws -> Date {
         let units = ["m": 60.0, "h": 3600, "d": 86_400, "w": 604_800]
         if let unit = text.last.flatMap({ units[String($0)] }), let count = Double(text.dropLast()), count >= 0,

@@ -10,18 +10,18 @@ import Synchronization
 struct CommandLineTools: Sendable {
     let tools: [ChappieHostTool]
     let servers: [ChappieMCPServer]
-    /// The user's sign-ins at servers that are elsewhere.
+    /// The user's sign-ins at remote servers.
     let signIns: [ChappieMCPAuthorization]
-    /// The command that signs in at each server, by the server's name.
+    /// The command that signs in at each server, keyed by the server's name.
     let logins: [String: ToolSignInCommand]
     let providers: [any ChappieToolProvider]
 
     /// - Parameters:
-    ///   - logs: the folder for the servers' logs; `nil` for none.
-    ///   - transport: reaches servers that are elsewhere.
-    ///   - ownSignIns: the user's, at such servers.
-    /// - Throws: ``CommandLineError`` for a manifest that can't be used, for a name that two of them have, and for a
-    ///   log that can't be written.
+    ///   - logs: the folder for the servers' logs, or `nil` for none.
+    ///   - transport: the transport to remote servers.
+    ///   - ownSignIns: the user's sign-ins at remote servers.
+    /// - Throws: ``CommandLineError`` for a manifest that cannot be used, for a name that occurs in two manifests, and
+    ///   for a log that cannot be written.
     init(
         manifests: [String], logs: String?, _ environment: ProgramEnvironment, _ console: Console,
         _ transport: any HTTPTransport, _ ownSignIns: ToolSignIns
@@ -81,9 +81,9 @@ struct CommandLineTools: Sendable {
     }
 }
 
-/// A server. It notes each of its tools that can't be used, once; and its errors name the command that signs in.
+/// A server with notes. It notes once each tool that cannot be used, and its errors name the command that signs in.
 private final class NotedServer: ChappieToolProvider {
-    /// How many tools are noted: a server may give its tools other names every time.
+    /// The maximum number of tools that are noted. A server may give its tools new names every time.
     private static let limit = 20
     private let server: ChappieMCPServer
     private let console: Console
@@ -106,7 +106,7 @@ private final class NotedServer: ChappieToolProvider {
         }
         for skipped in server.skippedTools
         where noted.withLock({ $0.count < Self.limit && $0.insert(skipped).inserted }) {
-            // The server wrote the name, and parts of the reason.
+            // The server wrote the name and parts of the reason.
             let name = UntrustedText.message(skipped.name, limit: 64) ?? "without a name"
             let reason = UntrustedText.message(skipped.reason) ?? ""
             console.note("chappie: the tool \(name) of \(server.name) is left out. \(reason)")
@@ -114,7 +114,8 @@ private final class NotedServer: ChappieToolProvider {
         return tools.map { tool in tool.handled { handler in { try await self.call($0, handler) } } }
     }
 
-    /// The user, and not the model alone, learns that a sign-in is missing in the middle of a turn.
+    /// Calls the tool. A sign-in that is missing in the middle of a turn is reported to the user, not only to the
+    /// model.
     private func call(_ call: ChappieToolCall, _ handler: ChappieHostTool.Handler) async throws -> ChappieToolResult {
         do {
             return try await handler(call)
@@ -129,14 +130,14 @@ private final class NotedServer: ChappieToolProvider {
     }
 }
 
-/// The servers and the programs that a command has started.
+/// The servers and programs that a command has started.
 final class StartedTools: Sendable {
     private struct State {
         var tools: CommandLineTools?
         var calls: [Int: Promise<Void>] = [:]
         var lastCall = 0
     }
-    /// A program that is ended gets SIGTERM, and SIGKILL a second later.
+    /// The time to wait for a program. A program that is ended receives SIGTERM, and SIGKILL a second later.
     private static let patience = Duration.seconds(2)
     private let state = Mutex(State())
 
@@ -149,14 +150,14 @@ final class StartedTools: Sendable {
         }
     }
 
-    /// The servers that there are, for what they give to the user.
+    /// The resources and prompts of the servers.
     var offers: ServerOffers {
         let tools = state.withLock(\.tools)
         return ServerOffers(servers: tools?.servers ?? [], logins: tools?.logins ?? [:])
     }
 
-    /// Returns the tool, whose program is waited for at the command's end: a turn that is cancelled does not wait for
-    /// it.
+    /// Returns the tool with calls for which the command waits at its end. A cancelled turn does not wait for the
+    /// program.
     func awaiting(_ tool: ChappieHostTool) -> ChappieHostTool {
         tool.handled { handler in
             { call in
@@ -177,8 +178,8 @@ final class StartedTools: Sendable {
 
     private func end(_ id: Int) { state.withLock { $0.calls.removeValue(forKey: id) }?.fulfil(.success(())) }
 
-    /// Ends the servers, all at once, and waits for them, for their sign-ins that are being renewed, and for programs
-    /// that were cancelled. In a separate task: Ctrl-C may have cancelled this one.
+    /// Ends all servers at the same time. Waits for them, for their sign-ins that are being renewed, and for cancelled
+    /// programs. This happens in a separate task because Ctrl-C may have cancelled the current one.
     func end() async {
         let (tools, calls) = state.withLock { ($0.tools, $0.calls.values) }
         let servers = tools?.servers ?? []

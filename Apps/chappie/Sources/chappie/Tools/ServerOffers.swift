@@ -3,16 +3,16 @@ import ChappieMCP
 import ChappieSDK
 import FoundationEssentials
 
-/// Resources and prompts of tool servers, as a user names them: `SERVER:ADDRESS` and `SERVER:NAME`.
+/// The resources and prompts of tool servers. The user names them as `SERVER:ADDRESS` and `SERVER:NAME`.
 struct ServerOffers: Sendable {
     let servers: [ChappieMCPServer]
-    /// The command that signs in at each server, by the server's name.
+    /// The command that signs in at each server, keyed by the server's name.
     let logins: [String: ToolSignInCommand]
 
-    /// Returns the resource that an argument of `-f` names, as parts of a message, or `nil` for a file, an address of
-    /// the web, and a name that belongs to none of the servers.
+    /// Returns the resource that an argument of `-f` names, as parts of a message. Returns `nil` for a file, a web
+    /// address, and a name that does not belong to a server.
     ///
-    /// - Throws: `ChappieMCPError`; ``CommandLineError`` for a resource that is empty.
+    /// - Throws: `ChappieMCPError`, or ``CommandLineError`` for an empty resource.
     func attachments(_ argument: String) async throws -> [ChappieInputMessage.Part]? {
         guard !["https:", "http:", "data:"].contains(where: argument.lowercased().hasPrefix),
             let (server, uri) = named(argument), !SmallFile.exists(argument)
@@ -31,7 +31,7 @@ struct ServerOffers: Sendable {
 
     /// Returns the messages of the prompt `SERVER:NAME`.
     ///
-    /// - Throws: `ChappieMCPError`; ``CommandLineError`` if there is no such server.
+    /// - Throws: `ChappieMCPError`, or ``CommandLineError`` if there is no such server.
     func prompt(_ argument: String, _ arguments: [String: String]) async throws -> [ChappieInputMessage] {
         guard let (server, name) = named(argument) else {
             let names = servers.map(\.name).joined(separator: ", ")
@@ -45,7 +45,7 @@ struct ServerOffers: Sendable {
 
     /// Returns the prompt of a line `SERVER:NAME ARGUMENT=VALUE …`, in which quotes keep blanks.
     ///
-    /// - Throws: as ``prompt(_:_:)``.
+    /// - Throws: the same errors as ``prompt(_:_:)``.
     func prompt(inLine line: String) async throws -> [ChappieInputMessage] {
         let words = PathArgument.words(of: line)
         var arguments: [String: String] = [:]
@@ -60,7 +60,7 @@ struct ServerOffers: Sendable {
         return try await prompt(words.first ?? "", arguments)
     }
 
-    /// An error that a sign-in at the server resolves names the command.
+    /// Performs `work` and names the sign-in command in an error that a sign-in at the server resolves.
     private func asking<Answer>(_ server: ChappieMCPServer, _ work: () async throws -> Answer) async throws -> Answer {
         do {
             return try await work()
@@ -78,13 +78,13 @@ struct ServerOffers: Sendable {
 
     // MARK: Lists
 
-    /// The resources and prompts that servers give to the user.
+    /// The resources and prompts that servers offer to the user.
     enum Kind: String { case resources, prompts }
 
-    /// How many of a server's things a list shows.
+    /// The maximum number of entries of a server in a list.
     private static let limit = 100
 
-    /// Returns a line for each resource or prompt; a server that fails has a line for that.
+    /// Returns a line for each resource or prompt, and a line about each server that fails.
     ///
     /// - Throws: `CancellationError`.
     func lines(_ kind: Kind) async throws -> [String] {
@@ -94,7 +94,7 @@ struct ServerOffers: Sendable {
                 let all = try await entries(kind, of: server)
                 lines += all.prefix(Self.limit).compactMap { entry in
                     let text = ([entry.name] + entry.words).filter { !$0.isEmpty }.joined(separator: " · ")
-                    // The server wrote all of it. Text with tokens in it, or too long for a line, is cut.
+                    // The server wrote the entire text. Text that contains tokens or is too long for a line is cut.
                     return (UntrustedText.line(text, limit: 500) ?? UntrustedText.message(text, limit: 400))
                         .map { "\(server.name):\($0)" }
                 }
@@ -106,9 +106,9 @@ struct ServerOffers: Sendable {
         return lines.isEmpty ? ["No tool server has \(kind.rawValue) here."] : lines
     }
 
-    /// Returns the names for Tab; a server that fails has none.
+    /// Returns the names for Tab. A server that fails has none.
     ///
-    /// - Throws: `CancellationError`, if a server takes too long: the next Tab asks again.
+    /// - Throws: `CancellationError` if a server takes too long. The next Tab asks again.
     func names(_ kind: Kind) async throws -> [String] {
         var names: [String] = []
         for server in servers {
@@ -121,7 +121,7 @@ struct ServerOffers: Sendable {
         return names
     }
 
-    /// - Returns: for each its key, which asks for it, its name in a list, and what is said of it there.
+    /// Returns the entries of a server. Each has a key, which requests it, a name for the list, and a description.
     private func entries(
         _ kind: Kind, of server: ChappieMCPServer
     ) async throws -> [(key: String, name: String, words: [String])] {

@@ -3,18 +3,18 @@ import ChappieLineEditor
 import ChappieSDK
 import Synchronization
 
-/// Asks the user whether a tool may be run, one question at a time.
+/// A queue that asks the user whether tools may run, one question at a time.
 final class ToolApproval: Sendable {
     private let approvesAll: Bool
     private let reader: any LineReader
-    /// One question at a time, although a model may make several calls at once.
+    /// The lock that allows one question at a time. A model may make several calls at the same time.
     private let line = AsyncLock()
-    /// Fulfilled when the answer before the call has been written.
+    /// Promises that are fulfilled when the answer before the call has been written.
     private let announced = Mutex<[String: Promise<Void>]>([:])
 
     /// - Parameters:
-    ///   - approvesAll: `--approve-tools`: every call is approved without a question.
-    ///   - reader: asks the user.
+    ///   - approvesAll: whether every call is approved without a question (`--approve-tools`).
+    ///   - reader: the reader that asks the user.
     init(approvesAll: Bool = false, reader: any LineReader) {
         self.approvesAll = approvesAll
         self.reader = reader
@@ -22,7 +22,7 @@ final class ToolApproval: Sendable {
 
     // MARK: The order on the screen
 
-    /// The text before the question has been written: the question may follow.
+    /// Allows the question to follow, because the text before it has been written.
     func announce(_ request: ChappieApprovalRequest) { announcement(of: request.id).fulfil(.success(())) }
 
     private func announcement(of id: String) -> Promise<Void> {
@@ -36,14 +36,14 @@ final class ToolApproval: Sendable {
 
     // MARK: Asking
 
-    /// Returns the user's decision; a denial if the user can't be asked, or stops the turn.
+    /// Returns the user's decision, or a denial if the user cannot be asked or stops the turn.
     func decide(_ request: ChappieApprovalRequest) async -> ChappieApprovalDecision {
         if approvesAll { return .approved() }
         let ticket = line.reserve()
         defer { line.leave(ticket) }
         do {
             try await announcement(of: request.id).value()
-            // Another answer may have a call of the same id.
+            // Another answer may contain a call with the same id.
             announced.withLock { $0[request.id] = nil }
             try await line.enter(ticket)
             return try await answer(to: request)
@@ -98,7 +98,7 @@ final class ToolApproval: Sendable {
         case once, always, edit, view, no
         /// Ctrl-C, which ends the turn.
         case stop
-        /// None of the letters above.
+        /// An answer that is none of the letters above.
         case unclear
 
         init(_ entry: LineEditor.Entry) {

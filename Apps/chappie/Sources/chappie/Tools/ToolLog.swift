@@ -5,9 +5,10 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// `--tool-log`: the log of one tool server, in a separate file that only this user can open.
+/// The log of one tool server for `--tool-log`, in a separate file that only this user can open.
 final class ToolLog: Sendable {
-    /// In bytes. A longer log begins again; a log that grows longer ends with a line that reports that.
+    /// The maximum size of a log, in bytes. A log that already has this size begins again. A log that reaches it ends
+    /// with a line that reports this.
     static let limit = 10 << 20
 
     private struct State {
@@ -17,9 +18,9 @@ final class ToolLog: Sendable {
 
     private let state: Mutex<State>
 
-    /// Opens the log of `server` in `folder`, which is made if it is missing.
+    /// Opens the log of `server` in `folder`, which is created if it is missing.
     ///
-    /// - Throws: ``CommandLineError`` for a file that can't be written, or that other users can open.
+    /// - Throws: ``CommandLineError`` for a file that cannot be written or that other users can open.
     init(of server: String, in folder: String) throws {
         let path = "\(folder)/\(server).log"
         PrivateFile.makeFolder(of: path)
@@ -44,7 +45,7 @@ final class ToolLog: Sendable {
 
     deinit { close(state.withLock(\.descriptor)) }
 
-    /// Adds a line, with the time before it. A disk that is full costs the line and nothing else.
+    /// Adds a line that begins with the time. If the disk is full, only the line is lost.
     func write(_ line: String) {
         let text =
             "\(Date().formatted(.iso8601.year().month().day().time(includingFractionalSeconds: true)))Z \(line)\n"

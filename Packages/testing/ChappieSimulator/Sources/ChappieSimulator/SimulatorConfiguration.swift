@@ -1,68 +1,70 @@
 @_spi(ChappieInternals) public import ChappieCore
 
-/// How a simulator is set up. Every member has a default that suits tests.
+/// The configuration of a simulator. Every member has a default that suits tests.
 public struct SimulatorConfiguration: Sendable {
-    /// The address on which it listens; only loopback addresses and `localhost`. Default `127.0.0.1`.
+    /// The address on which the simulator listens, which is a loopback address or `localhost`. Default `127.0.0.1`.
     public var host: String
-    /// The port on which it listens; 0, the default, takes any free port.
+    /// The port on which the simulator listens. The default, 0, takes any free port.
     public var port: Int
-    /// Approves sign-ins without the user, on the first poll. Default false.
+    /// Whether sign-ins are approved without the user, on the first poll. Default false.
     public var autoApprove: Bool
-    /// Seconds between polls, which clients learn, up to 60. Default 1.
+    /// The number of seconds between polls, which is reported to clients. At most 60, default 1.
     public var pollInterval: Int
-    /// Pieces of text for each second, 0.1 to 100,000; `nil`, the default, for as fast as it goes.
+    /// The pieces of text per second, from 0.1 to 100,000. `nil`, the default, sends them without pauses.
     public var deltasPerSecond: Double?
-    /// Whole seconds count, up to a year. Default one hour. Clients refresh when fewer than five minutes are left.
+    /// The lifetime of access tokens, up to a year. Fractions of a second are ignored. Default one hour. Clients
+    /// refresh when fewer than five minutes are left.
     public var accessTokenLifetime: Duration
-    /// Whole seconds count; `nil`, the default, for no end.
+    /// The lifetime of refresh tokens. Fractions of a second are ignored. `nil`, the default, means no end.
     public var refreshTokenLifetime: Duration?
-    /// Whether a refresh token that comes a second time ends every token of that sign-in. Default false: only the
+    /// Whether a second use of a refresh token ends every token of that sign-in. With false, the default, only the
     /// second use is refused.
     public var revokesFamilyOnReuse: Bool
     /// The account that signs in, unless the approval names another.
     public var account: SimulatorAccount
-    /// More accounts that can sign in; with any, the page lets the user choose. Every id must be different. Default
-    /// none.
+    /// Additional accounts that can sign in. If there are any, the page lets the user choose. Every id must be
+    /// different. Default none.
     public var otherAccounts: [SimulatorAccount]
-    /// How much of the plan is used, for accounts without a separate usage.
+    /// The usage of the plan, for accounts that do not specify their own.
     public var usage: SimulatorUsage
-    /// Whether the Responses endpoint can be had over WebSocket. Default true; when false an upgrade is answered with
-    /// 426 (RFC 9110, 15.5.22), which sends clients to server-sent events at once.
+    /// Whether the Responses endpoint is available over WebSocket. Default true. If false, the answer to an upgrade is
+    /// 426 (RFC 9110, 15.5.22), after which clients immediately use server-sent events.
     public var webSocket: Bool
-    /// Whether permessage-deflate (RFC 7692) is agreed to when a client offers it. Default true.
+    /// Whether the server accepts permessage-deflate (RFC 7692) when a client offers it. Default true.
     public var webSocketDeflate: Bool
-    /// Time between the pings of the server, on every connection; `nil` or zero for none. Default 30 seconds.
+    /// The time between the server's pings on every connection. `nil` or zero sends none. Default 30 seconds.
     public var webSocketPingInterval: Duration?
-    /// The month whose service this is. Default the newest.
+    /// The month whose service the simulator reproduces. Default the newest.
     public var asOf: SimulatorMonth
-    /// The faults to play. Its settings win over the ones here.
+    /// The faults to play. The scenario's settings take precedence over this configuration.
     public var scenario: SimulatorScenario?
-    /// How many requests ``Simulator/receivedRequests`` and messages ``Simulator/receivedMessages`` keep, the newest of
-    /// each; 0 for none. Default 256.
+    /// The number of newest requests that ``Simulator/receivedRequests`` keeps, and of newest messages that
+    /// ``Simulator/receivedMessages`` keeps. 0 keeps none. Default 256.
     public var recordedRequestLimit: Int
-    /// The wall clock that tokens and codes expire by.
+    /// The wall clock that determines when tokens and codes expire.
     public var clock: any ChappieClock
-    /// The lifetime of a sign-in's access token if it differs from the lifetime after refreshes; only scenarios set it.
+    /// The lifetime of a sign-in's first access token, if it differs from the lifetime after refreshes. Only scenarios
+    /// set it.
     var firstAccessTokenLifetime: Duration?
-    /// Whether neither the form of requests nor their header fields are checked; only scenarios set it.
+    /// Whether the checks of the form of requests and of their header fields are skipped. Only scenarios set it.
     var isLenient = false
-    /// How models are refused, by slug, whether or not the list has them; only scenarios set it.
+    /// The refusals of models by slug, whether or not the list contains them. Only scenarios set it.
     var modelRefusals: [String: ModelRefusal] = [:]
-    /// Whether the list still has gpt-5.5; only scenarios set it.
+    /// Whether the list still contains gpt-5.5. Only scenarios set it.
     var listsRetiredModels = false
-    /// Whether events are as they were in September; only scenarios set it.
+    /// Whether events have the form of September. Only scenarios set it.
     var hasOlderEvents = false
-    /// Whether the user lets apps use the plan; only scenarios set it.
+    /// Whether the user lets apps use the plan. Only scenarios set it.
     var planUse = PlanUse.granted
-    /// The forms of tools that the plan route takes; only scenarios set it.
+    /// The forms of tools that the plan route accepts. Only scenarios set it.
     var planTools = PlanTools.any
-    /// Turns that each app may ask for on the plan route; `nil` for no cap. Only scenarios set it.
+    /// The number of turns that each app may request on the plan route, or `nil` for no limit. Only scenarios set it.
     var planTurnLimit: Int?
-    /// Time from an answer of the plan route's token endpoint until its refresh token may be used; `nil` for six
-    /// minutes before the access token ends. Only scenarios set it.
+    /// The time from an answer of the plan route's token endpoint until its refresh token may be used. `nil` means six
+    /// minutes before the access token expires. Only scenarios set it.
     var earliestRefresh: Duration?
 
-    /// Creates a configuration; the defaults are the members'.
+    /// Creates a configuration. The defaults are those of the members.
     public init(
         host: String = "127.0.0.1", port: Int = 0, autoApprove: Bool = false, pollInterval: Int = 1,
         deltasPerSecond: Double? = nil, accessTokenLifetime: Duration = .seconds(3600),
@@ -96,7 +98,7 @@ public struct SimulatorConfiguration: Sendable {
 
 /// A user and the account they sign in as.
 public struct SimulatorAccount: Sendable, Hashable {
-    /// The account (workspace) id: the claim `chatgpt_account_id`.
+    /// The account (workspace) id, in the claim `chatgpt_account_id`.
     public var id: String
     /// The claim `chatgpt_user_id`.
     public var userID: String
@@ -104,18 +106,19 @@ public struct SimulatorAccount: Sendable, Hashable {
     public var email: String
     /// The claim `name`.
     public var name: String
-    /// The plan as it is on the wire: `free`, `plus`, `pro`, `team`, or any other word.
+    /// The plan's name on the wire: `free`, `plus`, `pro`, `team`, or any other word.
     public var plan: String
-    /// How much of its plan is used; `nil`, the default, for ``SimulatorConfiguration/usage``.
+    /// The usage of its plan. `nil`, the default, means ``SimulatorConfiguration/usage``.
     public var usage: SimulatorUsage?
-    /// The slugs of the models that it may use; `nil`, the default, for its plan's. Only models of the catalogue count.
+    /// The slugs of the models that it may use. `nil`, the default, means those of its plan. Only models of the
+    /// catalogue count.
     public var models: [String]?
-    /// Whether the tokens have the claim `chatgpt_account_id`; only scenarios clear it.
+    /// Whether the tokens have the claim `chatgpt_account_id`. Only scenarios clear it.
     var isNamed = true
-    /// How the workspace is pinned to a region; `nil` if it is not. Only scenarios set it.
+    /// The region to which the workspace is pinned, or `nil` if it is not pinned. Only scenarios set it.
     var pin: WorkspacePin?
 
-    /// Creates an account; every member has a default.
+    /// Creates an account. Every member has a default.
     public init(
         id: String = "acct_00000000-0000-4000-8000-000000000001",
         userID: String = "user-simulated",
@@ -135,24 +138,25 @@ public struct SimulatorAccount: Sendable, Hashable {
     }
 }
 
-/// A workspace that takes only requests that are for its region.
+/// The region to which a workspace is pinned. The workspace accepts only requests for that region.
 struct WorkspacePin: Codable, Sendable, Hashable {
     /// The claim `chatgpt_compute_residency`, which requests must repeat unless it is `no_constraint`.
     var region: String
-    /// The `account_routing_override`, which requests must have as well; `nil` for none.
+    /// The `account_routing_override`, which requests must also have, or `nil` for none.
     var routingOverride: String?
-    /// The `workspace_backend_origin`. The workspace is only there: every request here is refused. `nil` for none.
+    /// The `workspace_backend_origin`, or `nil` for none. The workspace exists only at that origin, so every request
+    /// here is refused.
     var origin: String?
 }
 
-/// How much of the plan is used up, as the header fields of every answer and the usage endpoint report it.
+/// The usage of a plan, as the header fields of every answer and the usage endpoint report it.
 public struct SimulatorUsage: Sendable, Hashable {
-    /// Percent of the short window, which is 5 hours; 0 to 100.
+    /// The used percentage of the short window, which is 5 hours. From 0 to 100.
     public var primaryUsedPercent: Double
-    /// Percent of the long window, which is 7 days; 0 to 100.
+    /// The used percentage of the long window, which is 7 days. From 0 to 100.
     public var secondaryUsedPercent: Double
 
-    /// Little is used by default.
+    /// Creates a usage, which is low by default.
     public init(primaryUsedPercent: Double = 12, secondaryUsedPercent: Double = 3) {
         self.primaryUsedPercent = primaryUsedPercent
         self.secondaryUsedPercent = secondaryUsedPercent
@@ -160,7 +164,7 @@ public struct SimulatorUsage: Sendable, Hashable {
 }
 
 extension SimulatorConfiguration {
-    /// With the scenario's settings, which win.
+    /// Returns the configuration with the scenario's settings, which take precedence.
     ///
     /// - Throws: ``SimulatorError`` for the first setting that is out of bounds.
     package func validated() throws(SimulatorError) -> SimulatorConfiguration {
@@ -190,12 +194,13 @@ extension SimulatorConfiguration {
         }
     }
 
-    /// Returns the address of a simulator of this configuration, as text; without a port if that is `nil`.
+    /// Returns the address of a simulator with this configuration, as text. If `port` is `nil`, the address has no
+    /// port.
     package func issuer(port: Int?) -> String {
         "http://\(host.contains(":") ? "[\(host)]" : host)\(port.map { ":\($0)" } ?? "")"
     }
 
-    /// Whether requests must have the form that November's models demand.
+    /// Whether requests must have the form that November's models require.
     var isStrict: Bool { asOf != .september2026 && !isLenient }
     var sendsOlderEvents: Bool { asOf == .september2026 || hasOlderEvents }
 

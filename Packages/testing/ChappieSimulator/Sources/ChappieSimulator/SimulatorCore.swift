@@ -1,13 +1,13 @@
 @_spi(ChappieInternals) import ChappieCore
 import Synchronization
 
-/// The answer to a request, before it takes a form.
+/// The answer to a request, before it is rendered for a transport.
 package struct SimulatorAnswer: Sendable {
     private let response: BackendResponse
     private let renderer: AnswerRenderer
     /// Whether the connection can't be used for another request.
     private let isLast: Bool
-    /// The behaviour of the connection after a handshake that succeeds; `nil` for every other answer.
+    /// The behaviour of the connection after a successful handshake, or `nil` for every other answer.
     package let terms: WebSocketTerms?
 
     init(_ response: BackendResponse, _ renderer: AnswerRenderer, isLast: Bool = false, terms: WebSocketTerms? = nil) {
@@ -17,20 +17,20 @@ package struct SimulatorAnswer: Sendable {
         self.terms = terms
     }
 
-    /// As HTTP/1.1.
+    /// The answer as HTTP/1.1.
     package var onTheWire: ScriptedAnswer {
         if terms != nil { return renderer.renderHandshake(response) }
         let answer = renderer.render(response)
         return isLast ? answer.finishing() : answer
     }
 
-    /// Without a wire.
+    /// The answer in memory, without a connection.
     var inMemory: ScriptedHTTPAnswer { renderer.inMemory(response) }
-    /// The scenario's part in it.
+    /// The scenario's effect on the answer.
     var effect: ScenarioEffect { renderer.effect }
 }
 
-/// The backend behind its lock, and the scenario it plays.
+/// The backend behind a lock, and the scenario that it plays.
 package final class SimulatorCore: Sendable {
     private struct State {
         var backend: Backend
@@ -42,7 +42,9 @@ package final class SimulatorCore: Sendable {
     private let configuration: SimulatorConfiguration
     private let state: Mutex<State>
 
-    /// - Parameter configuration: with the scenario's settings applied.
+    /// Creates a backend that plays the scenario of `configuration`.
+    ///
+    /// - Parameter configuration: the configuration, with the scenario's settings applied.
     package init(_ configuration: SimulatorConfiguration) {
         self.configuration = configuration
         let backend = Backend(configuration, issuer: "http://\(configuration.host)")
@@ -50,20 +52,20 @@ package final class SimulatorCore: Sendable {
         (log, logged) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1000))
     }
 
-    /// The address is known: what is issued from now on names it.
+    /// Sets the address that everything issued from now on names.
     package func opened(issuer: String) {
         state.withLock { $0.backend = Backend(configuration, issuer: issuer) }
     }
 
     package func closed() { logged.finish() }
 
-    /// Does something with the backend; `now` is in Unix seconds.
+    /// Calls `body` with the backend and the current time in Unix seconds.
     func withBackend<Value>(_ body: (_ backend: inout Backend, _ now: Int) -> Value) -> Value {
         let now = now
         return state.withLock { body(&$0.backend, now) }
     }
 
-    /// The user's decision on the page of a sign-in.
+    /// Approves or refuses a sign-in, as the user does on its page.
     ///
     /// - Throws: ``SimulatorError``: `.unknownAccount`, `.unknownUserCode`.
     package func decide(_ code: String, approves: Bool, as accountID: String? = nil) throws(SimulatorError) {
@@ -77,15 +79,17 @@ package final class SimulatorCore: Sendable {
         guard isKnown else { throw SimulatorError(.unknownUserCode, reason: "No sign-in waits under this code") }
     }
 
-    /// ID tokens are signed with another key from now on, and the old key is not published any more.
+    /// Replaces the key that signs ID tokens. The old key is no longer published.
     package func rotateKeys() { withBackend { backend, _ in backend.tokens.rotateKeys() } }
 
-    /// Unix seconds.
+    /// The current time in Unix seconds.
     private var now: Int { Int(configuration.clock.now.timeIntervalSince1970.rounded(.down)) }
 
     // MARK: Requests
 
-    /// - Parameter accepting: makes `Sec-WebSocket-Accept` from the key of a handshake.
+    /// Returns the answer to a request.
+    ///
+    /// - Parameter accepting: returns `Sec-WebSocket-Accept` for the key of a handshake.
     package func answer(_ received: ReceivedRequest, accepting: (_ key: String) -> String) -> SimulatorAnswer {
         let request = BackendRequest(received)
         let owner = withBackend { backend, _ in backend.owner(of: request) }
@@ -104,7 +108,7 @@ package final class SimulatorCore: Sendable {
         // The bytes after an upgrade request are no longer HTTP, so the connection can't be used again.
         let isLast = request.header("upgrade") != nil
         if isLast { response.setHeader("connection", "close") }
-        // The client takes the bytes after an answer to HEAD for the next answer (RFC 9112, 6.3).
+        // The client takes the bytes after an answer to HEAD as the next answer (RFC 9112, 6.3).
         if request.method == "HEAD" { response.body = .bytes([]) }
         return SimulatorAnswer(response, renderer, isLast: isLast)
     }
@@ -163,7 +167,7 @@ package final class SimulatorCore: Sendable {
         return answer
     }
 
-    /// Returns the answer of the scenario, or else of the backend; changed as the scenario says.
+    /// Returns the answer of the scenario, or otherwise of the backend, with the scenario's changes.
     private func play(
         _ request: BackendRequest, _ owner: SimulatorAccount?,
         _ respond: (_ backend: inout Backend, _ now: Int, ScenarioEffect) -> BackendResponse
@@ -182,15 +186,17 @@ package final class SimulatorCore: Sendable {
 
     // MARK: Log
 
-    /// Such as `POST /oauth/token 200`, or
-    /// `POST /backend-api/codex/responses 200 (websocket 3, incremental, 1 item, 812 bytes as 405)`: nothing of the
-    /// query, header or body. No status: the connection was closed or left silent instead.
+    /// Logs a request, such as `POST /oauth/token 200` or
+    /// `POST /backend-api/codex/responses 200 (websocket 3, incremental, 1 item, 812 bytes as 405)`.
+    ///
+    /// The line contains nothing of the query, header or body. Without a status, the connection was closed or left
+    /// silent.
     private func log(_ request: BackendRequest, status: Int?, _ details: String, isScripted: Bool) {
         let status = status.map { String($0) } ?? "no answer"
         logged.yield("\(request.method) \(request.path) \(status)\(details)\(isScripted ? " (scenario)" : "")")
     }
 
-    /// ` as ACCOUNT in SESSION`, if that is worth saying: in a simulator of one account it is always the same.
+    /// Returns ` as ACCOUNT in SESSION`. The text is empty without an owner, and in a simulator with only one account.
     private func words(for owner: SimulatorAccount?, session: String?) -> String {
         guard let owner, !configuration.otherAccounts.isEmpty else { return "" }
         return " as \(owner.id)" + (session.map { " in \($0)" } ?? "")

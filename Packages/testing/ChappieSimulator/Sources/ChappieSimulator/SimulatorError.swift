@@ -1,26 +1,26 @@
 public import ChappieCore
 
-/// A simulator that could not start, or a scenario that can't be played.
+/// An error of a simulator that could not start, or of a scenario that can't be played.
 public struct SimulatorError: Error, Sendable, Hashable {
     /// The kind of error.
     public enum Code: String, Sendable, Hashable, Codable {
-        /// Something else listens on the port.
+        /// Another program listens on the port.
         case portInUse
-        /// The port needs rights that this process doesn't have (below 1024).
+        /// The port requires rights that this process doesn't have (below 1024).
         case portDenied
         /// The host is not a loopback address.
         case notLoopback
         /// The socket could not be opened for another reason.
         case listenFailed
-        /// A setting is out of its bounds.
+        /// A setting is out of bounds.
         case invalidConfiguration
         /// No built-in scenario has that name.
         case unknownScenario
-        /// The scenario is not JSON, or a member of it is wrong; the message names the key path.
+        /// The scenario is not JSON, or a member of it is wrong. The message names the key path.
         case invalidScenario
-        /// The scenario is about bytes on a wire, and the simulator is in memory.
+        /// The scenario affects bytes on a wire, but the simulator is in memory.
         case needsSocket
-        /// No sign-in waits under that code.
+        /// No sign-in is waiting for that code.
         case unknownUserCode
         /// No account has that id.
         case unknownAccount
@@ -28,7 +28,7 @@ public struct SimulatorError: Error, Sendable, Hashable {
 
     /// The kind of error.
     public let code: Code
-    /// One clause in plain words, without a final stop.
+    /// One clause in plain language, without a final full stop.
     public let reason: String
 
     /// Creates an error of this kind.

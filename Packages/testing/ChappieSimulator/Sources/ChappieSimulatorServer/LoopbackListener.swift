@@ -8,17 +8,18 @@ import Synchronization
 
 /// A listener's reaction to a request.
 enum ServerReply: Sendable {
-    /// Plays an answer; the connection continues speaking HTTP.
+    /// Plays an answer. The connection continues to use HTTP.
     case answer(ScriptedAnswer)
-    /// Plays the handshake's answer; what comes after it is WebSocket.
+    /// Plays the answer to a handshake. After it, the connection is a WebSocket.
     case upgrade(ScriptedAnswer, WebSocketTerms)
-    /// Plays the answer; what comes after the request goes to the script as frames.
+    /// Plays the answer. The bytes after the request go to the script as frames.
     case frames(ScriptedAnswer, ScriptedFrames.Reaction)
 }
 
-/// The socket side of every server: accepts on a loopback address, reads whole requests, plays the answers.
+/// The socket side of every server. It accepts connections on a loopback address, reads complete requests, and plays
+/// the answers.
 ///
-/// One event-loop thread for each listener: a server starts in well under a millisecond, and stopping it leaves nothing
+/// Each listener has one event-loop thread. A server starts in well under a millisecond, and stopping it leaves nothing
 /// behind.
 final class LoopbackListener: Sendable {
     let port: Int
@@ -32,10 +33,12 @@ final class LoopbackListener: Sendable {
         self.group = group
     }
 
+    /// Starts a listener.
+    ///
     /// - Parameters:
-    ///   - host: a literal loopback address; the caller has checked it.
-    ///   - port: 0 for any free port.
-    ///   - answer: called on the event loop for each whole request.
+    ///   - host: a literal loopback address, which the caller has checked.
+    ///   - port: the port, or 0 for any free port.
+    ///   - answer: called on the event loop for each complete request.
     static func start(
         host: String = "127.0.0.1", port: Int = 0, ledger: ConnectionLedger = ConnectionLedger(),
         answer: @escaping @Sendable (ReceivedRequest) -> ServerReply
@@ -44,7 +47,7 @@ final class LoopbackListener: Sendable {
         let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 1024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            // Every step of a script leaves as its own segment.
+            // Every step of a script is sent as its own segment.
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -70,12 +73,13 @@ final class LoopbackListener: Sendable {
         if stopsNow() { try? await group.shutdownGracefully() }
     }
 
-    /// The same for a caller that may block.
+    /// Does the same as ``stop()``, for a caller that may block.
     func stopAndWait() {
         if stopsNow() { try? group.syncShutdownGracefully() }
     }
 
-    /// An event loop that has shut down takes no more work: a second attempt would wait forever.
+    /// Returns whether this call is the first one to stop the listener. An event loop that has shut down takes no more
+    /// work, so that a second attempt would wait forever.
     private func stopsNow() -> Bool {
         isStopped.withLock { isStopped in
             defer { isStopped = true }
@@ -94,17 +98,17 @@ extension SimulatorError {
     }
 }
 
-/// One connection: gathers whole requests, and plays one answer after the other. Leaves to ``WebSocketHandler`` when a
-/// request upgrades the connection.
+/// The handler of one connection. It gathers complete requests, and plays one answer after the other. When a request
+/// upgrades the connection, ``WebSocketHandler`` replaces it.
 ///
-/// Only ever touched on its channel's event loop.
+/// It is used only on its channel's event loop.
 final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
 
     private let player: StepPlayer
     private let ledger: ConnectionLedger
     private let answer: @Sendable (ReceivedRequest) -> ServerReply
-    /// The request that is coming in.
+    /// The request that is being received.
     private var pending: (head: HTTPRequestHead, body: [UInt8])?
     private var isUpgraded = false
 
@@ -121,7 +125,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler {
         switch unwrapInboundIn(data) {
         case .head(let head):
             pending = (head, [])
-            // A client that waits for leave (RFC 9110, 10.1.1) would otherwise lose a second.
+            // A client that waits for permission (RFC 9110, 10.1.1) would otherwise lose a second.
             if head.headers["expect"].contains(where: { $0.lowercased() == "100-continue" }), player.isIdle {
                 player.enqueue(.raw("HTTP/1.1 100 Continue\r\n\r\n"))
             }
@@ -154,9 +158,8 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
-    /// Puts the handlers for frames in the place of those for HTTP. The decoder leaves before the handshake is
-    /// answered, so that it can't swallow a frame, and before the other handlers come, so that it can't hand them a
-    /// request.
+    /// Replaces the handlers for HTTP with those for frames. The decoder is removed before the handshake is answered,
+    /// so that it can't swallow a frame, and before the other handlers are added, so that it can't pass them a request.
     private func upgrade(
         _ context: ChannelHandlerContext, to handler: some ChannelInboundHandler, frameLimit: Int,
         start: @escaping () -> Void

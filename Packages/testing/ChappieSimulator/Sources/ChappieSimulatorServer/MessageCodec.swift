@@ -2,7 +2,7 @@ import ChappieSimulator
 import NIOCore
 import NIOWebSocket
 
-/// A client broke a rule; the close code says which kind (RFC 6455, 7.4.1).
+/// A client's violation of a rule. The close code specifies the kind (RFC 6455, 7.4.1).
 struct WebSocketViolation: Error {
     let code: UInt16
     let reason: String
@@ -20,15 +20,15 @@ enum WebSocketInput {
     case close(code: UInt16?)
 }
 
-/// Between frames and messages: puts fragments together and apart, compresses and decompresses (RFC 6455, 5 and 6.2;
-/// RFC 7692, 7.2), and finds the rules that a client broke.
+/// A codec between frames and messages. It joins and splits fragments, compresses and decompresses (RFC 6455, 5 and
+/// 6.2; RFC 7692, 7.2), and finds the rules that a client broke.
 final class MessageCodec {
-    /// Largest payload of one frame, in bytes.
+    /// The largest payload of one frame, in bytes.
     static let frameLimit = 16 * 1024 * 1024
-    /// Largest message, in bytes, before and after decompression.
+    /// The largest message, in bytes, before and after decompression.
     private static let messageLimit = 64 * 1024 * 1024
 
-    /// A message whose last frame has not come yet.
+    /// A message whose last frame has not arrived yet.
     private struct Partial {
         let isText: Bool
         let isCompressed: Bool
@@ -47,7 +47,7 @@ final class MessageCodec {
 
     // MARK: In
 
-    /// - Returns: `nil` for a pong, and for a frame that doesn't end its message.
+    /// Returns the input that a frame completes, or `nil` for a pong and for a frame that doesn't end its message.
     func read(_ frame: WebSocketFrame) throws(WebSocketViolation) -> WebSocketInput? {
         guard frame.maskKey != nil else { throw .protocolError("a client's frames must be masked") }
         let startsMessage = frame.opcode == .text || frame.opcode == .binary
@@ -127,8 +127,8 @@ final class MessageCodec {
 }
 
 extension WebSocketFrame {
-    /// The payload unmasked. In words: swift-nio goes byte by byte, which takes it seconds for megabytes in a debug
-    /// build.
+    /// The unmasked payload. It is unmasked word by word, because swift-nio works byte by byte, which takes seconds for
+    /// megabytes in a debug build.
     var payload: [UInt8] {
         let key = maskKey.map { Array($0) } ?? [0, 0, 0, 0]
         let word = (key + key).withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }

@@ -1,13 +1,13 @@
 import CZlib
 import ChappieSimulator
 
-/// Compresses and decompresses the messages of one connection (RFC 7692, 7.2).
+/// A compressor and decompressor for the messages of one connection (RFC 7692, 7.2).
 ///
-/// Each direction takes its memory with its first message: an idle connection costs nothing.
+/// Each direction allocates its memory with its first message, so that an idle connection costs nothing.
 final class PermessageDeflate {
     enum Failure: Error { case malformed, tooLarge }
 
-    /// One direction: zlib holds on to the address of its state.
+    /// The stream of one direction. zlib keeps the address of its state.
     private final class Stream {
         let state = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
         private let end: (UnsafeMutablePointer<z_stream>) -> Int32
@@ -27,7 +27,7 @@ final class PermessageDeflate {
         }
     }
 
-    /// Enough for every stretch of text, and an eighth of the library's default.
+    /// The memory level, which is enough for every stretch of text, and takes an eighth of the library's default.
     private static let memoryLevel: Int32 = 5
     /// The end of every message, which neither side sends.
     private static let tail: [UInt8] = [0, 0, 0xFF, 0xFF]
@@ -43,21 +43,23 @@ final class PermessageDeflate {
     init(_ terms: DeflateTerms) { self.terms = terms }
 
     func compress(_ payload: [UInt8]) throws(Failure) -> [UInt8] {
-        // An empty message is one empty block (7.2.3.6); the library would say that there is nothing to do.
+        // An empty message is one empty block (7.2.3.6). The library would report that there is nothing to do.
         guard !payload.isEmpty else { return [0] }
         let compressed = try Self.run(payload, through: output.state, with: deflate, limit: .max)
         if terms.serverNoContextTakeover { deflateReset(output.state) }
         return compressed.suffix(4).elementsEqual(Self.tail) ? compressed.dropLast(4) : compressed
     }
 
-    /// - Parameter limit: bytes; a message that grows past it is refused, not made.
+    /// Returns the decompressed message.
+    ///
+    /// - Parameter limit: the largest size in bytes. A message that grows past it is refused during decompression.
     func decompress(_ payload: [UInt8], limit: Int) throws(Failure) -> [UInt8] {
         let message = try Self.run(payload + Self.tail, through: input.state, with: inflate, limit: limit)
         if terms.clientNoContextTakeover { inflateReset(input.state) }
         return message
     }
 
-    /// Feeds all of `bytes` to the library, and gives what comes out.
+    /// Passes all of `bytes` to the library, and returns its output.
     private static func run(
         _ bytes: [UInt8], through stream: UnsafeMutablePointer<z_stream>,
         with step: (UnsafeMutablePointer<z_stream>, Int32) -> Int32, limit: Int
@@ -79,7 +81,7 @@ final class PermessageDeflate {
                 if output.count + produced > limit { return .tooLarge }
                 output += chunk[..<produced]
                 switch status {
-                // A block that says it is the last one ends the window with it (7.2.3.5); the rest is a new stream.
+                // A block that is marked as the last one also ends the window (7.2.3.5). The rest is a new stream.
                 case Z_STREAM_END: inflateReset(stream)
                 case Z_OK, Z_BUF_ERROR: break
                 default: return .malformed

@@ -15,8 +15,8 @@ import NIOWebSocket
 /// defer { Task { await server.stop() } }
 /// ```
 ///
-/// Reads requests with `Content-Length` and chunked bodies up to 64 MiB, several after each other on one connection,
-/// and answers them in order. Sends `100 Continue` by itself when it is asked for.
+/// It reads requests with `Content-Length` and chunked bodies up to 64 MiB, also several on one connection, and answers
+/// them in order. It sends `100 Continue` by itself on request.
 public final class ScriptedServer: Sendable {
     private let listener: LoopbackListener
 
@@ -24,8 +24,8 @@ public final class ScriptedServer: Sendable {
 
     /// Starts a server on a free port of 127.0.0.1.
     ///
-    /// - Parameter answer: called once for each whole request, in order for each connection, on the server's thread:
-    ///   it must not block.
+    /// - Parameter answer: called once for each complete request, in order for each connection. It runs on the server's
+    ///   thread and must not block.
     /// - Throws: ``SimulatorError`` when the socket can't be opened.
     public static func start(
         _ answer: @escaping @Sendable (ReceivedRequest) -> ScriptedAnswer
@@ -33,24 +33,24 @@ public final class ScriptedServer: Sendable {
         ScriptedServer(listener: try LoopbackListener.start { .answer(answer($0)) })
     }
 
-    /// The port it listens on.
+    /// The port on which it listens.
     public var port: Int { listener.port }
-    /// Every request so far, in the order in which they became whole.
+    /// Every request so far, in the order in which they became complete.
     public var receivedRequests: [ReceivedRequest] { listener.ledger.entries.receivedRequests }
-    /// How many connections it has accepted since it started.
+    /// The number of connections that it has accepted since it started.
     public var connectionCount: Int { listener.ledger.entries.connectionCount }
-    /// How many of them are still open.
+    /// The number of these connections that are still open.
     public var openConnectionCount: Int { listener.ledger.entries.openConnectionCount }
-    /// Bytes the kernel has taken from it so far; it stands still while a client doesn't read.
+    /// The number of bytes that the kernel has accepted from it so far. It does not change while a client doesn't read.
     public var bytesWritten: Int { listener.ledger.entries.bytesWritten }
 
-    /// Closes the socket and every connection, and returns when they are gone. Calling it again does nothing.
+    /// Closes the socket and every connection, and returns when they are closed. A second call does nothing.
     public func stop() async { await listener.stop() }
 }
 
 extension ScriptedAnswer {
-    /// Returns the head that turns the connection into a WebSocket (RFC 6455, 4.2.2), with the right answer to the key
-    /// in `request`; frames may be sent behind it.
+    /// Returns the head that turns the connection into a WebSocket (RFC 6455, 4.2.2), with the correct answer to the
+    /// key in `request`. Frames may be sent after it.
     public static func switchingToWebSocket(
         _ request: ReceivedRequest, headers: [(String, String)] = []
     ) -> ScriptedAnswer {
@@ -59,7 +59,7 @@ extension ScriptedAnswer {
         return ScriptedAnswer(steps: [.send(head(status: 101, headers: own + headers))])
     }
 
-    /// The handshake succeeds, and `steps` follow.
+    /// Returns a successful handshake followed by `steps`.
     public static func upgrade(
         _ request: ReceivedRequest, headers: [(String, String)] = [], then steps: [Step] = []
     ) -> ScriptedAnswer {
@@ -67,7 +67,8 @@ extension ScriptedAnswer {
     }
 }
 
-/// `Sec-WebSocket-Accept` for a `Sec-WebSocket-Key` (RFC 6455, 4.2.2), as swift-nio works it out for a channel.
+/// Returns the `Sec-WebSocket-Accept` for a `Sec-WebSocket-Key` (RFC 6455, 4.2.2), as swift-nio computes it for a
+/// channel.
 func webSocketAccept(key: String) -> String {
     let upgrader = NIOWebSocketServerUpgrader(
         shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture([:]) },

@@ -15,46 +15,48 @@ import Synchronization
 /// }
 /// ```
 ///
-/// By itself it answers pings, and a close frame with a close frame and the end of the connection. It agrees to no
-/// extension, reads messages of one frame, and has one event loop for all connections.
+/// It answers pings by itself, and answers a close frame with a close frame and the end of the connection. It accepts
+/// no extension, reads messages of one frame, and has one event loop for all connections.
 public final class ScriptedWebSocketServer: Sendable {
     /// The server's answer to a connection's request.
     public typealias Answer = ScriptedAnswer
-    /// One thing that happens. After `stall` nothing that comes is answered any more.
+    /// One step on a connection. After `stall`, nothing that arrives is answered.
     public typealias Step = ScriptedAnswer.Step
-    /// Decides what is played to a handshake.
+    /// Returns the answer to a handshake.
     public typealias Opening = @Sendable (ReceivedRequest) -> Answer
-    /// - Parameter number: 0 for the connection's first message.
+    /// Returns the steps that answer a message.
+    ///
+    /// - Parameter number: the index of the message, 0 for the connection's first message.
     public typealias Reply = @Sendable (_ message: WebSocketMessage, _ number: Int) -> [Step]
 
-    /// Everything that a server has seen.
+    /// A record of everything that a server has seen.
     public struct Record: Sendable {
         /// Every request, in order.
         public internal(set) var requests: [ReceivedRequest] = []
         /// Every message, of all connections, in order.
         public internal(set) var messages: [WebSocketMessage] = []
-        /// The codes of the close frames that came.
+        /// The codes of the close frames that arrived.
         public internal(set) var closeCodes: [UInt16?] = []
-        /// Pings that came.
+        /// The number of pings that arrived.
         public internal(set) var pingCount = 0
-        /// Pongs that came.
+        /// The number of pongs that arrived.
         public internal(set) var pongCount = 0
-        /// Connections since the start.
+        /// The number of connections since the start.
         public internal(set) var connectionCount = 0
-        /// Connections that are still open.
+        /// The number of connections that are still open.
         public internal(set) var openConnectionCount = 0
-        /// Bytes that the kernel has taken from it; stands still while a client doesn't read.
+        /// The number of bytes that the kernel has accepted from it. It does not change while a client doesn't read.
         public internal(set) var bytesWritten = 0
     }
 
-    /// The frames that came; the rest is in the listener's ledger.
+    /// The frames that arrived. The other entries are in the listener's ledger.
     private final class FrameRecord: Sendable {
         let record = Mutex(Record())
     }
 
     private let listener: LoopbackListener
     private let frames: FrameRecord
-    /// The port it listens on.
+    /// The port on which it listens.
     public var port: Int { listener.port }
 
     private init(opening: @escaping Opening, reply: @escaping Reply) throws(SimulatorError) {
@@ -79,13 +81,14 @@ public final class ScriptedWebSocketServer: Sendable {
     ///
     /// - Parameters:
     ///   - opening: called for each request, on the server's thread.
-    ///   - reply: called for each message, likewise; its steps come after all earlier ones of the connection.
+    ///   - reply: called for each message, on the same thread. Its steps are played after all earlier ones of the
+    ///     connection.
     /// - Throws: ``SimulatorError`` when the socket can't be opened.
     public static func start(
         opening: @escaping Opening = { .upgrade($0) }, reply: @escaping Reply = { _, _ in [] }
     ) throws(SimulatorError) -> ScriptedWebSocketServer { try ScriptedWebSocketServer(opening: opening, reply: reply) }
 
-    /// Everything so far.
+    /// The record of everything so far.
     public var record: Record {
         var record = frames.record.withLock { $0 }
         let entries = listener.ledger.entries
@@ -96,7 +99,7 @@ public final class ScriptedWebSocketServer: Sendable {
         return record
     }
 
-    /// Closes the socket and every connection; returns when they are gone.
+    /// Closes the socket and every connection, and returns when they are closed.
     public func stop() { listener.stopAndWait() }
 }
 
@@ -111,12 +114,14 @@ extension ScriptedWebSocketServer.Record {
     }
 }
 
-/// One connection after its request: hands its frames to a script, and plays the script's steps.
+/// The handler of one connection after its request. It passes the frames to a script, and plays the script's steps.
 ///
-/// Only ever touched on its channel's event loop.
+/// It is used only on its channel's event loop.
 final class ScriptedFrames: ChannelInboundHandler {
     typealias InboundIn = WebSocketFrame
-    /// - Parameter number: counts the messages from 0.
+    /// Returns the steps that answer a frame.
+    ///
+    /// - Parameter number: the number of messages before the frame.
     typealias Reaction = @Sendable (_ frame: Frame, _ number: Int) -> [ScriptedAnswer.Step]
 
     enum Frame {
@@ -159,7 +164,7 @@ final class ScriptedFrames: ChannelInboundHandler {
     }
 }
 
-/// Frames as a server sends them (RFC 6455, 5.2), right or wrong.
+/// Frames as a server sends them (RFC 6455, 5.2), correct or incorrect.
 public enum WebSocketFrames {
     /// Returns one frame, unmasked.
     ///
@@ -179,9 +184,9 @@ public enum WebSocketFrames {
         return [first] + length + payload
     }
 
-    /// Returns a whole text message in one frame.
+    /// Returns a complete text message in one frame.
     public static func text(_ text: String) -> [UInt8] { frame(1, Array(text.utf8)) }
-    /// Returns a ping; the peer's pong repeats its payload.
+    /// Returns a ping. The peer's pong repeats its payload.
     public static func ping(_ payload: String = "") -> [UInt8] { frame(9, Array(payload.utf8)) }
 
     /// Returns a message as a server frames it.
@@ -192,7 +197,9 @@ public enum WebSocketFrames {
         }
     }
 
-    /// - Parameter code: `nil` for a close frame without a body.
+    /// Returns a close frame.
+    ///
+    /// - Parameter code: the close code, or `nil` for a close frame without a body.
     public static func close(_ code: UInt16?, reason: String = "") -> [UInt8] {
         frame(8, code.map { bigEndian(UInt64($0), bytes: 2) + Array(reason.utf8) } ?? [])
     }

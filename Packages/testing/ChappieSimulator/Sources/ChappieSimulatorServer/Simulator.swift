@@ -1,8 +1,8 @@
 @_exported public import ChappieSimulator
 public import FoundationEssentials
 
-/// A ChatGPT backend on this machine, for development, demonstrations and tests: device sign-in with a page to approve
-/// it on, tokens that are used once, models, usage, and a "model" that repeats what it is asked, over server-sent
+/// A ChatGPT backend on this machine, for development, demonstrations and tests. It has device sign-in with a page for
+/// the approval, tokens that are used once, models, usage, and a "model" that repeats its prompt, over server-sent
 /// events and over WebSocket.
 ///
 /// ```swift
@@ -12,8 +12,8 @@ public import FoundationEssentials
 /// await simulator.stop()
 /// ```
 ///
-/// It listens on loopback only, keeps nothing on disk, and forgets everything when it stops. ``SimulatorScenario`` makes
-/// it misbehave; what the model does on request is listed in `SCENARIOS.md` beside the package.
+/// It listens only on loopback, keeps nothing on disk, and forgets everything when it stops. A ``SimulatorScenario``
+/// makes it misbehave. `SCENARIOS.md` in this package lists what the model does on request.
 public final class Simulator: Sendable {
     /// The address of sign-in and token requests.
     public let issuer: URL
@@ -21,8 +21,8 @@ public final class Simulator: Sendable {
     public let backend: URL
     /// The address of requests of the plan route: ``issuer`` followed by `/v1`.
     public let planBackend: URL
-    /// A line for each exchange as it is answered, with nothing secret in it, for one reader. The newest 1,000 wait for
-    /// it. Ends when the simulator stops.
+    /// The log, with one line for each exchange when it is answered, and without secrets. It is for one reader, and
+    /// keeps the newest 1,000 lines for it. It ends when the simulator stops.
     public let log: AsyncStream<String>
 
     let core: SimulatorCore
@@ -37,7 +37,7 @@ public final class Simulator: Sendable {
         self.listener = listener
     }
 
-    /// Starts one.
+    /// Starts a simulator.
     ///
     /// - Throws: ``SimulatorError``: `.portInUse`, `.portDenied`, `.notLoopback`, `.listenFailed`, or
     ///   `.invalidConfiguration` with the name of the setting.
@@ -61,39 +61,40 @@ public final class Simulator: Sendable {
         return Simulator(issuer: issuer, core: core, listener: listener)
     }
 
-    /// The port it listens on.
+    /// The port on which it listens.
     public var port: Int { listener.port }
     /// The page on which the user enters the code.
     public var verificationPage: URL { issuer.appending(path: "codex").appending(path: "device") }
-    /// The newest requests, tokens and all, for tests to look into. See ``SimulatorConfiguration/recordedRequestLimit``.
+    /// The newest requests, including their tokens, for inspection by tests. See
+    /// ``SimulatorConfiguration/recordedRequestLimit``.
     public var receivedRequests: [ReceivedRequest] { listener.ledger.entries.receivedRequests }
-    /// The newest WebSocket messages, for tests to look into. See ``SimulatorConfiguration/recordedRequestLimit``.
+    /// The newest WebSocket messages, for inspection by tests. See ``SimulatorConfiguration/recordedRequestLimit``.
     public var receivedMessages: [ReceivedMessage] { listener.ledger.entries.receivedMessages }
     /// The connections that became WebSockets, in the order of their handshakes.
     public var webSocketConnections: [SimulatorWebSocketConnection] { listener.ledger.entries.webSocketConnections }
-    /// How many connections it has accepted since it started.
+    /// The number of connections that it has accepted since it started.
     public var connectionCount: Int { listener.ledger.entries.connectionCount }
-    /// How many of them are still open.
+    /// The number of these connections that are still open.
     public var openConnectionCount: Int { listener.ledger.entries.openConnectionCount }
 
     /// Approves a sign-in, as the user does on the page.
     ///
-    /// - Parameter accountID: the account that signs in; `nil`, the default, for ``SimulatorConfiguration/account``.
-    /// - Throws: ``SimulatorError`` with code `.unknownUserCode` if none waits under that code, `.unknownAccount` if the
-    ///   account is missing.
+    /// - Parameter accountID: the account that signs in. `nil`, the default, means ``SimulatorConfiguration/account``.
+    /// - Throws: ``SimulatorError`` with code `.unknownUserCode` if no sign-in waits for that code, or
+    ///   `.unknownAccount` if the account is missing.
     public func approve(userCode: String, as accountID: String? = nil) throws(SimulatorError) {
         try core.decide(userCode, approves: true, as: accountID)
     }
 
     /// Refuses a sign-in, as the user does on the page.
     ///
-    /// - Throws: ``SimulatorError`` with code `.unknownUserCode` when none waits under that code.
+    /// - Throws: ``SimulatorError`` with code `.unknownUserCode` if no sign-in waits for that code.
     public func refuse(userCode: String) throws(SimulatorError) { try core.decide(userCode, approves: false) }
 
-    /// ID tokens are signed with another key from now on, and the old key is not published any more.
+    /// Replaces the key that signs ID tokens. The old key is no longer published.
     public func rotateKeys() { core.rotateKeys() }
 
-    /// Closes every connection and the socket, and returns when they are gone. Calling it again does nothing.
+    /// Closes every connection and the socket, and returns when they are closed. A second call does nothing.
     public func stop() async {
         await listener.stop()
         core.closed()

@@ -2,44 +2,46 @@ import ChappieSimulator
 import Glibc
 import NIOCore
 
-/// Plays the steps of answers on one channel, one answer after the other, and lets control frames in between two.
+/// A player for the steps of answers on one channel. It plays one answer after the other, and lets control frames in
+/// between two of them.
 ///
-/// It stands next to the socket, so that it decides alone which bytes are written and when; the handlers above it only
-/// make them. Only ever touched on its channel's event loop.
+/// It is next to the socket, so that only it decides which bytes are written and when. The handlers above it only make
+/// the bytes. It is used only on its channel's event loop.
 final class StepPlayer: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// Bytes handed to the socket at a time, so that the ledger follows what the kernel takes.
+    /// The number of bytes that are passed to the socket at a time, so that the ledger follows the bytes that the
+    /// kernel accepts.
     private static let writeSize = 64 * 1024
-    /// Bytes of control frames that may wait for a message to end; a flood of pings need not be answered one by one
-    /// (RFC 6455, 5.5.3).
+    /// The number of bytes of control frames that may wait for a message to end. A flood of pings need not be answered
+    /// one by one (RFC 6455, 5.5.3).
     private static let gateSize = 16 * 1024
 
     private enum State {
         case playing
-        /// The script fell silent; only control frames are still sent.
+        /// The script is silent. Only control frames are still sent.
         case stalled
-        /// Nothing more is sent; the peer may close, or a timer does.
+        /// Nothing more is sent. The peer or a timer closes the connection.
         case parted
     }
 
     private struct Batch {
         var steps: ArraySlice<ScriptedAnswer.Step>
-        /// Whether some of its bytes are sent already.
+        /// Whether some of its bytes have already been sent.
         var hasBegun = false
         let ended: () -> Void
     }
 
     private let channel: any Channel
     private let ledger: ConnectionLedger
-    /// Which connection this is, counted from 0.
+    /// The number of this connection, counted from 0.
     private(set) var number = 0
     private var context: ChannelHandlerContext?
     private var state = State.playing
     private var batches = CircularBuffer<Batch>()
     private var timer: Scheduled<Void>?
-    /// A step is under way: the kernel takes bytes, or a gate is closed.
+    /// Whether a step is in progress, because the kernel takes bytes or a gate is closed.
     private var isBusy = false
     private var isAdvancing = false
     private var controlFrames: [UInt8] = []
@@ -52,7 +54,7 @@ final class StepPlayer: ChannelInboundHandler {
 
     /// Whether every answer has been played to its end.
     var isIdle: Bool { batches.isEmpty }
-    /// Whether nothing is being played and nothing more will be.
+    /// Whether nothing is played any more.
     var isParted: Bool { state == .parted }
 
     // MARK: Inputs
@@ -70,18 +72,18 @@ final class StepPlayer: ChannelInboundHandler {
         context.fireChannelInactive()
     }
 
-    /// Plays these steps after everything that waits.
+    /// Plays these steps after all that wait.
     ///
-    /// - Parameter ended: called when the last of them is done; not at all when the connection ends before.
+    /// - Parameter ended: called when the last of these steps is done. It is not called if the connection ends earlier.
     func enqueue(_ answer: ScriptedAnswer, ended: @escaping () -> Void = {}) {
         guard !isParted else { return }
         batches.append(Batch(steps: answer.steps[...], ended: ended))
         advance()
     }
 
-    /// Sends control frames as soon as no answer is half sent.
+    /// Sends control frames as soon as no answer is partly sent.
     ///
-    /// - Parameter thenFinishes: whether the connection ends after them, whatever else was still to come.
+    /// - Parameter thenFinishes: whether the connection ends after them, even if more steps wait.
     func letIn(_ frames: [UInt8], thenFinishes: Bool = false) {
         guard !isParted, !finishesAfterwards, thenFinishes || controlFrames.count < Self.gateSize else { return }
         controlFrames += frames
@@ -89,11 +91,12 @@ final class StepPlayer: ChannelInboundHandler {
         openGate()
     }
 
-    /// Closes our half first: closing both while the peer still sends would turn the FIN into a reset.
+    /// Closes our half of the connection, and the rest after five seconds at the latest. Closing both halves while the
+    /// peer still sends would turn the FIN into a reset.
     func finish() {
         guard !isParted else { return }
         part()
-        // Bytes that nothing reads would turn it into a reset as well.
+        // Unread bytes would also turn it into a reset.
         reads(true)
         channel.close(mode: .output, promise: nil)
         timer = channel.eventLoop.assumeIsolated().scheduleTask(in: .seconds(5)) { [channel] in
@@ -103,7 +106,7 @@ final class StepPlayer: ChannelInboundHandler {
 
     // MARK: Playing
 
-    /// Plays on. Steps that end at once come back here while it runs: they must not deepen the stack.
+    /// Continues to play. Steps that end at once call this function while it runs, which must not deepen the stack.
     private func advance() {
         guard !isAdvancing else { return }
         isAdvancing = true

@@ -2,9 +2,9 @@ import ChappieSimulator
 import NIOCore
 import NIOWebSocket
 
-/// One connection after its upgrade: answers messages and control frames, sends pings, and closes.
+/// The handler of one connection after its upgrade. It answers messages and control frames, sends pings, and closes.
 ///
-/// Only ever touched on its channel's event loop.
+/// It is used only on its channel's event loop.
 final class WebSocketHandler: ChannelInboundHandler {
     typealias InboundIn = WebSocketFrame
 
@@ -12,9 +12,9 @@ final class WebSocketHandler: ChannelInboundHandler {
         /// The handshake is still being answered.
         case opening
         case open
-        /// A close frame is on its way; the client's is awaited.
+        /// A close frame has been sent, and the client's is awaited.
         case closing
-        /// Nothing that comes is looked at.
+        /// Everything that arrives is ignored.
         case over
     }
 
@@ -35,9 +35,9 @@ final class WebSocketHandler: ChannelInboundHandler {
         codec = MessageCodec(deflate: terms.deflate, connection: player.number)
     }
 
-    /// The handlers of HTTP have left.
+    /// Answers the handshake, after the handlers of HTTP have been removed.
     func start(_ handshake: ScriptedAnswer) {
-        // Before the client can know of it, so that a test that asks afterwards doesn't ask too early.
+        // This is before the client can know of it, so that a test that asks afterwards doesn't ask too early.
         if !handshake.steps.contains(where: { [.finish, .reset, .stall].contains($0) }) {
             ledger.upgraded(player.number)
         }
@@ -109,7 +109,7 @@ final class WebSocketHandler: ChannelInboundHandler {
             player.enqueue(part)
         }
         player.enqueue(ScriptedAnswer(steps: [])) { [self] in isAnswering = false }
-        // The frames that follow when the client may already ask again.
+        // These frames follow when the client may already send its next request.
         var rest = answer.after.flatMap { codec.frames(of: $0, faults: answer.frames) }
         if let close = answer.close { rest += WebSocketFrames.close(close) }
         player.enqueue(ScriptedAnswer(steps: [.send(rest)])) { [self] in
@@ -119,7 +119,7 @@ final class WebSocketHandler: ChannelInboundHandler {
 
     // MARK: Closing
 
-    /// Sends a close frame at the next message's end, unless one is sent already, and ends the connection.
+    /// Sends a close frame at the end of the next message, unless one has already been sent, and ends the connection.
     private func end(_ code: UInt16?, _ reason: String = "", after error: [UInt8]? = nil) {
         guard state == .open || state == .closing else { return }
         let isFirst = state == .open
@@ -130,7 +130,7 @@ final class WebSocketHandler: ChannelInboundHandler {
         player.letIn(problem + WebSocketFrames.close(code, reason: reason), thenFinishes: true)
     }
 
-    /// Our close frame is sent; the client has five seconds for its own (RFC 6455, 7.1.1).
+    /// Waits for the client's close frame, after ours has been sent. The client has five seconds (RFC 6455, 7.1.1).
     private func awaitClose() {
         guard state == .open else { return }
         state = .closing

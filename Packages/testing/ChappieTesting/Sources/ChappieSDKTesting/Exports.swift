@@ -1,4 +1,4 @@
-// `import ChappieSDKTesting` brings the kit and the simulator in one line.
+// `import ChappieSDKTesting` imports both the kit and the simulator.
 
 @_exported import ChappieSimulatorServer
 @_exported import ChappieTesting

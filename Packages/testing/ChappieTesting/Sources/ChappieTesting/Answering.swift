@@ -4,7 +4,7 @@ import HTTPTypes
 import Synchronization
 
 extension ScriptedHTTPTransport {
-    /// Returns a backend that answers with these texts, turn by turn; the last one answers every later turn too. Any
+    /// Returns a backend that answers with these texts, turn by turn. The last text also answers every later turn. Any
     /// other request gets a 404.
     ///
     /// ```swift
@@ -24,7 +24,7 @@ extension ScriptedHTTPTransport {
 }
 
 extension ScriptedHTTPAnswer {
-    /// Returns a whole answer of the model: `text` in one message, as server-sent events.
+    /// Returns a complete answer of the model with `text` in one message, as server-sent events.
     public static func answer(_ text: String, id: String = "resp_1") -> ScriptedHTTPAnswer {
         let item: ChappieJSON = [
             "id": "msg_1", "type": "message", "role": "assistant", "status": "completed",
@@ -43,8 +43,8 @@ extension ScriptedHTTPAnswer {
 }
 
 extension ChappieClient {
-    /// Returns a client that is signed in and answers with these texts, turn by turn; the last one answers every later
-    /// turn too.
+    /// Returns a client that is signed in and answers with these texts, turn by turn. The last text also answers every
+    /// later turn.
     ///
     /// ```swift
     /// #expect(try await ChappieClient.answering("Hello").send("Hi") == "Hello")

@@ -1,7 +1,7 @@
 public import ChappieAuth
 import Synchronization
 
-/// ``RegistrationStore`` in memory, with failures on demand.
+/// A ``RegistrationStore`` in memory, with failures on demand.
 public final class InMemoryRegistrationStore: RegistrationStore {
     private struct State {
         var registrations: [CredentialSlot: ChappieClientRegistration] = [:]
@@ -13,10 +13,12 @@ public final class InMemoryRegistrationStore: RegistrationStore {
     private let id: String
     private let state = Mutex(State())
 
-    /// - Parameter hostID: Default: a fixed one.
+    /// Creates an empty store.
+    ///
+    /// - Parameter hostID: The id of the machine. Default: a fixed one.
     public init(hostID: String = "urn:uuid:7d6ee1c2-9f0b-4c8e-8a51-3f1f6f1b9d20") { id = hostID }
 
-    /// The registration for `slot`, past every failure.
+    /// The registration for `slot`, regardless of failures.
     public subscript(slot: CredentialSlot) -> ChappieClientRegistration? {
         get { state.withLock { $0.registrations[slot] } }
         set { state.withLock { $0.registrations[slot] = newValue } }
@@ -25,7 +27,7 @@ public final class InMemoryRegistrationStore: RegistrationStore {
     /// Every registration that was saved, in order.
     public var saved: [ChappieClientRegistration] { state.withLock(\.saved) }
 
-    /// Lets the next `times` saves fail.
+    /// Makes the next `times` saves fail.
     public func failSaving(with error: CredentialStoreError, times: Int = 1) {
         state.withLock { state in
             state.error = error
@@ -57,7 +59,7 @@ public final class InMemoryRegistrationStore: RegistrationStore {
     public func hostID() async throws(CredentialStoreError) -> String { id }
 }
 
-/// ``CallbackListener`` without a socket: a test is the browser.
+/// A ``CallbackListener`` without a socket, for which a test is the browser.
 ///
 /// ```swift
 /// let answer = listener.get("/auth/callback?code=…")
@@ -72,9 +74,11 @@ public final class InMemoryCallbackListener: CallbackListener {
     private let error: DesktopError?
     private let taken: Set<Int>
 
+    /// Creates a listener.
+    ///
     /// - Parameters:
     ///   - error: The failure of every ``listen(at:_:)``. Default: none.
-    ///   - taken: Ports at which another program listens. Default: none.
+    ///   - taken: The ports at which another program listens. Default: none.
     public init(failingWith error: DesktopError? = nil, taken: Set<Int> = []) {
         self.error = error
         self.taken = taken
@@ -88,10 +92,10 @@ public final class InMemoryCallbackListener: CallbackListener {
     /// Sends a GET request to the newest listener, as a browser does.
     ///
     /// - Parameters:
-    ///   - target: Path and query.
-    ///   - host: Default: 127.0.0.1 and the port.
-    ///   - peer: The user who sends it. Default: this process's own.
-    /// - Returns: The response; `nil` if the listener is closed, and the connection is refused.
+    ///   - target: The path and the query.
+    ///   - host: The host of the request. Default: 127.0.0.1 and the port.
+    ///   - peer: The user who sends the request. Default: this process's own.
+    /// - Returns: The response, or `nil` if the listener is closed and the connection is refused.
     @discardableResult
     public func get(_ target: String, host: String? = nil, from peer: CallbackPeer = .sameUser) -> String? {
         let host = host ?? "127.0.0.1:\(ports.last ?? 0)"

@@ -2,7 +2,7 @@
 public import FoundationEssentials
 import Synchronization
 
-/// A clock that stands still until a test moves it.
+/// A clock whose time passes only when a test moves it.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -20,7 +20,7 @@ public final class ManualClock: ChappieClock {
     private struct State {
         var now: Date
         var elapsed = Duration.zero
-        /// In the order in which they fell asleep.
+        /// The sleepers, in the order in which they began to sleep.
         var sleepers: [Sleeper] = []
         var watchers: [(count: Int, due: Duration?, promise: Promise<Void>)] = []
 
@@ -31,17 +31,20 @@ public final class ManualClock: ChappieClock {
 
     private let state: Mutex<State>
 
+    /// Creates a clock.
+    ///
     /// - Parameter now: the wall clock's first reading. Default: 20 November 2026, 12:00 UTC.
     public init(now: Date = .scriptedStart) { state = Mutex(State(now: now)) }
 
-    /// The time that the wall clock was set to last, and what has passed since.
+    /// The time to which the wall clock was last set, and the time that has passed since.
     public var now: Date { state.withLock(\.now) }
     /// The sum of all advances.
     public var elapsed: Duration { state.withLock(\.elapsed) }
-    /// How many tasks are asleep.
+    /// The number of tasks that are asleep.
     public var sleeperCount: Int { state.withLock(\.sleepers.count) }
 
-    /// Lets time pass, on the wall and for sleepers; those whose time has come resume, the earliest first.
+    /// Lets time pass on the wall clock and for sleepers. Sleepers whose deadline is reached resume in the order of
+    /// their deadlines.
     public func advance(by duration: Duration) {
         let due = state.withLock { state in
             state.elapsed += duration
@@ -53,10 +56,10 @@ public final class ManualClock: ChappieClock {
         for sleeper in inOrder { sleeper.element.alarm.fulfil(.success(())) }
     }
 
-    /// Sets the wall clock, as a user or a time server does; no time passes.
+    /// Sets the wall clock, as a user or a time server does. No time passes.
     public func setWall(to date: Date) { state.withLock { $0.now = date } }
 
-    /// Sleeps until the clock has been advanced by `duration`; zero and less end at once.
+    /// Sleeps until the clock has been advanced by `duration`. A duration of zero or less ends at once.
     ///
     /// - Throws: `CancellationError` at once when the task is cancelled.
     public func sleep(for duration: Duration) async throws {
@@ -72,9 +75,10 @@ public final class ManualClock: ChappieClock {
         try await alarm.value()
     }
 
-    /// Returns as soon as at least `count` tasks are asleep, or the waiting task is cancelled.
+    /// Waits until at least `count` tasks are asleep, or until the waiting task is cancelled.
     ///
-    /// - Parameter due: Counts only tasks that wake up after exactly this time. Default: all tasks.
+    /// - Parameter due: The time after which tasks wake up. Only tasks with exactly this time are counted. Default: all
+    ///   tasks.
     public func waitForSleepers(count: Int, due: Duration? = nil) async {
         let promise = Promise<Void>()
         state.withLock { state in
@@ -89,21 +93,25 @@ public final class ManualClock: ChappieClock {
     }
 }
 
-/// A clock on which every sleep is over at once: pauses take no time, and are added to it.
+/// A clock on which every sleep ends at once. Pauses take no time, and are added to the clock.
 ///
-/// For tests of what happens after pauses. If time must also stand still, use ``ManualClock``.
+/// It is for tests of the behaviour after pauses. If a test must control the time, use ``ManualClock``.
 public final class HastyClock: ChappieClock {
     private let start: Date
     private let slept = Mutex(Duration.zero)
 
+    /// Creates a clock.
+    ///
     /// - Parameter now: the wall clock's first reading. Default: 20 November 2026, 12:00 UTC.
     public init(now: Date = .scriptedStart) { start = now }
 
     /// The sum of all pauses.
     public var elapsed: Duration { slept.withLock { $0 } }
-    /// The first reading and all pauses.
+    /// The first reading plus all pauses.
     public var now: Date { start + elapsed / .seconds(1) }
 
+    /// Adds `duration` to the clock, and returns at once.
+    ///
     /// - Throws: `CancellationError` when the task is cancelled.
     public func sleep(for duration: Duration) async throws {
         try Task.checkCancellation()

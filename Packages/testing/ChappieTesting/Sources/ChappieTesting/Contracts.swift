@@ -3,30 +3,33 @@ import ChappieCore
 @_exported import ChappieSimulatorServer
 public import FoundationEssentials
 
-/// An adapter did not keep the contract of its port.
+/// A violation of a port's contract by an adapter.
 ///
-/// Contracts are written without a testing framework: a case throws this, and whatever runs it reports it.
+/// Contracts are written without a testing framework. A case throws this error, and the code that runs the case reports
+/// it.
 public struct ContractViolation: Error, Sendable, Hashable, LocalizedError, CustomStringConvertible {
-    /// One sentence: what was expected and what happened.
+    /// One sentence with the expected and the actual result.
     public let sentence: String
 
-    /// Creates a violation in these words.
+    /// Creates a violation with this sentence.
     public init(_ sentence: String) { self.sentence = sentence }
 
     public var errorDescription: String? { sentence }
     public var description: String { sentence }
 }
 
-/// - Throws: a violation with `sentence` unless `condition` holds.
+/// Checks that `condition` holds.
+///
+/// - Throws: a violation with `sentence` if it does not hold.
 func require(_ condition: Bool, _ sentence: @autoclosure () -> String) throws(ContractViolation) {
     if !condition { throw ContractViolation(sentence()) }
 }
 
-/// One demand on the transports of a port: of ``HTTPTransportContract`` or ``WebSocketTransportContract``.
+/// One requirement for the transports of a port, in ``HTTPTransportContract`` or ``WebSocketTransportContract``.
 public struct TransportContractCase<Transport: Sendable>: Sendable, CustomStringConvertible {
     typealias Check = @Sendable (_ transport: Transport, _ url: URL) async throws -> Void
 
-    /// The demand as a fact: `a status of 500 is a response`.
+    /// The requirement as a fact: `a status of 500 is a response`.
     public let name: String
     private let check: Check
 
@@ -35,8 +38,11 @@ public struct TransportContractCase<Transport: Sendable>: Sendable, CustomString
         self.check = check
     }
 
-    /// - Parameter baseURL: the address of the contract's server; the cases add their paths.
-    /// - Throws: ``ContractViolation`` when the demand is not met, and whatever the transport should not have thrown.
+    /// Runs the case with a transport.
+    ///
+    /// - Parameter baseURL: the address of the contract's server, to which the cases add their paths.
+    /// - Throws: ``ContractViolation`` if the requirement is not met, and any error that the transport should not have
+    ///   thrown.
     public func run(_ transport: Transport, at baseURL: URL) async throws { try await check(transport, baseURL) }
 
     /// The name.
@@ -46,7 +52,8 @@ public struct TransportContractCase<Transport: Sendable>: Sendable, CustomString
 // MARK: The promises of both transports
 
 extension TransportContractCase {
-    /// `operation` at `path` fails in this way; of a deadline, when it passes.
+    /// Returns a case in which `operation` at `path` fails in this way. With a deadline, it fails when the deadline
+    /// passes.
     static func failing(
         _ name: String, at path: String, _ code: ChappieTransportError.Code, _ stage: ChappieTransportError.Stage,
         deadline: Duration? = nil, _ operation: @escaping Check
@@ -63,7 +70,7 @@ extension TransportContractCase {
         }
     }
 
-    /// Addresses that may not be used are refused before anything is sent.
+    /// Returns a case in which addresses that may not be used are refused before anything is sent.
     static func refusing(
         _ name: String, _ addresses: [String], _ code: ChappieTransportError.Code, _ operation: @escaping Check
     ) -> Self {
@@ -75,13 +82,14 @@ extension TransportContractCase {
         }
     }
 
-    /// The ports promise 100 ms. A machine that is busy with something else may miss that once, not three times.
+    /// Returns a case in which cancellation takes less than the 100 ms that the ports promise. A machine that is busy
+    /// with something else may miss that once, not three times.
     static func cancelling(_ stage: String, at path: String, _ operation: @escaping Check) -> Self {
         Self("cancellation while \(stage) takes under 100 ms") { transport, baseURL in
             var times: [Duration] = []
             for _ in 0..<3 {
                 let task = Task { try await operation(transport, baseURL.appending(path: path)) }
-                // Long enough to get to the stage; if it wasn't, an earlier stage was cancelled, as quickly.
+                // This is long enough to reach the stage. Otherwise, an earlier stage is cancelled, which is as quick.
                 try await Task.sleep(for: .milliseconds(100))
                 let start = ContinuousClock.now
                 task.cancel()
@@ -93,7 +101,7 @@ extension TransportContractCase {
         }
     }
 
-    /// Nothing begins in a task that has been cancelled.
+    /// Returns a case in which nothing begins in a task that has been cancelled.
     static func cancelledBefore(at path: String, _ operation: @escaping Check) -> Self {
         Self("a cancelled task begins nothing") { transport, baseURL in
             let task = Task {
@@ -113,7 +121,7 @@ private func expectCancellation(of task: Task<Void, any Error>) async throws {
     }
 }
 
-/// Runs `operation`, which must fail as the port says.
+/// Runs `operation`, which must fail with this code at this stage.
 func expect(
     _ code: ChappieTransportError.Code, at stage: ChappieTransportError.Stage, _ operation: () async throws -> Void
 ) async throws {

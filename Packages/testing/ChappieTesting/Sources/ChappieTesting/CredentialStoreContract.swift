@@ -8,16 +8,19 @@ public import ChappieAuth
 ///     try await contractCase.run(MyStore())
 /// }
 /// ```
-/// The cases write below services that begin with `com.chappie.contract`, and delete what they wrote.
+/// The cases write to services that begin with `com.chappie.contract`, and delete what they wrote.
 public enum CredentialStoreContract {
-    /// One demand on a store.
+    /// One requirement for a store.
     public struct Case: Sendable, CustomStringConvertible {
-        /// The demand as a fact: `an empty slot gives nil`.
+        /// The requirement as a fact: `an empty slot gives nil`.
         public let name: String
         let slots: [CredentialSlot]
         let check: @Sendable (_ store: any CredentialStore, _ slots: [CredentialSlot]) async throws -> Void
 
-        /// - Throws: ``ContractViolation`` when the demand is not met, and whatever the store should not have thrown.
+        /// Runs the case with a store.
+        ///
+        /// - Throws: ``ContractViolation`` if the requirement is not met, and any error that the store should not have
+        ///   thrown.
         public func run(_ store: any CredentialStore) async throws {
             for slot in slots { try await store.delete(slot) }
             do {
@@ -33,7 +36,7 @@ public enum CredentialStoreContract {
         public var description: String { name }
     }
 
-    /// Every demand.
+    /// Every case.
     public static let cases: [Case] = [
         Case(name: "a deleted secret is gone; deleting nothing is no error", slots: [slot("delete")]) { store, slots in
             try await store.save(Secret("to be deleted"), in: slots[0])
@@ -83,7 +86,7 @@ public enum CredentialStoreContract {
         Case(name: "of saves at the same time in one slot one wins whole", slots: [slot("race")]) { store, slots in
             let secrets = (0..<8).map { Secret([UInt8](repeating: UInt8($0), count: 4096)) }
             try await withThrowingTaskGroup(of: Void.self) { group in
-                // A store may refuse a save whose read-back it finds overtaken; it may not mix two of them.
+                // A store may refuse a save if its read-back finds another save. It may not mix two saves.
                 for secret in secrets {
                     group.addTask {
                         do { try await store.save(secret, in: slots[0]) } catch CredentialStoreError.notVerified {}

@@ -2,13 +2,13 @@ public import ChappieAuth
 public import FoundationEssentials
 import Synchronization
 
-/// ``Notifier``, ``Browser`` and ``Clipboard`` that show nothing and remember what they were asked for.
+/// A ``Notifier``, ``Browser`` and ``Clipboard`` that shows nothing and records every call.
 public final class RecordingDesktop: Notifier, Browser, Clipboard {
     /// One notification.
     public struct Notification: Sendable, Hashable {
         /// The first line.
         public let title: String
-        /// The text below.
+        /// The text below the title.
         public let body: String
     }
 
@@ -22,37 +22,39 @@ public final class RecordingDesktop: Notifier, Browser, Clipboard {
     private let record = Mutex(Record())
     private let error: DesktopError?
 
-    /// - Parameter error: what every call fails with, after remembering it. Default: none.
+    /// Creates a desktop without records.
+    ///
+    /// - Parameter error: the error with which every call fails, after it is recorded. Default: none.
     public init(failingWith error: DesktopError? = nil) { self.error = error }
 
-    /// How often the user was asked whether notifications may be shown.
+    /// The number of times that the user was asked whether notifications may be shown.
     public var permissionRequests: Int { record.withLock(\.permissionRequests) }
     /// Every notification so far.
     public var notifications: [Notification] { record.withLock(\.notifications) }
-    /// Every address so far.
+    /// Every opened address so far.
     public var openedURLs: [URL] { record.withLock(\.openedURLs) }
-    /// Every text so far.
+    /// Every copied text so far.
     public var copiedTexts: [String] { record.withLock(\.copiedTexts) }
 
-    /// Counts the question.
+    /// Records the request for permission.
     public func requestPermission() async throws(DesktopError) {
         record.withLock { $0.permissionRequests += 1 }
         if let error { throw error }
     }
 
-    /// Remembers the notification.
+    /// Records the notification.
     public func notify(title: String, body: String) async throws(DesktopError) {
         record.withLock { $0.notifications.append(Notification(title: title, body: body)) }
         if let error { throw error }
     }
 
-    /// Remembers the address.
+    /// Records the address.
     public func open(_ url: URL) async throws(DesktopError) {
         record.withLock { $0.openedURLs.append(url) }
         if let error { throw error }
     }
 
-    /// Remembers the text.
+    /// Records the text.
     public func copy(_ text: String) async throws(DesktopError) -> ClipboardOutcome {
         record.withLock { $0.copiedTexts.append(text) }
         if let error { throw error }
@@ -60,31 +62,33 @@ public final class RecordingDesktop: Notifier, Browser, Clipboard {
     }
 }
 
-/// ``SessionLock`` whose state is what a test has set last.
+/// A ``SessionLock`` whose state a test sets.
 public final class ManualSessionLock: SessionLock {
     private let answer: Mutex<Result<SessionLockState, CredentialStoreError>>
 
     /// Creates a lock in this state.
     public init(_ state: SessionLockState = .unlocked) { answer = Mutex(.success(state)) }
 
-    /// Every question from now on is answered with `state`.
+    /// Sets the state that every later question returns.
     public func set(_ state: SessionLockState) { answer.withLock { $0 = .success(state) } }
 
-    /// Every question from now on fails with `error`.
+    /// Makes every later question fail with `error`.
     public func fail(with error: CredentialStoreError) { answer.withLock { $0 = .failure(error) } }
 
-    /// Returns the state that was set last.
+    /// Returns the state that was last set, or throws the error that was last set.
     public func state() async throws(CredentialStoreError) -> SessionLockState { try answer.withLock { $0 }.get() }
 }
 
-/// ``Entropy`` that gives the same bytes every time: `start`, `start` + 1, and so on, wrapping around.
+/// An ``Entropy`` that returns the same bytes every time: `start`, `start` + 1, and so on, wrapping around.
 public struct FixedEntropy: Entropy {
     private let start: UInt8
 
+    /// Creates an entropy with fixed bytes.
+    ///
     /// - Parameter start: the first byte of every answer. Default 0.
     public init(startingAt start: UInt8 = 0) { self.start = start }
 
-    /// Returns the bytes from `start` on.
+    /// Returns `count` bytes, beginning with `start`.
     public func bytes(_ count: Int) -> [UInt8] {
         (0..<max(count, 0)).map { start &+ UInt8(truncatingIfNeeded: $0) }
     }

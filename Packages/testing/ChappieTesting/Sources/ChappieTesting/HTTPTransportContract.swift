@@ -5,8 +5,8 @@ import HTTPTypes
 
 /// The behaviour of every ``HTTPTransport``, as a list of cases that any testing framework can run.
 ///
-/// Each case sends requests to a server that answers by ``answer(to:)``: for an adapter a real one
-/// (``startServer()``), for the fake the same script in memory (``makeFake()``).
+/// Each case sends requests to a server that answers with ``answer(to:)``. For an adapter, it is a real server
+/// (``startServer()``). For the fake, it is the same script in memory (``makeFake()``).
 ///
 /// ```swift
 /// @Test(arguments: HTTPTransportContract.cases)
@@ -16,16 +16,16 @@ import HTTPTypes
 /// }
 /// ```
 ///
-/// The wire (content coding, added fields, TLS, proxies) has no counterpart in a fake and is for the tests
-/// of the adapter.
+/// The wire (content coding, added fields, TLS, proxies) has no counterpart in a fake. The tests of the adapter cover
+/// it.
 public enum HTTPTransportContract {
-    /// One demand on a transport.
+    /// One requirement for a transport.
     public typealias Case = TransportContractCase<any HTTPTransport>
 
-    /// Returns a transport that keeps the script in memory; any base URL on loopback will do.
+    /// Returns a transport that plays the script in memory. Any base URL on loopback is suitable.
     public static func makeFake() -> ScriptedHTTPTransport { ScriptedHTTPTransport { answer(to: $0) } }
 
-    /// Every demand.
+    /// Every case.
     public static let cases: [Case] = [
         exchange("brings back status, fields and body", "hello", fields: [.eTag: "\"1\""], body: "hello"),
         exchange("a status of 404 is a response", "status-404", status: 404, body: "no"),
@@ -72,7 +72,7 @@ public enum HTTPTransportContract {
                     let chunk = try await response.body.next()
                     try require(chunk == nil, "It continued to deliver after the body was cancelled.")
                 } catch is CancellationError {
-                    // The other answer that the port allows.
+                    // The port also allows this answer.
                 }
             }
         },
@@ -84,12 +84,12 @@ public enum HTTPTransportContract {
             .invalidURL, get),
     ]
 
-    /// One whole exchange, patiently.
+    /// Runs one complete exchange with long deadlines.
     private static let get: Case.Check = { transport, url in
         for try await _ in try await transport.send(HTTPExchangeRequest(url: url, deadlines: .patient)).body {}
     }
 
-    /// Returns an exchange that ends well, and at once.
+    /// Returns a case whose exchange succeeds without delay.
     private static func exchange(
         _ name: String, _ path: String, _ method: HTTPRequest.Method = .get, status: Int = 200,
         fields: HTTPFields = [:], body: String = ""
@@ -129,7 +129,7 @@ public enum HTTPTransportContract {
 }
 
 extension ChappieDeadlines {
-    /// Long enough to be out of the picture, short enough that a test which hangs ends.
+    /// Deadlines that are long enough not to matter, and short enough that a test which hangs ends.
     static let patient = ChappieDeadlines(
         connect: .seconds(20), responseHead: .seconds(20), firstByte: .seconds(20), idle: .seconds(20))
 }
@@ -137,7 +137,7 @@ extension ChappieDeadlines {
 // MARK: The script
 
 extension HTTPTransportContract {
-    /// Returns the script: a path's answer, the same from a fake and from a server.
+    /// Returns the script's answer to a request. It is the same from a fake and from a server.
     public static func answer(to request: HTTPExchangeRequest) -> ScriptedHTTPAnswer {
         let part = Array("0123456789".utf8)
         switch request.url.lastPathComponent {
@@ -159,14 +159,14 @@ extension HTTPTransportContract {
         case "redirect": return .response(status: .temporaryRedirect, headerFields: [.location: "/echo"])
         case "see-other": return .response(status: .seeOther, headerFields: [.location: "/echo"])
         case "redirect-loop": return .response(status: .temporaryRedirect, headerFields: [.location: "/redirect-loop"])
-        // Port 9 is "discard": nothing listens there, and the client must not try.
+        // Port 9 is "discard". Nothing listens there, and the client must not try.
         case "redirect-away":
             return .response(status: .temporaryRedirect, headerFields: [.location: "http://127.0.0.1:9/echo"])
         default: return .response(status: .badRequest, body: "the contract has no such path")
         }
     }
 
-    /// Starts a real server on loopback that plays the script; stop it when done.
+    /// Starts a real server on loopback that plays the script. The caller stops it.
     public static func startServer() async throws -> ScriptedServer {
         try await ScriptedServer.start { received in
             guard let request = HTTPExchangeRequest(received) else {
@@ -191,7 +191,7 @@ extension HTTPField.Name {
 }
 
 extension HTTPExchangeRequest {
-    /// Creates the request that the server received, in the terms of the port, or `nil` when they have no words for it.
+    /// Creates the port's form of a request that the server received, or returns `nil` if there is none.
     fileprivate init?(_ received: ReceivedRequest) {
         guard let url = URL(string: "http://127.0.0.1" + received.target),
             let method = HTTPRequest.Method(rawValue: received.method)
@@ -205,7 +205,7 @@ extension HTTPExchangeRequest {
 }
 
 extension ScriptedHTTPAnswer {
-    /// The same as HTTP/1.1 bytes. A gate is only for the fake; here it never opens.
+    /// The answer as HTTP/1.1 bytes. A gate is only for the fake and never opens here.
     var onTheWire: ScriptedAnswer {
         let isBodiless = status.code == 204
         var head = "HTTP/1.1 \(status.code) \(status.reasonPhrase)\r\n"
@@ -223,7 +223,7 @@ extension ScriptedHTTPAnswer.Step {
         case .chunk(let bytes) where bytes.isEmpty: nil
         case .chunk(let bytes):
             .send(Array("\(String(bytes.count, radix: 16))\r\n".utf8) + bytes + Array("\r\n".utf8))
-        // The regular end: after a reset, the bytes before it may be gone as well.
+        // This is the regular end, because after a reset, the bytes before it may also be lost.
         case .cut, .fail: .finish
         case .pause(let pause): .wait(pause)
         case .stall, .wait: .stall

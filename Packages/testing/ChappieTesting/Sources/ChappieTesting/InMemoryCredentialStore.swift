@@ -1,14 +1,14 @@
 public import ChappieAuth
 import Synchronization
 
-/// ``SharedCredentialStore`` in memory, with failures and waits on demand.
+/// A ``SharedCredentialStore`` in memory, with failures and waits on demand.
 ///
 /// ```swift
 /// let store = InMemoryCredentialStore()
 /// store.fail(.save, with: .locked("the login keyring is locked"), times: 1)
 /// ```
 public final class InMemoryCredentialStore: SharedCredentialStore {
-    /// The calls of a store.
+    /// A call of a store.
     public enum Operation: String, Sendable, Hashable { case load, prepareToSave, save, delete }
 
     private struct State {
@@ -26,7 +26,7 @@ public final class InMemoryCredentialStore: SharedCredentialStore {
 
     /// Creates a store that holds these secrets.
     ///
-    /// - Parameter lock: Default: locks nothing and keeps no notes.
+    /// - Parameter lock: The lock, which also keeps the notes. Default: one that locks nothing and keeps no notes.
     public init(
         _ secrets: [CredentialSlot: Secret] = [:], lock: any CredentialLock & CredentialNotes = NoCredentialLock()
     ) {
@@ -35,22 +35,22 @@ public final class InMemoryCredentialStore: SharedCredentialStore {
         state = Mutex(State(secrets: secrets))
     }
 
-    /// The secret stored in `slot`, past every failure and wait. Setting it is what another process would do.
+    /// The secret stored in `slot`, regardless of failures and waits. Setting it is what another process would do.
     public subscript(slot: CredentialSlot) -> Secret? {
         get { state.withLock { $0.secrets[slot] } }
         set { state.withLock { $0.secrets[slot] = newValue } }
     }
 
-    /// Every call so far, also if it failed or waits.
+    /// Every call so far, including those that failed or are waiting.
     public var calls: [Operation] { state.withLock(\.calls) }
 
-    /// Lets the next `times` calls of `operation` fail, changing nothing. Zero ends it.
+    /// Makes the next `times` calls of `operation` fail without a change. Zero ends the failures.
     public func fail(_ operation: Operation, with error: CredentialStoreError, times: Int = .max) {
         state.withLock { $0.failures[operation] = times > 0 ? (error, times) : nil }
     }
 
-    /// Lets the next call of `operation` wait until `gate` opens. A cancelled caller waits too: a store whose answer
-    /// hangs in a system call can't do better.
+    /// Makes the next call of `operation` wait until `gate` opens. A cancelled caller also waits, because a store whose
+    /// answer hangs in a system call can't be cancelled either.
     public func wait(at gate: ScriptedGate, before operation: Operation) {
         state.withLock { $0.gates[operation] = gate }
     }

@@ -8,23 +8,23 @@ import Synchronization
 /// let keychain = InMemoryKeychain()
 /// let store = KeychainCredentialStore(calls: keychain.calls(accessGroups: ["TEAM.app", "TEAM.shared"]))
 /// ```
-/// It follows what Apple documents: the names that are an item's key, access groups, accessibility. It proves nothing
-/// about a device.
+/// It follows Apple's documentation for the names that are an item's key, access groups and accessibility. It proves
+/// nothing about a device.
 public final class InMemoryKeychain: Sendable {
-    /// The four calls.
+    /// One of the four calls.
     public enum Call: Sendable, Hashable { case add, update, copyMatching, delete }
 
-    /// The lock of the device.
+    /// The lock state of the device.
     public enum Lock: Sendable, Hashable {
         /// Every item can be read and stored.
         case unlocked
-        /// Items that are accessible after the first unlock can be.
+        /// Only items that are accessible after the first unlock can be read and stored.
         case locked
-        /// The device was not unlocked since it started: no item can be.
+        /// The device has not been unlocked since it started, and no item can be read or stored.
         case notYetUnlocked
     }
 
-    /// An item, as it is stored.
+    /// An item that is stored.
     public struct Item: Sendable {
         /// `kSecAttrService`.
         public let service: String
@@ -55,8 +55,8 @@ public final class InMemoryKeychain: Sendable {
 
     /// Returns the calls of one program. They return at once.
     ///
-    /// - Parameter accessGroups: The groups of the program's entitlements; the first takes items without a group. A
-    ///   program without any may use no keychain.
+    /// - Parameter accessGroups: The groups of the program's entitlements. The first one takes items without a group. A
+    ///   program without any groups may not use the keychain.
     public func calls(accessGroups: [String] = ["TEAM.app"]) -> SecItemCalls {
         SecItemCalls(
             add: { [self] query, attributes in add(query, attributes, accessGroups) },
@@ -68,17 +68,17 @@ public final class InMemoryKeychain: Sendable {
     /// Every item.
     public var items: [Item] { state.withLock(\.items) }
 
-    /// Every call so far, also if it failed.
+    /// Every call so far, including those that failed.
     public var made: [Call] { state.withLock(\.made) }
 
-    /// The device is locked, or unlocked.
+    /// Locks or unlocks the device.
     public func set(_ lock: Lock) { state.withLock { $0.lock = lock } }
 
-    /// Lets each `call` fail with `status`, which changes nothing; `nil` ends it.
+    /// Makes each `call` fail with `status` without a change. `nil` ends the failures.
     public func fail(_ call: Call, with status: KeychainStatus?) { state.withLock { $0.failures[call] = status } }
 
-    /// Runs `body` once, before the next `call`: what another process does between two calls of a store, or a device
-    /// that is locked.
+    /// Runs `body` once, before the next `call`. It can do what another process does between two calls of a store, or
+    /// lock the device.
     public func interrupt(_ call: Call, _ body: @escaping @Sendable () -> Void) {
         state.withLock { $0.interruptions[call] = body }
     }
@@ -146,7 +146,7 @@ public final class InMemoryKeychain: Sendable {
     private func perform(
         _ call: Call, _ query: KeychainQuery, _ groups: [String], _ work: (inout State) -> KeychainStatus
     ) -> KeychainStatus {
-        // Outside of the lock, because it may make its own calls.
+        // This is called outside of the lock, because it may make its own calls.
         state.withLock { $0.interruptions.removeValue(forKey: call) }?()
         return state.withLock { state in
             state.made.append(call)
@@ -158,7 +158,7 @@ public final class InMemoryKeychain: Sendable {
         }
     }
 
-    /// A search without a group looks in every group of the program.
+    /// Returns the indices of the items that a query finds. A search without a group covers every group of the program.
     private func indices(of query: KeychainQuery, in state: State, _ groups: [String]) -> [Int] {
         state.items.indices.filter { index in
             let item = state.items[index]

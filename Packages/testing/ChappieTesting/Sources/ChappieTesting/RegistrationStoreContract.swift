@@ -10,20 +10,23 @@ public import ChappieAuth
 /// }
 /// ```
 public enum RegistrationStoreContract {
-    /// One demand on a store.
+    /// One requirement for a store.
     public struct Case: Sendable, CustomStringConvertible {
-        /// The demand as a fact: `a slot without a registration gives nil`.
+        /// The requirement as a fact: `a slot without a registration gives nil`.
         public let name: String
         let check: @Sendable (_ store: any RegistrationStore) async throws -> Void
 
-        /// - Throws: ``ContractViolation`` when the demand is not met, and whatever the store should not have thrown.
+        /// Runs the case with an empty store.
+        ///
+        /// - Throws: ``ContractViolation`` if the requirement is not met, and any error that the store should not have
+        ///   thrown.
         public func run(_ store: any RegistrationStore) async throws { try await check(store) }
 
         /// The name.
         public var description: String { name }
     }
 
-    /// Every demand.
+    /// Every case.
     public static let cases: [Case] = [
         Case(name: "a slot without a registration gives nil") { store in
             try await expect(nil, in: CredentialSlot(), of: store)

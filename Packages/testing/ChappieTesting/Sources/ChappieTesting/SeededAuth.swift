@@ -2,7 +2,7 @@ public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
 public import FoundationEssentials
 
-/// A user who is signed in already, for tests: unsigned tokens and the stored credential made of them.
+/// A user who is already signed in, for tests, with unsigned tokens and the stored credential made of them.
 ///
 /// ```swift
 /// let manager = SeededAuth().manager(transport: transport, clock: clock)
@@ -19,32 +19,32 @@ public struct SeededAuth: Sendable {
     public var plan: String? = "plus"
     /// Whether the tokens name a FedRAMP account.
     public var isFedRAMPAccount = false
-    /// The region to which the tokens pin the workspace; `nil`, the default, for none.
+    /// The region to which the tokens pin the workspace. `nil`, the default, means none.
     public var residency: String?
-    /// When the access token ends; `nil` leaves the claim out.
+    /// The time at which the access token ends. `nil` omits the claim.
     public var expiresAt: Date?
-    /// When the tokens were obtained; `nil` leaves it out.
+    /// The time at which the tokens were obtained. `nil` omits it.
     public var lastRefresh: Date?
     /// The refresh token.
     public var refreshToken: String? = "rt_seeded_1"
-    /// Whose credential it is. Default: the service's own.
+    /// The endpoints to which the credential belongs. Default: the service's own.
     public var endpoints = ChappieEndpoints.chatGPT
     /// Whether the user's plan may be used, for endpoints of ``ChappieGrant/continueWithChatGPT(appName:)``. Those
     /// tokens name no account and no plan.
     public var isPlanUseGranted = true
-    /// Goes into the access token, so that two tokens of the same user differ.
+    /// A number in the access token, by which two tokens of the same user differ.
     public var serial = 1
 
     /// Creates a credential whose access token ends at `expiresAt`. Default: in ten days.
     public init(expiresAt: Date? = Date().addingTimeInterval(10 * 24 * 60 * 60)) { self.expiresAt = expiresAt }
 
-    /// Returns a JWT without a signature (RFC 7519, 6), claims in the order given.
+    /// Returns a JWT without a signature (RFC 7519, 6), with the claims in the order given.
     public static func token(_ claims: ChappieJSON) -> String {
         let header: ChappieJSON = ["alg": "none", "typ": "JWT"]
         return "\(Base64URL.encode(header.serializedBytes())).\(Base64URL.encode(claims.serializedBytes()))."
     }
 
-    /// The id token, made of the facts above.
+    /// The id token, made of the members above.
     public var idToken: String {
         let email = ("email", email.map { ChappieJSON.string($0) })
         guard isIssued else { return Self.token(.object(claims([email]))) }
@@ -62,7 +62,7 @@ public struct SeededAuth: Sendable {
 
     private var isIssued: Bool { endpoints.profile.openID != nil }
 
-    /// The access token, made of the facts above.
+    /// The access token, made of the members above.
     public var accessToken: String {
         let end = expiresAt.map { ChappieJSON.integer(Int($0.timeIntervalSince1970)) }
         return Self.token(.object(claims([("jti", .string("access-\(serial)")), ("exp", end)])))
@@ -71,7 +71,7 @@ public struct SeededAuth: Sendable {
     /// The token endpoint's answer with these tokens.
     public var tokenAnswer: String { ChappieJSON.object(tokens).serialized() }
 
-    /// The document that a ``CredentialStore`` holds for this user.
+    /// The document that a ``CredentialStore`` stores for this user.
     public var credential: Secret {
         var tokens = tokens
         if !isIssued { tokens["account_id"] = accountID.map { .string($0) } }
@@ -101,7 +101,8 @@ public struct SeededAuth: Sendable {
             endpoints: endpoints, clock: clock)
     }
 
-    /// Returns a session in which this user is signed in, over a separate store. Without a `transport` every request
+    /// Returns a session in which this user is signed in, with a separate store. Without a `transport`, every request
+    /// fails.
     /// fails.
     ///
     /// ```swift

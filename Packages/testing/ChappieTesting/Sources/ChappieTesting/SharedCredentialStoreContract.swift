@@ -9,19 +9,20 @@ import ChappieCore
 ///     try await contractCase.run { MyStore(table) }
 /// }
 /// ```
-/// The store also has to keep ``CredentialStoreContract``. The cases write below services that begin with
+/// The store must also fulfil ``CredentialStoreContract``. The cases write to services that begin with
 /// `com.chappie.contract`, and delete what they wrote.
 public enum SharedCredentialStoreContract {
-    /// One demand on a store.
+    /// One requirement for a store.
     public struct Case: Sendable, CustomStringConvertible {
-        /// The demand as a fact: `a lock that is released is free`.
+        /// The requirement as a fact: `a lock that is released is free`.
         public let name: String
         let check: @Sendable (_ one: any SharedCredentialStore, _ two: any SharedCredentialStore) async throws -> Void
 
-        /// Runs the case, and runs it again over stores that wrap the program's.
+        /// Runs the case, and then runs it again with one of the stores wrapped in another store.
         ///
-        /// - Parameter store: Returns a new store of the same place at each call, as another machine would have it.
-        /// - Throws: ``ContractViolation`` when the demand is not met, and whatever the store should not have thrown.
+        /// - Parameter store: Returns a new store with the same storage at each call, as another machine would have it.
+        /// - Throws: ``ContractViolation`` if the requirement is not met, and any error that the store should not have
+        ///   thrown.
         public func run(_ store: @Sendable () throws -> any SharedCredentialStore) async throws {
             for slot in slots { try await store().delete(slot) }
             try await check(store(), store())
@@ -38,7 +39,7 @@ public enum SharedCredentialStoreContract {
         CredentialSlot(service: "com.chappie.contract.shared", account: $0)
     }
 
-    /// Every demand.
+    /// Every case.
     public static let cases: [Case] = [
         Case(name: "a lock that another store holds is busy past the limit, and free once it is released") { one, two in
             var hold: CredentialLockHold? = try await one.lock.acquire(slots[0], within: .seconds(10))
@@ -81,7 +82,7 @@ public enum SharedCredentialStoreContract {
     ]
 }
 
-/// A store that wraps another one, as a store that counts or logs does: it forwards the lock and the notes as well.
+/// A store that wraps another one, as a store that counts or logs does. It also forwards the lock and the notes.
 private struct WrappedStore: SharedCredentialStore {
     let store: any SharedCredentialStore
 

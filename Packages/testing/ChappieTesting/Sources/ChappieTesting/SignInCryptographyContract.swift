@@ -10,23 +10,26 @@ public import ChappieAuth
 /// }
 /// ```
 public enum SignInCryptographyContract {
-    /// One demand on the cryptography.
+    /// One requirement for the cryptography.
     public struct Case: Sendable, CustomStringConvertible {
-        /// The demand as a fact: `one other bit is wrong`.
+        /// The requirement as a fact: `one other bit is wrong`.
         public let name: String
         let check: @Sendable (_ cryptography: any SignInCryptography) throws -> Void
 
-        /// - Throws: ``ContractViolation`` when the demand is not met, and whatever should not have been thrown.
+        /// Runs the case with an implementation.
+        ///
+        /// - Throws: ``ContractViolation`` if the requirement is not met, and any error that should not have been
+        ///   thrown.
         public func run(_ cryptography: any SignInCryptography) throws { try check(cryptography) }
 
         /// The name.
         public var description: String { name }
     }
 
-    /// Every demand.
+    /// Every case.
     public static let cases: [Case] = [
         Case(name: "the digest is SHA-256") { cryptography in
-            // FIPS 180-4's example.
+            // The example of FIPS 180-4.
             let digest = try cryptography.sha256(Array("abc".utf8))
             let expected = Base64URL.decode("ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0")
             try require(digest == expected, "The digest of 'abc' is \(digest).")
@@ -42,7 +45,7 @@ public enum SignInCryptographyContract {
                 forged[index] ^= 1 << (index % 8)
                 try expect(false, cryptography, forged)
                 var key = modulus
-                // The lowest bit stays: the modulus is odd.
+                // The lowest bit stays, because the modulus is odd.
                 key[index] ^= 2
                 try expect(false, cryptography, signature, modulus: key)
             }
@@ -59,7 +62,7 @@ public enum SignInCryptographyContract {
             let wrong = [
                 [], [0] + signature, signature + [0], Array(signature.dropLast()),
                 [UInt8](repeating: 0, count: 256), [UInt8](repeating: 0xFF, count: 256),
-                // It stays 1 to any power.
+                // 1 to any power is 1.
                 [UInt8](repeating: 0, count: 255) + [1],
             ]
             for signature in wrong { try expect(false, cryptography, signature) }
@@ -78,7 +81,7 @@ public enum SignInCryptographyContract {
         },
     ]
 
-    /// Too short, too long, even, or empty.
+    /// Keys that are too short, too long, even, or empty.
     static let wrongKeys: [(modulus: [UInt8], exponent: [UInt8])] = [
         ([], exponent), ([0], exponent), (modulus, []), (modulus, [0]), (modulus, [1]), (modulus, [2]),
         (modulus, [1, 0, 0]), (modulus.dropLast() + [0xA0], exponent), (Array(modulus.dropLast()), exponent),
@@ -86,7 +89,7 @@ public enum SignInCryptographyContract {
         ([0x7F] + [UInt8](repeating: 0xFF, count: 255), exponent),
     ]
 
-    /// RFC 7515, A.2.
+    /// The modulus of RFC 7515, A.2.
     private static let modulus =
         Base64URL.decode(
             """

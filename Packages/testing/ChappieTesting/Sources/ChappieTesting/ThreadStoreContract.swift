@@ -11,13 +11,16 @@ public import ChappieRuntime
 /// ```
 /// The cases write threads whose ids begin with `contract-`, and delete what they wrote.
 public enum ThreadStoreContract {
-    /// One demand on a store.
+    /// One requirement for a store.
     public struct Case: Sendable, CustomStringConvertible {
-        /// The demand as a fact: `records come back as they were`.
+        /// The requirement as a fact: `records come back as they were`.
         public let name: String
         let check: @Sendable (_ store: any ChappieThreadStore) async throws -> Void
 
-        /// - Throws: ``ContractViolation`` when the demand is not met, and whatever the store should not have thrown.
+        /// Runs the case with a store.
+        ///
+        /// - Throws: ``ContractViolation`` if the requirement is not met, and any error that the store should not have
+        ///   thrown.
         public func run(_ store: any ChappieThreadStore) async throws {
             for id in ThreadStoreContract.ids { try await store.delete(id) }
             do { try await check(store) } catch {
@@ -37,7 +40,7 @@ public enum ThreadStoreContract {
     private static let ids = [one, two, three]
     private static let start = Date(timeIntervalSince1970: 1_790_000_000)
 
-    /// Every demand.
+    /// Every case.
     public static let cases: [Case] = [
         Case(name: "records come back as they were, whatever JSON they hold") { store in
             let bodies: [ChappieJSON] = try samples.map { try ChappieJSON(parsing: $0) }
@@ -153,7 +156,7 @@ public enum ThreadStoreContract {
             do {
                 try await replace(new, expecting: 2)
             } catch ChappieThreadStoreError.unavailable {
-                // A store without this requirement changes nothing.
+                // A store that does not implement this requirement changes nothing.
                 return try await expect(old, in: one, of: store)
             }
             for count in [0, 2, 4] {
@@ -193,7 +196,8 @@ public enum ThreadStoreContract {
             }
         },
         Case(name: "a search finds text that would break out of quotes, and words without end") { store in
-            // A letter that makes one character with what follows; more accents than any letter has.
+            // One text has a letter that forms one character with the next, and the other has more accents than any
+            // letter.
             let texts = ["\u{0D4E}'\" x", "a" + String(repeating: "\u{301}", count: 2000)]
             for (index, text) in texts.enumerated() { try await append([said(text, at: index)], to: one, of: store) }
             for text in texts {

@@ -6,8 +6,8 @@ import HTTPTypes
 
 /// The behaviour of every ``WebSocketTransport``, as a list of cases that any testing framework can run.
 ///
-/// Each case opens connections to a server that behaves by its script: for an adapter a real one (``startServer()``),
-/// for the fake the same script in memory (``makeFake()``).
+/// Each case opens connections to a server that follows a script. For an adapter, it is a real server
+/// (``startServer()``). For the fake, it is the same script in memory (``makeFake()``).
 ///
 /// ```swift
 /// @Test(arguments: WebSocketTransportContract.cases)
@@ -17,18 +17,17 @@ import HTTPTypes
 /// }
 /// ```
 ///
-/// The wire (frames, compression, pings, TLS, proxies) has no counterpart in a fake and is for the tests
-/// of the adapter.
+/// The wire (frames, compression, pings, TLS, proxies) has no counterpart in a fake. The tests of the adapter cover it.
 public enum WebSocketTransportContract {
-    /// One demand on a transport.
+    /// One requirement for a transport.
     public typealias Case = TransportContractCase<any WebSocketTransport>
 
-    /// Returns a transport that keeps the script in memory; any base URL on loopback will do.
+    /// Returns a transport that plays the script in memory. Any base URL on loopback is suitable.
     public static func makeFake() -> ScriptedWebSocketTransport {
         ScriptedWebSocketTransport { opening(at: $0.url.path(), asking: $0.headerFields[.contractQuestion]) }
     }
 
-    /// Starts a real server on loopback that plays the script; stop it when done.
+    /// Starts a real server on loopback that plays the script. The caller stops it.
     public static func startServer() throws -> ScriptedWebSocketServer {
         try ScriptedWebSocketServer.start { request in
             opening(at: request.target, asking: request.header("x-question")).onTheWire(request)
@@ -45,7 +44,7 @@ public enum WebSocketTransportContract {
         return url
     }
 
-    /// Every demand.
+    /// Every case.
     public static let cases: [Case] = [
         Case("header fields go there, and those of the answer come back; http is as good as ws") { transport, baseURL in
             let plain = URL(string: baseURL.absoluteString.replacing("ws://", with: "http://")) ?? baseURL
@@ -182,7 +181,7 @@ public enum WebSocketTransportContract {
         _ = try await transport.open(url, headerFields: [:])
     }
 
-    /// A receiver's deadline ends the wait and nothing else.
+    /// Returns a case in which a receiver's deadline ends the wait and nothing else.
     private static func waiting(_ name: String, _ deadline: Duration) -> Case {
         Case("a receiver's deadline of \(name) ends the wait and nothing else") { transport, baseURL in
             let connection = try await open("echo", transport, baseURL)
@@ -203,7 +202,7 @@ public enum WebSocketTransportContract {
         }
     }
 
-    /// However many arrivals the messages take.
+    /// Checks that these messages arrive, in any number of arrivals.
     private static func expect(
         _ expected: [WebSocketMessage], from connection: any WebSocketConnection
     ) async throws {
@@ -233,7 +232,7 @@ public enum WebSocketTransportContract {
         try require(inbound == .closed(reason), "The close arrived as \(inbound).")
     }
 
-    /// It calls itself closed, and sending fails.
+    /// Checks that the connection reports itself as closed, and that sending fails.
     private static func expectEnd(of connection: any WebSocketConnection) async throws {
         try require(!connection.isOpen, "It still calls itself open.")
         do {
@@ -253,7 +252,7 @@ extension HTTPField.Name {
 // MARK: The script
 
 extension WebSocketTransportContract {
-    /// Returns the script: a path's answer, the same from a fake and from a server.
+    /// Returns the script's opening at a path. It is the same from a fake and from a server.
     static func opening(at path: String, asking question: String?) -> ScriptedWebSocketOpening {
         switch path {
         case "/echo":
@@ -274,12 +273,12 @@ extension WebSocketTransportContract {
         }
     }
 
-    /// Everything comes back.
+    /// Returns a step that sends the message back.
     static func reply(to message: WebSocketMessage, _ number: Int) -> [ScriptedWebSocketStep] { [.deliver([message])] }
 }
 
 extension ScriptedWebSocketOpening {
-    /// Returns the same over a real socket. A gate is only for the fake.
+    /// Returns the answer over a real socket. A gate is only for the fake.
     func onTheWire(_ request: ReceivedRequest) -> ScriptedWebSocketServer.Answer {
         switch answer {
         case .opened(let fields, let greeting, _):

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// nginx with several TLS servers, and tinyproxy, on loopback: what a network adapter meets outside.
+/// The counterparts of a network adapter on loopback: nginx with several TLS servers, and tinyproxy.
 ///
 /// ```swift
 /// let counterparts = try await Counterparts()
@@ -10,38 +10,38 @@ import Synchronization
 /// defer { counterparts.end() }
 /// ```
 public final class Counterparts: Sendable {
-    /// Of this test: the certificates, the configurations, the logs.
+    /// The directory of this test, with the certificates, the configurations and the logs.
     public let directory: TemporaryDirectory
     private let certificates: TestCertificates
     private let ports: [ReservedPort]
     private let programs = Mutex<[RunningProgram]>([])
 
-    /// Takes ports and makes certificates; nothing listens yet.
+    /// Reserves ports and creates certificates. Nothing listens yet.
     public init() async throws {
         directory = try TemporaryDirectory()
         certificates = try await TestCertificates(in: directory)
         ports = try (0..<8).map { _ in try ReservedPort() }
     }
 
-    /// The certificate of the private authority, a file.
+    /// The path of the certificate of the private authority.
     public var authority: String { certificates.authority }
-    /// The certificate of ``selfSigned``, a file.
+    /// The path of the certificate of ``selfSigned``.
     public var selfSignedCertificate: String { certificates.certificate("self").certificate }
-    /// The port of HTTP/2 and 1.1 with a certificate of the private authority.
+    /// The port of a server with HTTP/2 and 1.1, and a certificate of the private authority.
     public var good: Int { ports[0].number }
-    /// The same, HTTP/1.1 only.
+    /// The port of an identical server with only HTTP/1.1.
     public var goodWithoutHTTP2: Int { ports[1].number }
-    /// The port of a server whose certificate was good until a day ago.
+    /// The port of a server whose certificate expired a day ago.
     public var expired: Int { ports[2].number }
-    /// The port of a server whose certificate is another host's.
+    /// The port of a server whose certificate is for another host.
     public var otherHost: Int { ports[3].number }
-    /// The port of a server that has signed its certificate itself.
+    /// The port of a server with a self-signed certificate.
     public var selfSigned: Int { ports[4].number }
-    /// The port of a server with a trusted certificate, TLS 1.1 and nothing newer.
+    /// The port of a server with a trusted certificate, and TLS 1.1 as its newest version.
     public var oldTLS: Int { ports[5].number }
     /// The port of a server without TLS.
     public var plain: Int { ports[6].number }
-    /// The port of tinyproxy: user `someone`, password `s3cret`.
+    /// The port of tinyproxy, with the user `someone` and the password `s3cret`.
     public var proxy: Int { ports[7].number }
 
     /// The log of tinyproxy.
@@ -49,9 +49,9 @@ public final class Counterparts: Sendable {
         get throws { try directory.read("proxy.log") }
     }
 
-    /// Starts them; returns when all of them listen.
+    /// Starts the programs, and returns when all of them listen.
     ///
-    /// - Parameter locations: what each TLS server answers: `location` blocks as nginx has them.
+    /// - Parameter locations: the answers of each TLS server, as `location` blocks of nginx.
     public func start(locations: String) async throws {
         let nginx = try directory.write(nginxConfiguration(locations: locations), to: "nginx.conf")
         let proxy = try directory.write(proxyConfiguration, to: "proxy.conf")
@@ -60,7 +60,7 @@ public final class Counterparts: Sendable {
         try await start(.tinyproxy, ["-d", "-c", proxy], logging: directory.path("proxy.out"), on: ports.suffix(1))
     }
 
-    /// Ends them.
+    /// Ends the programs.
     public func end() { for program in programs.withLock({ $0 }) { program.end() } }
 
     private func start(

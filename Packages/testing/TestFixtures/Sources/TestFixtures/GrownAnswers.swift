@@ -1,6 +1,6 @@
 public import ChappieCore
 
-/// An answer of a service as it may be in a year, one change at a time.
+/// An answer of a service with one change that it may have in a year.
 public struct GrownAnswer: Sendable, CustomStringConvertible {
     /// The kind of change.
     public enum Change: String, Sendable {
@@ -10,14 +10,14 @@ public struct GrownAnswer: Sendable, CustomStringConvertible {
 
     /// The one change of this variant.
     public let change: Change
-    /// The names on the way to the value that changed, the last name is the value's own.
+    /// The names on the path to the changed value. The last name is the value's own.
     public let path: [String]
     /// The answer with the change.
     public let json: ChappieJSON
 
     public var description: String { "\(change) at \(path.joined(separator: "."))" }
 
-    /// Every variant of `json` with one change.
+    /// Returns every variant of `json` with one change.
     public static func all(of json: ChappieJSON) -> [GrownAnswer] {
         switch json {
         case .object(let object):

@@ -1,13 +1,13 @@
 import Glibc
 
-/// A connection to a port of 127.0.0.1 whose every byte a test decides. Its calls block: they are for threads of the
-/// tests' own.
+/// A connection to a port of 127.0.0.1, on which a test decides every byte. Its calls block, so they are for the tests'
+/// own threads.
 public final class LoopbackConnection: Sendable {
     private let socket = Descriptor.tcpSocket()
 
-    /// Connects.
+    /// Connects to `port`.
     public init(port: Int) throws {
-        // A server that hangs fails the test and does not hang it.
+        // A server that hangs makes the test fail, instead of hang.
         var limit = timeval(tv_sec: Int(Patience.limit.components.seconds), tv_usec: 0)
         setsockopt(socket.number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         guard withLoopbackAddress(port: port, { connect(socket.number, $0, $1) }) == 0 else {
@@ -15,7 +15,7 @@ public final class LoopbackConnection: Sendable {
         }
     }
 
-    /// Sends all of it. A peer that has closed does not fail this: the test then reads the end.
+    /// Sends all of `text`. If the peer has closed, this does not fail, and the test reads the end later.
     public func send(_ text: String) {
         let bytes = Array(text.utf8)
         var rest = bytes[...]
@@ -40,7 +40,7 @@ public final class LoopbackConnection: Sendable {
         }
     }
 
-    /// Ends the connection when this value goes, and drops the bytes that are under way.
+    /// Makes the connection end with a reset when this value is released, which drops the bytes that are in transit.
     public func willReset() {
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(socket.number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<Glibc.linger>.size))

@@ -3,15 +3,15 @@ import Synchronization
 
 /// A listening socket that accepts no connection.
 public final class SilentListener: Sendable {
-    /// Of 127.0.0.1.
+    /// The port on 127.0.0.1.
     public let port: Int
     private let sockets: Mutex<[Descriptor]>
 
-    /// Returns when a further connection would meet with what is described.
+    /// Creates a listener, and returns when a further connection would find the described state.
     ///
     /// - Parameters:
-    ///   - backlog: how many connections the kernel completes by itself (plus one).
-    ///   - filled: whether those places are taken already, so that a further connection gets no answer at all.
+    ///   - backlog: the number of connections that the kernel completes by itself (plus one).
+    ///   - filled: whether those places are already taken, so that a further connection gets no answer.
     public init(backlog: Int = 0, filled: Bool = true) async throws {
         let listener = try ReservedPort()
         port = listener.number
@@ -45,10 +45,11 @@ public final class SilentListener: Sendable {
     public func close() { sockets.withLock { $0 = [] } }
 }
 
-/// A port of 127.0.0.1 that no other process is given while this lives, for a program that takes its port as an argument.
+/// A port of 127.0.0.1 that is reserved while this value exists, for a program that takes its port as an argument.
 ///
-/// The socket is bound and never listens. With SO_REUSEADDR on both sides, which servers set, the program may bind
-/// beside it (socket(7)); to anybody who asks for any port, or connects from one, the kernel gives another.
+/// The socket is bound and never listens. With SO_REUSEADDR on both sides, which servers set, the program may bind to
+/// the same port (socket(7)). A process that asks for any port, or connects from one, gets another port from the
+/// kernel.
 final class ReservedPort: Sendable {
     let number: Int
     let socket: Descriptor

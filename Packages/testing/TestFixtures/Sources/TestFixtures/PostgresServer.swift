@@ -2,7 +2,7 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// PostgreSQL 15 on loopback and on a socket in a separate directory. Nothing that it holds outlives it.
+/// PostgreSQL 15 on loopback and on a socket in a separate directory. Its data does not outlive this value.
 ///
 /// ```swift
 /// let server = try await PostgresServer()
@@ -11,7 +11,7 @@ import Synchronization
 /// try await server.end()
 /// ```
 public final class PostgresServer: Sendable {
-    /// The server itself, in Debian's place.
+    /// The program of the server, at Debian's path.
     public static let program = SystemProgram("/usr/lib/postgresql/15/bin/postgres", packages: "postgresql-15")
     private static let initdb = SystemProgram("/usr/lib/postgresql/15/bin/initdb", packages: "postgresql-15")
     private static let psql = SystemProgram("/usr/lib/postgresql/15/bin/psql", packages: "postgresql-client-15")
@@ -34,11 +34,11 @@ public final class PostgresServer: Sendable {
     /// The directory of the socket.
     public var socketDirectory: String { directory.path }
 
-    /// Makes a cluster and starts its server; returns when it takes connections.
+    /// Creates a cluster and starts its server, and returns when it accepts connections.
     ///
-    /// - Parameter withTLS: whether it takes connections over TLS alone, with a certificate of a private authority.
+    /// - Parameter withTLS: whether it accepts connections over TLS only, with a certificate of a private authority.
     public init(withTLS: Bool = false) async throws {
-        // A name that another user may enter: the server refuses to run as root.
+        // Another user must be able to enter the directory, because the server refuses to run as root.
         directory = try TemporaryDirectory(in: "/tmp")
         reserved = try ReservedPort()
         let data = directory.path("data")
@@ -59,18 +59,19 @@ public final class PostgresServer: Sendable {
         try await sql("CREATE ROLE \(Self.role) LOGIN PASSWORD '\(Self.password)'")
     }
 
-    /// How the ordinary role connects to `database`, as libpq takes it.
+    /// Returns the address with which the ordinary role connects to `database`, in the form of libpq.
     ///
-    /// - Parameter port: of a proxy; `nil`: the server's own.
+    /// - Parameter port: the port of a proxy, or `nil` for the server's own.
     public func address(of database: String, port: Int? = nil) -> String {
         "postgresql://\(Self.role):\(Self.password)@127.0.0.1:\(port ?? self.port)/\(database)?sslmode=disable&gssencmode=disable"
     }
 
-    /// How the ordinary role connects to `database` of a server with TLS, as libpq takes it.
+    /// Returns the address with which the ordinary role connects to `database` of a server with TLS, in the form of
+    /// libpq.
     ///
     /// - Parameters:
-    ///   - host: what the certificate must say; the address is 127.0.0.1 whatever that is.
-    ///   - authority: the file of the certificates that are trusted; `nil`: the server's authority.
+    ///   - host: the host that the certificate must name. The address is always 127.0.0.1.
+    ///   - authority: the file of the trusted certificates, or `nil` for the server's authority.
     public func verifyingAddress(
         of database: String, host: String = "127.0.0.1", trusting authority: String? = nil
     ) throws -> String {
@@ -81,15 +82,15 @@ public final class PostgresServer: Sendable {
             """
     }
 
-    /// The certificate of an authority that has not issued the server's, a file; `nil` without TLS.
+    /// The path of the certificate of an authority that has not issued the server's, or `nil` without TLS.
     public var strangeAuthority: String? { certificates?.certificate("self").certificate }
 
-    /// Makes a database of the ordinary role.
+    /// Creates a database that the ordinary role owns.
     public func makeDatabase(_ name: String) async throws {
         try await sql("CREATE DATABASE \(name) OWNER \(Self.role)")
     }
 
-    /// Runs SQL as the superuser; returns the rows, their columns with `|` between.
+    /// Runs SQL as the superuser, and returns the rows, with `|` between their columns.
     @discardableResult
     public func sql(_ text: String, in database: String = "postgres") async throws -> String {
         try await Self.psql.run([
@@ -98,7 +99,7 @@ public final class PostgresServer: Sendable {
         ]).split(separator: "\n").joined(separator: "\n")
     }
 
-    /// Ends the server at once, in the middle of everything, and starts it again; returns when it takes connections.
+    /// Ends the server at once, regardless of what it does, and starts it again. Returns when it accepts connections.
     public func restart() async throws {
         try await end()
         try await start()
@@ -107,7 +108,8 @@ public final class PostgresServer: Sendable {
     /// Ends the server at once.
     public func end() async throws {
         guard let program = running.withLock({ $0 }) else { return }
-        // Its immediate shutdown: its processes leave without a checkpoint, and nothing of them stays in the system.
+        // The signal requests an immediate shutdown. The processes end without a checkpoint, and nothing of them stays
+        // in the system.
         program.signal(SIGQUIT)
         guard try await eventually({ program.hasEnded }) else { throw FixtureFailure("PostgreSQL does not end") }
         program.end()
@@ -129,7 +131,7 @@ public final class PostgresServer: Sendable {
         let started = try program.start(arguments, output: .file(log), errors: .withOutput)
         running.withLock { $0 = started }
         let isUp = try await eventually {
-            // The eighth line of the file says how far the server is.
+            // The eighth line of the file reports the state of the server.
             let lines = (try? directory.read("data/postmaster.pid"))?.split(
                 separator: "\n", omittingEmptySubsequences: false)
             return started.hasEnded
@@ -142,7 +144,7 @@ public final class PostgresServer: Sendable {
 
     private static let nobody: uid_t = 65534
 
-    /// Returns the program as another user if this is root, for whom PostgreSQL refuses to run.
+    /// Returns the program and arguments, as another user if this user is root, for whom PostgreSQL refuses to run.
     private static func unprivileged(_ program: SystemProgram, _ arguments: [String]) -> (SystemProgram, [String]) {
         guard getuid() == 0 else { return (program, arguments) }
         return (

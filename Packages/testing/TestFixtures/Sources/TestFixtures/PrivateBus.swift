@@ -1,19 +1,19 @@
 import FoundationEssentials
 import Synchronization
 
-/// A D-Bus session bus of a test's own, with nothing on it and nothing that it could start.
+/// A separate D-Bus session bus for a test, with nothing on it and nothing that it could start.
 public final class PrivateBus: Sendable {
     /// The folder of the bus and its programs.
     public let directory: TemporaryDirectory
-    /// As in `DBUS_SESSION_BUS_ADDRESS`.
+    /// The address of the bus, as in `DBUS_SESSION_BUS_ADDRESS`.
     public let address: String
-    /// For programs that talk to this bus: nothing of the machine's own session is in it.
+    /// The environment for programs that use this bus. It contains nothing of the machine's own session.
     public let environment: [String: String]
     private let programs = Mutex<[RunningProgram]>([])
 
-    /// Returns when it listens.
+    /// Creates a bus, and returns when it listens.
     ///
-    /// - Parameter rules: more rules for the bus's default policy, as dbus-daemon(1) has them.
+    /// - Parameter rules: additional rules for the bus's default policy, in the form of dbus-daemon(1).
     public init(rules: String = "") async throws {
         directory = try TemporaryDirectory(in: "/tmp")
         address = "unix:path=\(directory.path("bus"))"
@@ -47,21 +47,21 @@ public final class PrivateBus: Sendable {
     }
 
     deinit {
-        // The bus was started first and goes last.
+        // The bus was the first program to start, and is the last one to end.
         for program in programs.withLock({ $0 }).reversed() { program.end() }
     }
 
-    /// Starts a program on this bus, which ends with it.
+    /// Starts a program on this bus. The program ends with the bus.
     ///
     /// - Parameters:
-    ///   - variables: what its environment has beside ``environment``.
-    ///   - marker: what a line has that it prints once it is ready; `nil` not to wait.
+    ///   - variables: the variables of its environment in addition to ``environment``.
+    ///   - marker: a part of the line that the program prints once it is ready, or `nil` not to wait.
     @discardableResult
     public func start(
         _ program: SystemProgram, _ arguments: [String], variables: [String: String] = [:],
         input: ProgramInput = .nothing, readyAt marker: String? = nil
     ) async throws -> RunningProgram {
-        // Kept out of the tests' own output; of interest only when a start fails.
+        // The log is kept out of the tests' own output. It is of interest only when a start fails.
         let log = directory.path("\(UUID().uuidString.prefix(8)).log")
         let running = try program.start(
             arguments, environment: environment.merging(variables) { $1 }, input: input,
@@ -76,12 +76,12 @@ public final class PrivateBus: Sendable {
         return running
     }
 
-    /// Waits until `name` is owned.
+    /// Waits until `name` has an owner.
     public func wait(for name: String) async throws {
         try await SystemProgram.gdbus.run(["wait", "--session", "--timeout", "60", name], environment: environment)
     }
 
-    /// Calls one method, with arguments as text of GVariant, and gives the answer as such.
+    /// Calls one method with arguments as text of GVariant, and returns the answer in the same form.
     @discardableResult
     public func call(
         _ method: String, at path: String, in name: String, _ arguments: [String] = []

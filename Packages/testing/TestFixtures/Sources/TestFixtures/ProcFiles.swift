@@ -1,19 +1,21 @@
 import FoundationEssentials
 import Glibc
 
-/// The TCP sockets of this machine at one moment: /proc/net/tcp of proc(5).
+/// The TCP sockets of this machine at one moment, from /proc/net/tcp (proc(5)).
 ///
-/// It shows what a test can't see otherwise: how far the two ends of a connection, and the kernel between them, are.
+/// It shows the state of the two ends of a connection, and of the kernel between them, which a test can't see
+/// otherwise.
 public struct TCPSocketTable {
-    /// Of include/net/tcp_states.h.
+    /// The states of include/net/tcp_states.h.
     private static let (established, connecting, listening) = (1, 2, 10)
 
-    /// Of the bytes that the program hasn't read; for a listener, of the connections that it hasn't accepted.
+    /// A socket. `unread` counts the bytes that the program hasn't read or, for a listener, the connections that it
+    /// hasn't accepted.
     private typealias Socket = (localPort: Int, remotePort: Int, state: Int, unread: Int)
 
     private let sockets: [Socket]
 
-    /// Reads it.
+    /// Reads the table.
     public init() throws {
         sockets = try ProcFile.read("/proc/net/tcp").split(separator: "\n").dropFirst().compactMap { line in
             // Row, local and remote address, state, and the lengths of the two queues, all in hexadecimal.
@@ -24,27 +26,27 @@ public struct TCPSocketTable {
         }
     }
 
-    /// Whether a process listens on `port`.
+    /// Returns whether a process listens on `port`.
     public func isListening(on port: Int) -> Bool {
         sockets.contains { $0.state == Self.listening && $0.localPort == port }
     }
 
-    /// How many connections wait for the listener on `port` to accept them.
+    /// Returns the number of connections that wait for the listener on `port` to accept them.
     public func acceptQueueLength(of port: Int) -> Int {
         sockets.first { $0.state == Self.listening && $0.localPort == port }?.unread ?? 0
     }
 
-    /// Whether a client of `port` waits for the kernel's answer.
+    /// Returns whether a client of `port` waits for the kernel's answer.
     public func isBeingDialled(_ port: Int) -> Bool {
         sockets.contains { $0.state == Self.connecting && $0.remotePort == port }
     }
 
-    /// Whether a client of `port` has sent what the server there hasn't read.
+    /// Returns whether a client of `port` has sent bytes that the server there hasn't read.
     public func hasUnreadBytes(at port: Int) -> Bool {
         sockets.contains { $0.state == Self.established && $0.localPort == port && $0.unread > 0 }
     }
 
-    /// Whether the server on `port` has sent what a client of it hasn't read.
+    /// Returns whether the server on `port` has sent bytes that a client of it hasn't read.
     public func hasUnreadBytes(from port: Int) -> Bool {
         sockets.contains { $0.state == Self.established && $0.remotePort == port && $0.unread > 0 }
     }
@@ -52,10 +54,11 @@ public struct TCPSocketTable {
 
 /// The threads of this process, as proc(5) shows them. A thread that ends while they are read is left out.
 public enum ProcessThreads {
-    /// Their names; the system cuts them off after 15 bytes.
+    /// Returns their names, which the system cuts off after 15 bytes.
     public static func names() throws -> [String] { try read("comm").map { $0.replacing("\n", with: "") } }
 
-    /// How often the threads of this name have gone to sleep or been put aside; `nil` when there are none.
+    /// Returns the number of context switches of the threads with this name, or `nil` if there are none. A context
+    /// switch puts a thread to sleep or aside.
     public static func contextSwitches(ofThreadsNamed name: String) throws -> Int? {
         let threads = try read("status").filter { $0.hasPrefix("Name:\t\(name)\n") }
         guard !threads.isEmpty else { return nil }
@@ -75,7 +78,8 @@ public enum ProcessThreads {
 }
 
 enum ProcFile {
-    /// Returns the whole text. Such a file has no size and comes in small pieces, which Foundation takes for its end.
+    /// Returns the complete text. Such a file has no size and comes in small pieces, which Foundation takes for its
+    /// end.
     static func read(_ path: String) throws -> String {
         let file = try Descriptor(opening: path, O_RDONLY)
         var bytes: [UInt8] = []
@@ -90,7 +94,7 @@ enum ProcFile {
     }
 }
 
-/// How many files this process has open, also for other tests.
+/// Returns the number of files that this process has open, including those of other tests.
 public func openDescriptors() throws -> Int {
     try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
 }

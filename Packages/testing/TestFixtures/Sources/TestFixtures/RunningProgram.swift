@@ -2,18 +2,18 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// A program that a test started: it gets a separate process group, and ends with this value at the latest.
+/// A program that a test started. It gets a separate process group, and ends with this value at the latest.
 ///
-/// Foundation's `Process` starts programs with the signal mask of the calling thread; on a thread of Swift's pool that
-/// blocks SIGTERM. It also lets a program inherit the pipes of others that are started at the same time.
+/// Foundation's `Process` starts programs with the signal mask of the calling thread. On a thread of Swift's pool, the
+/// mask blocks SIGTERM. `Process` also lets a program inherit the pipes of others that are started at the same time.
 public final class RunningProgram: Sendable {
-    /// Its process, and its process group.
+    /// The id of its process and of its process group.
     public let id: Int32
-    /// Its output, if that goes to the test.
+    /// The reader of its output, if the output goes to the test.
     public let output: OutputReader?
 
     private struct State {
-        /// Of a program whose end has been seen; its id may be another's from then on.
+        /// The exit status of a program whose end has been seen. From then on, its id may belong to another process.
         var status: Int?
         var input: Descriptor?
         var lifeline: Descriptor?
@@ -21,14 +21,16 @@ public final class RunningProgram: Sendable {
 
     private let state: Mutex<State>
 
-    /// A guard stays behind in the program's group, and ends the group, itself included, when descriptor 3 does. The
-    /// group's number is not given away as long as the guard is in it.
+    /// The script of the guard, which stays in the program's group and ends the group, including itself, when the other
+    /// end of descriptor 3 is closed. The group's number is not given to another group as long as the guard is in it.
     private static let lifelineScript = #"{ read -r line <&3; kill -s KILL -- -$$; } >/dev/null 2>&1 & exec "$@" 3<&-"#
 
+    /// Starts a program.
+    ///
     /// - Parameters:
     ///   - path: the program's file.
-    ///   - environment: the whole of it; `nil`: the test's own.
-    ///   - isGuarded: whether it ends, with all of its group, even when the test's process is killed or crashes.
+    ///   - environment: the complete environment, or `nil` for the test's own.
+    ///   - isGuarded: whether the program and its entire group end even if the test's process is killed or crashes.
     public init(
         _ path: String, _ arguments: [String] = [], environment: [String: String]? = nil,
         input: ProgramInput = .nothing, output: ProgramOutput, errors: ProgramErrors, isGuarded: Bool = false
@@ -43,7 +45,7 @@ public final class RunningProgram: Sendable {
         state = Mutex(State(input: ourInput, lifeline: lifeline?.1))
     }
 
-    /// With descriptors 0, 1, …, no blocked signal, and a separate group, which can be ended as a whole.
+    /// Starts a program with descriptors 0, 1, …, no blocked signal, and a separate group, which can be ended together.
     private static func start(
         _ words: [String], _ environment: [String: String]?, with descriptors: [Descriptor?]
     ) throws -> pid_t {
@@ -79,13 +81,13 @@ public final class RunningProgram: Sendable {
 
     deinit { end() }
 
-    /// Lets its input end, if it was ``ProgramInput/held``.
+    /// Ends its input, if the input was ``ProgramInput/held``.
     public func endInput() { state.withLock { $0.input = nil } }
 
-    /// Sends it a signal; nothing happens once its end has been seen.
+    /// Sends a signal to the program. Nothing happens once its end has been seen.
     public func signal(_ number: CInt) { state.withLock { if $0.status == nil { kill(id, number) } } }
 
-    /// Ends it and the whole of its group, by a signal that can't be put off, and waits for that.
+    /// Ends the program and its entire group with a signal that can't be blocked, and waits for the program's end.
     public func end() {
         state.withLock { if $0.status == nil { kill(-id, SIGKILL) } }
         wait()
@@ -94,13 +96,13 @@ public final class RunningProgram: Sendable {
     /// Does to a guarded program what the end of the test's process would do.
     func dropLifeline() { state.withLock { $0.lifeline = nil } }
 
-    /// Whether it has come to its end.
+    /// Whether the program has ended.
     public var hasEnded: Bool { state.withLock { reap(&$0, WNOHANG) } }
 
-    /// Waits for its end, and blocks; returns its exit status, 128 + the signal if a signal ended it.
+    /// Blocks until the program ends, and returns its exit status, or 128 + the signal if a signal ended it.
     @discardableResult
     public func wait() -> Int {
-        // Not reaped outside the lock: until then no other process can have its id.
+        // The program is not reaped outside the lock. Until it is reaped, no other process can have its id.
         var information = siginfo_t()
         while waitid(P_PID, id_t(id), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
         return state.withLock { state in
@@ -124,13 +126,13 @@ public final class RunningProgram: Sendable {
 
 /// The standard input of a program.
 public enum ProgramInput: Sendable {
-    /// The end, at once.
+    /// No input. The program immediately reads the end.
     case nothing
     /// This file.
     case file(String)
-    /// This text, and then the end. At most 64 KiB, which is what a socket holds.
+    /// This text, followed by the end. It has at most 64 KiB, which is what a socket holds.
     case text(String)
-    /// Nothing, and the end when the test reports that: ``RunningProgram/endInput()``.
+    /// No input until the test ends it with ``RunningProgram/endInput()``.
     case held
 
     fileprivate func ends() throws -> (theirs: Descriptor, ours: Descriptor?) {
@@ -151,9 +153,9 @@ public enum ProgramInput: Sendable {
 
 /// The target of a program's standard output.
 public enum ProgramOutput: Sendable {
-    /// To the test, which reads it: ``RunningProgram/output``.
+    /// The test, which reads it from ``RunningProgram/output``.
     case pipe
-    /// To the end of this file.
+    /// This file, to which the output is appended.
     case file(String)
 
     fileprivate func ends() throws -> (theirs: Descriptor, ours: Descriptor?) {
@@ -166,11 +168,11 @@ public enum ProgramOutput: Sendable {
 
 /// The target of a program's standard error.
 public enum ProgramErrors: Sendable {
-    /// The same as its output's.
+    /// The target of the standard output.
     case withOutput
-    /// To the end of this file.
+    /// This file, to which the errors are appended.
     case file(String)
-    /// The same as the test's own.
+    /// The test's own standard error.
     case inherited
 
     fileprivate func end(output: Descriptor) throws -> Descriptor? {
@@ -182,14 +184,14 @@ public enum ProgramErrors: Sendable {
     }
 }
 
-/// A program's output, as it comes. Its functions block: they are for threads of the tests' own.
+/// A reader of a program's output as it arrives. Its functions block, so they are for the tests' own threads.
 public final class OutputReader: Sendable {
     private let descriptor: Descriptor
     private let pending = Mutex<[UInt8]>([])
 
     init(_ descriptor: Descriptor) { self.descriptor = descriptor }
 
-    /// Returns the next line, or `nil` at the end, and when none comes in a long time.
+    /// Returns the next line, or `nil` at the end or if no line arrives within a long time.
     public func line() -> String? {
         pending.withLock { pending in
             while true {
@@ -216,7 +218,7 @@ public final class OutputReader: Sendable {
     }
 }
 
-/// One open file, which no program inherits by itself, closed with the last reference to it.
+/// One open file, which no program inherits by itself. It is closed with the last reference to it.
 final class Descriptor: Sendable {
     let number: CInt
 
@@ -229,7 +231,8 @@ final class Descriptor: Sendable {
 
     deinit { close(number) }
 
-    /// Two connected ends. A pipe's could not be marked as not to be inherited before another thread starts a program.
+    /// Returns two connected ends. Those of a pipe could not be marked as not inheritable before another thread starts
+    /// a program.
     static func pair() throws -> (Descriptor, Descriptor) {
         var ends: [CInt] = [-1, -1]
         guard socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {

@@ -6,13 +6,13 @@ import Testing
 public struct SystemProgram: Sendable {
     /// Its name or path.
     public let name: String
-    /// The Debian packages that bring it.
+    /// The Debian packages that contain it.
     public let packages: String
-    /// A file that has to be there as well.
+    /// A file that must also exist.
     private let companion: String?
 
-    /// Creates a program in `PATH`, or at a path, that these Debian packages bring, and a file that has to be there as
-    /// well.
+    /// Creates a program in `PATH`, or at a path, that these Debian packages contain. `companion` is a file that must
+    /// also exist.
     public init(_ name: String, packages: String, companion: String? = nil) {
         self.name = name
         self.packages = packages
@@ -23,22 +23,22 @@ public struct SystemProgram: Sendable {
     public static let nginx = SystemProgram("nginx", packages: "nginx")
     /// A CONNECT proxy.
     public static let tinyproxy = SystemProgram("tinyproxy", packages: "tinyproxy")
-    /// It makes certificates.
+    /// A program that makes certificates.
     public static let openssl = SystemProgram("openssl", packages: "openssl")
-    /// A bus of the session.
+    /// A session bus.
     public static let dbusDaemon = SystemProgram("dbus-daemon", packages: "dbus-daemon")
-    /// It waits for names on a bus.
+    /// A program that waits for names on a bus.
     public static let gdbus = SystemProgram("gdbus", packages: "libglib2.0-bin")
-    /// Debian's own, which has the modules.
+    /// Debian's Python, which has the modules.
     public static let python = SystemProgram(
         "/usr/bin/python3", packages: "python3 python3-dbusmock gir1.2-gcr-3",
         companion: "/usr/lib/python3/dist-packages/dbusmock")
-    /// It decompresses bodies.
+    /// A program that decompresses bodies.
     public static let zstd = SystemProgram("zstd", packages: "zstd")
 
-    /// Returns the path of its file. On a plain machine the test that asks ends here as skipped, with a sentence.
+    /// Returns the path of its file. On a machine without the program, the calling test is skipped here with a message.
     ///
-    /// - Throws: ``FixtureFailure``, whose words say what to install, if counterparts are demanded.
+    /// - Throws: ``FixtureFailure`` with the packages to install, if counterparts are required.
     public func path() throws -> String {
         if let found { return found }
         if Test.current != nil, !Self.areDemanded {
@@ -56,7 +56,7 @@ public struct SystemProgram: Sendable {
         return candidates.first(where: FileManager.default.isExecutableFile(atPath:))
     }
 
-    /// Whether `CHAPPIE_REQUIRE_COUNTERPARTS` demands every counterpart, as `Scripts/test` does.
+    /// Whether `CHAPPIE_REQUIRE_COUNTERPARTS` requires every counterpart, as `Scripts/test` does.
     private static var areDemanded: Bool {
         ProcessInfo.processInfo.environment["CHAPPIE_REQUIRE_COUNTERPARTS"] != nil
     }
@@ -64,10 +64,10 @@ public struct SystemProgram: Sendable {
     /// Whether a test that needs it runs, for `.enabled(if:_:)` with ``absence`` as its comment.
     public var isUsable: Bool { Self.areDemanded || found != nil }
 
-    /// Why a test is skipped without it.
+    /// The reason for which a test is skipped without it.
     public var absence: String { "\(name) is not installed here; Debian has it in \(packages)" }
 
-    /// Starts it and returns. It ends when the result goes, or the tests do.
+    /// Starts the program and returns. It ends when the returned value is released, or when the tests end.
     public func start(
         _ arguments: [String], environment: [String: String]? = nil, input: ProgramInput = .nothing,
         output: ProgramOutput, errors: ProgramErrors
@@ -76,21 +76,21 @@ public struct SystemProgram: Sendable {
             path(), arguments, environment: environment, input: input, output: output, errors: errors, isGuarded: true)
     }
 
-    /// Runs it to its end, which must be a good one; returns what it printed.
+    /// Runs the program to its end, which must be a success, and returns its output.
     ///
-    /// - Parameter withErrors: whether that includes its standard error.
-    /// - Throws: ``FixtureFailure`` for another end, with what it complained about.
+    /// - Parameter withErrors: whether the output includes its standard error.
+    /// - Throws: ``FixtureFailure`` with the program's messages, if it fails.
     @discardableResult
     public func run(
         _ arguments: [String], environment: [String: String]? = nil, input: ProgramInput = .nothing,
         withErrors: Bool = false
     ) async throws -> String {
-        // Files, not pipes: neither side can block the other.
+        // With files instead of pipes, neither side can block the other.
         let directory = try TemporaryDirectory()
         let program = try RunningProgram(
             path(), arguments, environment: environment, input: input, output: .file(directory.path("output")),
             errors: withErrors ? .withOutput : .file(directory.path("errors")))
-        // A program that hangs must fail the test, not hang it; its own limit may be as long as ours.
+        // A program that hangs must fail the test and not hang it. Its own limit may be as long as ours.
         if try await !eventually(within: Patience.limit * 2, { program.hasEnded }) { program.end() }
         let text = try directory.read("output")
         let status = program.wait()
@@ -106,6 +106,6 @@ extension [SystemProgram] {
     /// Whether a test that needs all of them runs.
     public var areUsable: Bool { allSatisfy(\.isUsable) }
 
-    /// Why a test is skipped if a program is missing.
+    /// The reason for which a test is skipped if a program is missing.
     public var absence: String { filter { !$0.isUsable }.map(\.absence).joined(separator: "; ") }
 }

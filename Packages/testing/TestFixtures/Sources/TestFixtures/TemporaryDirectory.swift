@@ -1,14 +1,14 @@
 import FoundationEssentials
 
-/// A directory for one test, which goes away with this value. Only its owner can read it.
+/// A directory for one test, which is removed with this value. Only its owner can read it.
 public final class TemporaryDirectory: Sendable {
-    /// Short, since the path of a socket has 107 bytes at most (unix(7)).
+    /// The path. It is short, because the path of a socket has at most 107 bytes (unix(7)).
     public let path: String
 
-    /// Makes it in the temporary directory of the process.
+    /// Creates a directory in the temporary directory of the process.
     public convenience init() throws { try self.init(in: FileManager.default.temporaryDirectory.path) }
 
-    /// Makes it in `parent`.
+    /// Creates a directory in `parent`.
     public init(in parent: String) throws {
         path = "\(parent)/chappie-test-\(UUID().uuidString.prefix(8))"
         try FileManager.default.createDirectory(
@@ -20,7 +20,7 @@ public final class TemporaryDirectory: Sendable {
     /// Returns the path of the file `name`, which need not exist.
     public func path(_ name: String) -> String { "\(path)/\(name)" }
 
-    /// Writes the file `name`; returns its path.
+    /// Writes the file `name`, and returns its path.
     @discardableResult
     public func write(_ text: String, to name: String) throws -> String {
         try Data(text.utf8).write(to: URL(filePath: path(name)))
@@ -31,10 +31,11 @@ public final class TemporaryDirectory: Sendable {
     public func read(_ name: String) throws -> String { try String(contentsOfFile: path(name), encoding: .utf8) }
 }
 
-/// Something that a test needs on the machine is missing or doesn't work; a sentence says what, and what helps.
+/// An error for something on the machine that a test needs and that is missing or doesn't work. A sentence specifies
+/// it, and what helps.
 public struct FixtureFailure: Error, CustomStringConvertible {
     public let description: String
 
-    /// Creates a failure in these words.
+    /// Creates a failure with this sentence.
     public init(_ description: String) { self.description = description }
 }

@@ -1,15 +1,15 @@
-/// A private certificate authority, and what it has issued.
+/// A private certificate authority, and the certificates that it has issued.
 struct TestCertificates: Sendable {
     private let directory: TemporaryDirectory
 
     var authority: String { certificate("authority").certificate }
 
-    /// Certificate and key of one server.
+    /// Returns the paths of the certificate and the key of one server.
     func certificate(_ name: String) -> (certificate: String, key: String) {
         (directory.path("\(name).pem"), directory.path("\(name).key"))
     }
 
-    /// Makes the authority, and certificates for 127.0.0.1 called `good` and `expired`, one for another host (`other`),
+    /// Creates the authority, certificates for 127.0.0.1 named `good` and `expired`, one for another host (`other`),
     /// and a self-signed one (`self`).
     init(in directory: TemporaryDirectory) async throws {
         self.directory = directory

@@ -3,22 +3,24 @@ import FoundationEssentials
 import Glibc
 public import Testing
 
-/// How long tests wait.
+/// The limits for waiting in tests.
 public enum Patience {
-    /// For anything that will come: so long that only what hangs takes longer, on a busy machine as well.
+    /// The limit for anything that will happen. It is so long that only something that hangs takes longer, even on a
+    /// busy machine.
     public static let limit = Duration.seconds(60)
-    /// How many times slower than an idle machine this one may be (`TEST_PATIENCE`). Default 1.
+    /// The factor by which this machine may be slower than an idle one (`TEST_PATIENCE`). Default 1.
     public static let factor = ProcessInfo.processInfo.environment["TEST_PATIENCE"].flatMap(Int.init) ?? 1
 }
 
 extension Tag {
     /// A test that takes seconds on an idle machine.
     @Tag public static var slow: Self
-    /// A test of times that other work on the machine changes. `Scripts/test` runs it alone, before the others.
+    /// A test that measures times, which other work on the machine changes. `Scripts/test` runs it separately, before
+    /// the others.
     @Tag public static var measured: Self
 }
 
-/// Waits until `condition` holds, looking every few milliseconds; whether it came to hold in time.
+/// Waits until `condition` holds, checking it every few milliseconds, and returns whether it held in time.
 public func eventually(
     within limit: Duration = Patience.limit, _ condition: () async throws -> Bool
 ) async throws -> Bool {
@@ -30,9 +32,9 @@ public func eventually(
     return true
 }
 
-/// Waits until `value` has stayed the same for as long as `window`, a measured time; `nil` when it never does.
+/// Waits until `value` has stayed the same for the measured time `window`, and returns it, or `nil` if it never does.
 ///
-/// For what can only be seen by its absence, such as a sender that has stopped.
+/// It is for conditions that can be seen only by an absence, such as a sender that has stopped.
 public func settled<Value: Equatable>(
     for window: Duration, within limit: Duration = Patience.limit, _ value: () throws -> Value
 ) async throws -> Value? {
@@ -47,16 +49,16 @@ public func settled<Value: Equatable>(
     return nil
 }
 
-/// Measures until a time is under `limit`, three times at most; the shortest of them.
+/// Measures until a time is under `limit`, at most three times, and returns the shortest time.
 ///
-/// A busy machine may make one measurement late, and hardly three.
+/// A busy machine may delay one measurement, but hardly three.
 public func fastest(under limit: Duration, _ measure: () async throws -> Duration) async throws -> Duration {
     var shortest = try await measure()
     for _ in 1..<3 where shortest >= limit { shortest = min(shortest, try await measure()) }
     return shortest
 }
 
-/// Runs `body`, which must end long before what hangs would, and not before it has to.
+/// Runs `body`, which must end within ``Patience/limit``, and not before `shortest`.
 public func inGoodTime(
     atLeast shortest: Duration = .zero, sourceLocation: SourceLocation = #_sourceLocation,
     _ body: () async throws -> Void
@@ -67,7 +69,8 @@ public func inGoodTime(
     #expect(elapsed >= shortest && elapsed < Patience.limit, sourceLocation: sourceLocation)
 }
 
-/// Returns the error that `body` throws: an issue unless it is the case `kind` and has these words in its sentence.
+/// Returns the error that `body` throws, and records an issue unless it is the case `kind` and its description contains
+/// `words`.
 @discardableResult
 public func refusal(
     _ kind: String, saying words: String = "", _ comment: String = "",
@@ -88,7 +91,8 @@ public func refusal(
 
 /// Runs `work`, which may block, on a separate thread.
 ///
-/// The tasks' threads are as few as the cores: tests that block them starve those whose answers they wait for.
+/// There are only as many threads for tasks as cores. Tests that block them starve the tasks whose answers they wait
+/// for.
 public func onOwnThread<Output: Sendable>(_ work: @escaping @Sendable () throws -> Output) async throws -> Output {
     try await withCheckedThrowingContinuation { continuation in
         let body = ThreadBody { continuation.resume(with: Result(catching: work)) }
@@ -109,11 +113,11 @@ private final class ThreadBody: Sendable {
     init(_ run: @escaping @Sendable () -> Void) { self.run = run }
 }
 
-/// Runs a suite while no other one does that has this trait, in any of the network's packages. Its own tests still run
-/// beside each other.
+/// A trait that runs a suite while no other suite with this trait runs, in any of the network's packages. The suite's
+/// own tests still run in parallel.
 ///
-/// Suites only of bytes keep all of the tasks' threads busy for seconds; a time measured meanwhile would be the wait
-/// for a thread. And each network has a thread, which some tests count.
+/// Suites that only process bytes keep all threads for tasks busy for seconds. A time that is measured in the meantime
+/// would be the wait for a thread. In addition, each network has a thread, which some tests count.
 public struct ByItselfTrait: SuiteTrait, TestScoping {
     private static let line = AsyncLock()
 
@@ -130,7 +134,7 @@ extension Trait where Self == ByItselfTrait {
     public static var byItself: Self { Self() }
 }
 
-/// Returns a JSON value written as text; a text that is not JSON fails the test that uses it.
+/// Returns a JSON value written as text. A text that is not JSON fails the test that uses it.
 public func json(_ text: String) -> ChappieJSON {
     do {
         return try ChappieJSON(parsing: text)
@@ -144,7 +148,7 @@ public func json(_ text: String) -> ChappieJSON {
 public struct SplitMix64: RandomNumberGenerator {
     private var state: UInt64
 
-    /// The same seed gives the same numbers.
+    /// Creates a generator. The same seed gives the same numbers.
     public init(seed: UInt64) { state = seed }
 
     public mutating func next() -> UInt64 {

@@ -1,8 +1,8 @@
 import ChappieCore
 
-/// Accounts, usage and models.
+/// The endpoints for accounts, usage and models.
 extension Backend {
-    /// Returns the owner of an access token, as a client asks for it that got the token from its owner.
+    /// Returns the owner of an access token, for a client that got the token from its owner.
     func whoAmI(_ request: BackendRequest, _ account: SimulatorAccount) -> BackendResponse {
         guard TokenLedger.bearer(request.header("authorization"))?.hasPrefix("at-") == true else {
             return Self.unauthorized(.unknown)
@@ -16,8 +16,8 @@ extension Backend {
 
     /// Returns the account's workspace and its origin.
     ///
-    /// The origin is the public service's own, on purpose: a client whose model URL and account URL differ in origin
-    /// keeps the model URL it was given, and a client that is bound to a plain http origin refuses to start.
+    /// The origin is deliberately that of the public service. A client whose model URL and account URL differ in origin
+    /// keeps the model URL that it was given, and a client that is bound to a plain http origin refuses to start.
     func accountsCheck(of account: SimulatorAccount) -> BackendResponse {
         let entry: ChappieJSON = [
             "id": .string(account.id), "plan_type": .string(account.plan), "name": "Personal",
@@ -31,7 +31,7 @@ extension Backend {
     }
 
     /// Returns the refusal of a request that is not for the region of the account's workspace. The description of the
-    /// workspaces is for every region.
+    /// workspaces is available to every region.
     func refusal(of request: BackendRequest, to route: Route, in account: SimulatorAccount) -> BackendResponse? {
         guard let pin = account.pin, [.usage, .models, .responses].contains(route) else { return nil }
         let region = request.header("x-openai-internal-codex-residency")
@@ -45,12 +45,13 @@ extension Backend {
 
     // MARK: Usage
 
-    /// A window of a plan, which has two.
+    /// One of the two windows of a plan.
     private struct Window {
         let name: String
         let percent: Double
         let minutes: Int
-        /// Half a window from now: near enough to be reported, far enough not to pass.
+        /// The seconds until the window resets. Half a window is near enough to be reported, and far enough not to
+        /// pass.
         var resetAfter: Int { minutes * 30 }
     }
 
@@ -87,7 +88,7 @@ extension Backend {
         ])
     }
 
-    /// Returns the usage as header fields, as every answer of the Responses endpoint has them.
+    /// Returns the usage as the header fields that every answer of the Responses endpoint has.
     func usageHeaders(of account: SimulatorAccount, now: Int) -> [(String, String)] {
         windows(of: account).flatMap { window in
             [
@@ -101,7 +102,7 @@ extension Backend {
         ]
     }
 
-    /// Returns the usage as an event, which takes the header fields' place over WebSocket.
+    /// Returns the usage as an event, which replaces the header fields over WebSocket.
     func usageEvent(of account: SimulatorAccount, now: Int) -> ChappieJSON {
         let limits = limits(of: account) { window in
             let value: ChappieJSON = [
@@ -116,7 +117,7 @@ extension Backend {
         ]
     }
 
-    /// 429, as it comes when a window is used up.
+    /// Returns the 429 that is sent when a window is used up.
     func usageLimitReached(resetsIn seconds: Int, account: SimulatorAccount, now: Int) -> BackendResponse {
         let error: ChappieJSON = [
             "type": "usage_limit_reached", "message": "The usage limit has been reached",

@@ -1,7 +1,7 @@
 import CZstd
 @_spi(ChappieInternals) import ChappieCore
 
-/// The endpoints.
+/// An endpoint of the backend.
 enum Route: String, Sendable {
     case userCode = "/api/accounts/deviceauth/usercode"
     case deviceToken = "/api/accounts/deviceauth/token"
@@ -30,21 +30,21 @@ enum Route: String, Sendable {
         }
     }
 
-    /// Whether it is behind a bearer token of ChatGPT's backend.
+    /// Whether it requires a bearer token of ChatGPT's backend.
     var needsToken: Bool { self == .whoAmI || rawValue.hasPrefix("/backend-api/") }
 }
 
-/// A request as the routes look at it.
+/// A request in the form that the routes use.
 struct BackendRequest: Sendable {
-    /// Largest body after its content coding is off.
+    /// The largest size of a body in bytes, without its content coding.
     static let bodyLimit = 64 * 1024 * 1024
 
     let received: ReceivedRequest
     let carrier: ScenarioMatch.Carrier
-    /// Without the query.
+    /// The path without the query.
     let path: String
     let query: [String: String]
-    /// The same with names that come more than once.
+    /// The fields of the query, including names that occur more than once.
     let queryItems: [FormItem]
 
     init(_ received: ReceivedRequest, over carrier: ScenarioMatch.Carrier = .http) {
@@ -71,20 +71,20 @@ struct BackendRequest: Sendable {
     /// Whether the body is a form.
     var isForm: Bool { list("content-type", separator: ";").first?.lowercased() == "application/x-www-form-urlencoded" }
 
-    /// The body as JSON; `nil` when it is not.
+    /// The body as JSON, or `nil` if it is not JSON.
     var json: ChappieJSON? { (try? decodedBody()).flatMap { try? ChappieJSON(parsing: $0) } }
 
-    /// The fields of a form, or the strings of a JSON object; `nil` for another body.
+    /// The fields of a form, or the strings of a JSON object. `nil` for another body.
     var fields: [String: String]? {
         if let formItems { return Self.firstFields(of: formItems) }
         let members = json?.object?.members
         return members.map { Dictionary($0.map { ($0.name, $0.value.string ?? "") }) { $1 } }?.filter { $0.value != "" }
     }
 
-    /// The fields of a form in their order; `nil` for another body.
+    /// The fields of a form in their order, or `nil` for another body.
     var formItems: [FormItem]? { isForm ? Self.formItems(String(decoding: received.body, as: UTF8.self)) : nil }
 
-    /// (WHATWG URL, 5.1)
+    /// Returns the fields of a form or a query (WHATWG URL, 5.1).
     private static func formItems(_ text: String) -> [FormItem] {
         let items = URLComponents(string: "?" + text.replacing("+", with: "%20"))?.queryItems ?? []
         return text.isEmpty ? [] : items.map { FormItem(name: $0.name, value: $0.value ?? "") }
@@ -148,7 +148,7 @@ struct BackendResponse: Error {
         return BackendResponse(status: status, headers: [type] + headers, body: .bytes(Array(text.utf8)))
     }
 
-    /// Returns an error as this backend words most of them.
+    /// Returns an error in the form that this backend uses for most errors.
     static func error(
         _ status: Int, code: String, message: String, parameter: String? = nil, headers: [(String, String)] = []
     ) -> BackendResponse {
@@ -156,7 +156,7 @@ struct BackendResponse: Error {
         return json(["error": error, "status": .integer(status)], status: status, headers: headers)
     }
 
-    /// 400, with the message in both places that clients read.
+    /// Returns a 400 with the message in both places that clients read.
     static func invalid(
         _ message: String, code: String = "invalid_request", parameter: String? = nil
     ) -> BackendResponse {
@@ -174,24 +174,24 @@ struct BackendResponse: Error {
     /// Whether the status never has a body (RFC 9112, 6.3).
     var isBodyless: Bool { status == 204 || status == 304 }
 
-    /// Sets a header field, replacing what was there; `nil` removes it.
+    /// Sets a header field and replaces its earlier values. `nil` removes the field.
     mutating func setHeader(_ name: String, _ value: String?) {
         headers.removeAll { $0.0.lowercased() == name.lowercased() }
         if let value { headers.append((name, value)) }
     }
 }
 
-/// The backend without its sockets: requests in, responses out, nothing waits and nothing reads a clock.
+/// The backend without its sockets. It turns requests into responses, never waits, and reads no clock.
 ///
-/// The routes are in extensions, each beside the state that it uses.
+/// The routes are in extensions, each next to the state that it uses.
 struct Backend: Sendable {
-    /// With the scenario's settings applied.
+    /// The configuration, with the scenario's settings applied.
     let configuration: SimulatorConfiguration
     var authorizations: DeviceAuthorizations
     var tokens: TokenLedger
     var clientAuthorizations = ClientAuthorizations()
     var planAuthorizations = PlanAuthorizations()
-    /// Turns of each app on the plan route, by its issued client id.
+    /// The number of turns of each app on the plan route, by its issued client id.
     var planTurns: [String: Int] = [:]
     let issuer: String
     let catalogue: ModelCatalogue
@@ -207,9 +207,11 @@ struct Backend: Sendable {
         catalogue = ModelCatalogue(asOf: configuration.asOf, listsRetired: configuration.listsRetiredModels)
     }
 
+    /// Returns the response to a request.
+    ///
     /// - Parameters:
-    ///   - now: Unix seconds.
-    ///   - effect: how device sign-in and the model are to differ for this request.
+    ///   - now: the current time in Unix seconds.
+    ///   - effect: the changes to device sign-in and the model for this request.
     mutating func respond(
         to request: BackendRequest, now: Int, effect: ScenarioEffect = ScenarioEffect()
     ) -> BackendResponse {
@@ -252,8 +254,8 @@ struct Backend: Sendable {
         }
     }
 
-    /// Returns the account of the token that a request brings, in its header or, to the token endpoint, in its body, or
-    /// `nil` for an unknown token.
+    /// Returns the account of a request's token, or `nil` for an unknown token. The token is in the header or, for the
+    /// endpoints of tokens, in the body.
     func owner(of request: BackendRequest) -> SimulatorAccount? {
         switch request.route {
         case .token, .planToken: request.fields?["refresh_token"].flatMap(tokens.owner(of:))
@@ -262,7 +264,7 @@ struct Backend: Sendable {
         }
     }
 
-    /// Notes the namespaces of the calls among `items`, as they must come back.
+    /// Stores the namespaces of the calls among `items`, which must come back unchanged.
     mutating func rememberCalls(_ items: [ChappieJSON]) {
         for item in items {
             guard let id = item["call_id"]?.string, let namespace = item["namespace"]?.string else { continue }
@@ -270,7 +272,7 @@ struct Backend: Sendable {
         }
     }
 
-    /// Returns an identifier that is counted from 1 for each prefix, with 32 digits: the same requests in the same
+    /// Returns an identifier that is counted from 1 for each prefix, with 32 digits. The same requests in the same
     /// order always get the same identifiers, and every answer to the same question has the same length.
     mutating func identifier(_ prefix: String) -> String {
         counters[prefix, default: 0] += 1
@@ -279,7 +281,7 @@ struct Backend: Sendable {
     }
 }
 
-/// `prefix` and 32 random bytes in base64url (43 characters): what must not be guessed.
+/// Returns `prefix` and 32 random bytes in base64url (43 characters), for values that must not be guessed.
 func randomSecret(_ prefix: String = "") -> String {
     prefix + Base64URL.encode((0..<32).map { _ in UInt8.random(in: .min ... .max) })
 }

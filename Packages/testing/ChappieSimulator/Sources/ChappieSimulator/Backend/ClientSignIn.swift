@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// The request that a program sends the browser with to sign in without a code, after every check.
+/// The request of a sign-in without a code, to which a program sends the browser, after every check.
 struct ClientAuthorization: Sendable, Hashable {
     let clientID: String
     let redirectURI: String
@@ -8,9 +8,9 @@ struct ClientAuthorization: Sendable, Hashable {
     let challenge: String
 }
 
-/// The sign-ins of the device code's client that are under way in a browser.
+/// The sign-ins in progress in a browser, for the client that also uses device codes.
 struct ClientAuthorizations: Sendable {
-    /// The time that a page and a code are good for, in seconds.
+    /// The lifetime of a page and of a code, in seconds.
     static let lifetime = 10 * 60
 
     /// An approval whose code has been redeemed.
@@ -21,7 +21,7 @@ struct ClientAuthorizations: Sendable {
     private struct Code: Sendable {
         let authorization: ClientAuthorization
         let accountID: String
-        /// Unix seconds.
+        /// The time of expiry in Unix seconds.
         let expiresAt: Int
     }
 
@@ -29,7 +29,7 @@ struct ClientAuthorizations: Sendable {
     private var waiting: [String: (authorization: ClientAuthorization, expiresAt: Int)] = [:]
     private var codes: [String: Code] = [:]
 
-    /// Notes a request whose page is shown, and returns the id of the page.
+    /// Stores a request whose page is shown, and returns the id of the page.
     mutating func begin(_ authorization: ClientAuthorization, now: Int) -> String {
         waiting = waiting.filter { $0.value.expiresAt > now }
         let id = randomSecret()
@@ -37,21 +37,21 @@ struct ClientAuthorizations: Sendable {
         return id
     }
 
-    /// Returns the request that waits under `id`, once.
+    /// Removes the request that waits under `id`, and returns it unless it is unknown or has expired.
     mutating func end(_ id: String, now: Int) -> ClientAuthorization? {
         waiting.removeValue(forKey: id).flatMap { $0.expiresAt > now ? $0.authorization : nil }
     }
 
-    /// Returns the code of an approval.
+    /// Returns a new code for an approval.
     mutating func approve(_ authorization: ClientAuthorization, accountID: String, now: Int) -> String {
         let code = randomSecret("ac_")
         codes[code] = Code(authorization: authorization, accountID: accountID, expiresAt: now + Self.lifetime)
         return code
     }
 
-    /// Uses a code, once (RFC 6749, 4.1.3; RFC 7636, 4.6).
+    /// Redeems a code, which is possible only once (RFC 6749, 4.1.3; RFC 7636, 4.6).
     ///
-    /// - Returns: `nil` if any part of the request is wrong.
+    /// - Returns: the approval, or `nil` if any part of the request is wrong.
     mutating func redeem(
         _ code: String, clientID: String, redirectURI: String, verifier: String, now: Int
     ) -> Approval? {
@@ -65,7 +65,7 @@ struct ClientAuthorizations: Sendable {
 }
 
 extension Backend {
-    /// Returns the page of the browser sign-in: GET shows it or, if every sign-in is approved, sends the browser back.
+    /// Returns the page of the browser sign-in. GET shows it or, if every sign-in is approved, sends the browser back.
     /// POST decides.
     mutating func clientAuthorize(_ request: BackendRequest, now: Int) -> BackendResponse {
         let host = request.header("host") ?? ""
@@ -117,7 +117,7 @@ extension Backend {
 
     private struct ClientProblem: Error { let reason: String }
 
-    /// The origins to which a browser may come back. The Codex CLI 0.163.0 names itself by its address.
+    /// The origins to which a browser may return. The Codex CLI 0.163.0 names itself by its address.
     private static let clientOrigins = ["localhost", "127.0.0.1"].flatMap { host in
         [1455, 1457].map { "http://\(host):\($0)" }
     }
@@ -126,7 +126,7 @@ extension Backend {
         "openid", "profile", "email", "offline_access", "api.connectors.read", "api.connectors.invoke",
     ]
 
-    /// Returns the request, if every parameter of it is there once and right (Codex CLI 0.163.0, `codex login`).
+    /// Returns the request if each of its parameters is present once and correct (Codex CLI 0.163.0, `codex login`).
     private static func checkedClient(_ items: [FormItem]) -> Result<ClientAuthorization, ClientProblem> {
         var values: [String: String] = [:]
         for item in items where values.updateValue(item.value, forKey: item.name) != nil {
@@ -159,7 +159,7 @@ extension Backend {
 }
 
 extension VerificationPage {
-    /// Returns the page on which the user signs in without a code. Of several `accounts` the user chooses one.
+    /// Returns the page on which the user signs in without a code. The user chooses one of several `accounts`.
     static func clientAuthorization(id: String, accounts: [SimulatorAccount]) -> String {
         document(
             title: "Sign in to ChatGPT",

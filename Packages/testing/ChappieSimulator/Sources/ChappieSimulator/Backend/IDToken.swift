@@ -1,39 +1,39 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// How an ID token is wrong, or unusual.
+/// A fault of an ID token, or an unusual form of it.
 enum IDTokenFault: String, Codable, Sendable, Hashable {
-    /// Not signed at all, or by a secret.
+    /// The token is not signed, or is signed with a secret.
     case algNone, hs256
     case wrongSignature
-    /// Signed by a key that is not published, or that has no name.
+    /// The token is signed with a key that is not published, or does not name its key.
     case unknownKey, noKeyID
     case otherIssuer
-    /// For another app; or for several, with a party that is not this app, or without one.
+    /// The audience is another app, the authorized party is another app, or there are several audiences and no party.
     case otherAudience, otherParty, noParty
-    /// For several, with this app as the party: a good token.
+    /// The token has several audiences and this app as the authorized party. It is valid.
     case severalAudiences
     case expired
-    /// Issued ten minutes from now.
+    /// The token is issued ten minutes from now.
     case issuedLater
     case otherNonce, noNonce
-    /// Of another user.
+    /// The token is for another user.
     case otherSubject
-    /// None at all.
+    /// There is no token.
     case absent
 }
 
-/// The identity that a sign-in over the plan route is answered with (OpenID Connect Core 1.0, 2).
+/// The ID token with which a sign-in over the plan route is answered (OpenID Connect Core 1.0, 2).
 struct IDToken: Sendable {
     let issuer: String
     let clientID: String
     let account: SimulatorAccount
-    /// `nil` for the token of a refresh.
+    /// The nonce of the sign-in, or `nil` for the token of a refresh.
     let nonce: String?
-    /// Unix seconds.
+    /// The time of issue in Unix seconds.
     let issuedAt: Int
     let expiresAt: Int
 
-    /// Returns the token; empty for the fault `absent`.
+    /// Returns the signed token, or an empty string for the fault `absent`.
     func signed(by key: TestSigningKey, fault: IDTokenFault?) -> String {
         guard fault != .absent else { return "" }
         var header: ChappieJSONObject = ["alg": "RS256", "typ": "JWT", "kid": .string(key.id)]

@@ -1,14 +1,14 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// The month whose service a simulator stands for.
+/// The month whose service a simulator reproduces.
 public enum SimulatorMonth: String, Sendable, Hashable, Codable, CaseIterable {
-    /// gpt-5.5 is offered, requests may have either form, and the `version` header field is not looked at.
+    /// gpt-5.5 is offered, requests may have either form, and the `version` header field is ignored.
     case september2026 = "2026-09"
-    /// gpt-5.5 is retired, and every model takes the lite form alone.
+    /// gpt-5.5 is retired, and every model accepts the lite form.
     case november2026 = "2026-11"
 }
 
-/// How a model is refused.
+/// The reason for which a model is refused.
 enum ModelRefusal: String, Codable, Sendable, Hashable {
     case unsupported, newerVersion, notFound
 
@@ -30,7 +30,7 @@ enum ModelRefusal: String, Codable, Sendable, Hashable {
     }
 }
 
-/// The version of the wire format that a client names: numbers with dots between them.
+/// The version of the wire format that a client names, which consists of numbers separated by dots.
 struct ClientVersion: Sendable, Hashable, Comparable {
     private let numbers: [Int]
 
@@ -47,7 +47,7 @@ struct ClientVersion: Sendable, Hashable, Comparable {
 
 /// One model of the catalogue.
 struct CatalogueModel: Sendable, Hashable {
-    /// The plans that have a model, unless an account names its models.
+    /// The plans that have a model, unless an account specifies its models.
     enum Plans: Sendable { case all, paid, paidAndSwitchedOn }
 
     let slug: String
@@ -61,20 +61,20 @@ struct CatalogueModel: Sendable, Hashable {
     var defaultEffort = "low"
     var isHidden = false
     var upgrade: String?
-    /// Only models of the same hash read encrypted items.
+    /// The class of the model. Only models of the same class can read each other's encrypted items.
     var compactionHash = "3000"
     var multiAgentEffort: String?
     var defaultTier: String?
-    /// The oldest client that is offered it.
+    /// The oldest client version to which it is offered.
     var minimalVersion = "0.98.0"
     var plans = Plans.paid
 
-    /// Whether an account has it by its plan.
+    /// Returns whether accounts with this plan have the model.
     func isOffered(to plan: String) -> Bool {
         switch plans {
         case .all: true
         case .paid: !["free", "free_workspace", "go", "guest"].contains(plan)
-        // The administrator of such a workspace decides.
+        // In such a workspace, the administrator decides.
         case .paidAndSwitchedOn:
             !["free", "free_workspace", "go", "guest", "ent26"].contains(plan)
                 && !["enterprise", "edu"].contains { plan.hasPrefix($0) }
@@ -86,8 +86,8 @@ struct CatalogueModel: Sendable, Hashable {
         return minimal <= client
     }
 
-    /// Returns the effort's refusal, or `nil` if the model knows it. `ultra` is a word for clients, which is
-    /// never sent.
+    /// Returns the refusal of an effort, or `nil` if the model supports it. `ultra` is only for clients and is never
+    /// sent.
     func problem(withEffort effort: String) -> BackendResponse? {
         let known = efforts.filter { $0 != "ultra" }
         guard !known.contains(effort) else { return nil }
@@ -98,10 +98,10 @@ struct CatalogueModel: Sendable, Hashable {
     }
 }
 
-/// The models on offer.
+/// The models that the backend offers.
 struct ModelCatalogue: Sendable {
     let models: [CatalogueModel]
-    /// Slugs that were on offer once.
+    /// The slugs of models that were offered earlier.
     let retired: Set<String>
 
     init(asOf month: SimulatorMonth, listsRetired: Bool = false) {
@@ -115,14 +115,15 @@ struct ModelCatalogue: Sendable {
 
     subscript(slug: String) -> CatalogueModel? { models.first { $0.slug == slug } }
 
-    /// Returns the models that an account may use: the models that it names, else its plan's; an old client sees fewer.
+    /// Returns the models that an account may use. These are the models that it specifies, or otherwise those of its
+    /// plan. An old client gets fewer models.
     func models(for account: SimulatorAccount, client: ClientVersion?) -> [CatalogueModel] {
         models.filter {
             (account.models?.contains($0.slug) ?? $0.isOffered(to: account.plan)) && $0.isOffered(to: client)
         }
     }
 
-    /// Changes when, and only when, the list does.
+    /// Returns a tag that changes if, and only if, the list changes.
     static func entityTag(of models: [CatalogueModel]) -> String {
         "W/\"\(models.map(\.slug).joined(separator: "+"))\""
     }
@@ -185,7 +186,7 @@ struct ModelCatalogue: Sendable {
 }
 
 extension CatalogueModel {
-    /// As an entry of the list.
+    /// The model as an entry of the list.
     var json: ChappieJSON {
         let levels = efforts.map { effort -> ChappieJSON in
             ["effort": .string(effort), "description": .string("Thinks with \(effort) effort")]

@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// The plan route: the public API's models and responses, paid by the user's plan.
+/// The plan route, which offers the public API's models and responses, paid by the user's plan.
 extension Backend {
     /// Returns the answer to any request below `/v1`.
     mutating func plan(_ request: BackendRequest, now: Int, effect: ScenarioEffect) -> BackendResponse {
@@ -13,7 +13,7 @@ extension Backend {
         return numbered(response, for: request)
     }
 
-    /// With the number that every answer of the plan route has.
+    /// Returns the response with the request id that every answer of the plan route has.
     mutating func numbered(_ response: BackendResponse, for request: BackendRequest) -> BackendResponse {
         var response = response
         let hasNumber = response.headers.contains { $0.0.lowercased() == "x-request-id" }
@@ -62,12 +62,13 @@ extension Backend {
         return BackendResponse(status: 200, headers: headers, body: .events(written.events))
     }
 
-    /// Fields of other routes, and fields that a client library may take from its environment.
+    /// The fields of other routes, and the fields that a client library may take from its environment.
     private static let foreignHeaders = [
         "chatgpt-account-id", "x-openai-fedramp", "originator", "openai-organization", "openai-project",
     ]
 
-    /// Returns the list of the plan route: it has no `data`, and no more of each model than is needed to choose one.
+    /// Returns the list of the plan route. It has no `data`, and only those members of each model that are needed to
+    /// choose one.
     private func planModels(for account: SimulatorAccount) -> BackendResponse {
         let shown: Set = ["slug", "display_name", "visibility", "supported_reasoning_levels", "input_modalities"]
         let models = catalogue.models(for: account, client: nil).map { model in
@@ -85,7 +86,9 @@ extension Backend {
         planTurns[clientID] = count + 1
     }
 
-    /// - Parameter known: the items that `previous_response_id` stands for, over WebSocket alone.
+    /// Checks the form of a request and its model.
+    ///
+    /// - Parameter known: the items that `previous_response_id` stands for, which exists only over WebSocket.
     private func checkPlanForm(of body: ChappieJSON, known: [ChappieJSON]?) throws(BackendResponse) {
         try PlanForm(body: body, tools: configuration.planTools, chains: known != nil).check()
         let slug = body["model"]?.string ?? ""
@@ -115,8 +118,8 @@ extension Backend {
         return BackendResponse(status: 101, headers: [("upgrade", "websocket"), ("connection", "Upgrade")])
     }
 
-    /// Returns one turn by message on the plan route: no header fields come as events, and a chain is this connection's
-    /// alone.
+    /// Returns the answer to a message that requests a turn on the plan route. No header fields are sent as events, and
+    /// a chain belongs to only this connection.
     mutating func planResponseCreate(
         _ body: ChappieJSON, app clientID: String, now: Int, conversation: inout WebSocketConversation,
         effect: ScenarioEffect
@@ -154,7 +157,7 @@ extension BackendRequest {
 }
 
 extension BackendResponse {
-    /// Returns an error as the plan route words most errors before a stream: a text, and no code.
+    /// Returns an error in the form that the plan route uses for most errors before a stream, with a text and no code.
     static func detail(_ status: Int, _ text: String) -> BackendResponse {
         .json(["detail": .string(text)], status: status)
     }
@@ -167,7 +170,7 @@ extension BackendResponse {
     }
 }
 
-/// The forms of tools that the plan route takes.
+/// The forms of tools that the plan route accepts.
 enum PlanTools: String, Codable, Sendable, Hashable {
     case any
     /// Functions and custom tools at the top level are refused.
@@ -180,10 +183,10 @@ enum PlanTools: String, Codable, Sendable, Hashable {
 struct PlanForm {
     let body: ChappieJSON
     let tools: PlanTools
-    /// Whether `previous_response_id` is allowed, as it is over WebSocket.
+    /// Whether `previous_response_id` is allowed, which it is only over WebSocket.
     let chains: Bool
 
-    /// Members that must be left out; even `null` is refused.
+    /// The members that must be omitted. Even `null` is refused.
     static let forbiddenMembers = [
         "background", "conversation", "max_output_tokens", "max_tool_calls", "metadata", "moderation", "multi_agent",
         "prompt", "prompt_cache_retention", "safety_identifier", "temperature", "top_logprobs", "top_p", "truncation",
@@ -200,7 +203,9 @@ struct PlanForm {
         "input_text", "output_text", "refusal", "summary_text", "reasoning_text", "input_image", "input_file",
     ]
 
-    /// - Throws: 400, as the service words it.
+    /// Checks the form of the request.
+    ///
+    /// - Throws: 400, with the text of the service.
     func check() throws(BackendResponse) {
         guard body["model"]?.string?.isEmpty == false else { throw .detail(400, "Missing required parameter: model") }
         guard body["store"] == false else { throw .detail(400, "Store must be set to false") }

@@ -1,10 +1,10 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Whether the user lets apps use the plan.
+/// The user's decision whether apps may use the plan.
 enum PlanUse: String, Codable, Sendable, Hashable {
-    /// At once, unless the page says otherwise.
+    /// The use is granted at once, unless the user decides otherwise on the page.
     case granted
-    /// Not before the app asks with `prompt=consent`.
+    /// The use is granted only after the app asks with `prompt=consent`.
     case untilConsent
     case never
 }
@@ -14,37 +14,37 @@ struct PlanGrant: Sendable, Hashable {
     static let planScope = "chatgpt.tokens.use.direct"
     static let scopes = ["openid", "profile", "email", "offline_access", "resource.invoke", planScope]
     static let resource = "https://api.openai.com/v1"
-    /// Stands for a client that has no id of its own yet.
+    /// The client id of a client that does not have its own id yet.
     static let bootstrapClientID = "dynamic_agent_client"
 
     let nonce: String
     let scopes: [String]
 }
 
-/// The request that an app sends the browser with, after every check.
+/// The request to which an app sends the browser, after every check.
 struct PlanAuthorization: Sendable, Hashable {
     let items: [FormItem]
-    /// `nil` for a new registration.
+    /// The client id, or `nil` for a new registration.
     let clientID: String?
-    /// Of a new registration.
+    /// The name of the app in a new registration.
     let appName: String
     let redirectURI: String
     let state: String
     let nonce: String
     let challenge: String
     let asksForConsent: Bool
-    /// Whether the browser needs no page to know the account.
+    /// Whether the account is known without a page.
     let hasHint: Bool
 }
 
-/// The apps that are registered, and their sign-ins that are under way.
+/// The registered apps, and their sign-ins in progress.
 struct PlanAuthorizations: Sendable {
-    /// How long a page and a code are good for, in seconds.
+    /// The lifetime of a page and of a code, in seconds.
     static let lifetime = 10 * 60
 
     struct Registration: Sendable {
         let appName: String
-        /// The registration is this account's for good.
+        /// The account to which the registration belongs permanently.
         let accountID: String
         var allowsPlan: Bool
     }
@@ -53,7 +53,7 @@ struct PlanAuthorizations: Sendable {
         let clientID: String
         let authorization: PlanAuthorization
         let allowsPlan: Bool
-        /// Unix seconds.
+        /// The time of expiry in Unix seconds.
         let expiresAt: Int
         var isUsed = false
     }
@@ -62,13 +62,13 @@ struct PlanAuthorizations: Sendable {
     /// The requests that wait for the user, by the id of their page.
     private var waiting: [String: (authorization: PlanAuthorization, expiresAt: Int)] = [:]
     private var codes: [String: Code] = [:]
-    /// The values that must be fresh, each with the request that it came in.
+    /// The used values of parameters that must be fresh, each with its request.
     private var seen: [String: [FormItem]] = [:]
 
-    /// Whether nothing that must be fresh was used by another request; the same page may be loaded again.
+    /// Returns whether no other request has used this value. The same page may be loaded again.
     func isFresh(_ value: String, in items: [FormItem]) -> Bool { seen[value].map { $0 == items } ?? true }
 
-    /// Notes a request whose page is shown; gives what the page is known by.
+    /// Stores a request whose page is shown, and returns the id of the page.
     mutating func begin(_ authorization: PlanAuthorization, now: Int) -> String {
         for value in [authorization.state, authorization.nonce, authorization.challenge] {
             seen[value] = authorization.items
@@ -79,12 +79,12 @@ struct PlanAuthorizations: Sendable {
         return id
     }
 
-    /// Returns the request that waits under `id`, once.
+    /// Removes the request that waits under `id`, and returns it unless it is unknown or has expired.
     mutating func end(_ id: String, now: Int) -> PlanAuthorization? {
         waiting.removeValue(forKey: id).flatMap { $0.expiresAt > now ? $0.authorization : nil }
     }
 
-    /// The user agreed: the app is registered if it is new, and gets a code.
+    /// Registers the app if it is new, and returns a code for it, after the user has agreed.
     mutating func approve(
         _ authorization: PlanAuthorization, accountID: String, allowsPlan: Bool, now: Int
     ) -> (code: String, clientID: String) {
@@ -100,7 +100,8 @@ struct PlanAuthorizations: Sendable {
         return (code, clientID)
     }
 
-    /// Uses a code, once (RFC 6749, 4.1.3; RFC 7636, 4.6); gives what was granted. `nil` if anything of it is wrong.
+    /// Redeems a code, which is possible only once (RFC 6749, 4.1.3; RFC 7636, 4.6), and returns the grant, or `nil` if
+    /// any part of the request is wrong.
     mutating func redeem(
         _ code: String, clientID: String, redirectURI: String, verifier: String, now: Int
     ) -> PlanGrant? {
@@ -114,32 +115,32 @@ struct PlanAuthorizations: Sendable {
     }
 }
 
-/// How the browser comes back to an app.
+/// The faults with which the browser returns to an app.
 struct AuthorizationFaults: Codable, Sendable, Hashable {
-    /// The parameter `client_id`: usually the issued id of a new registration, and missing for a registration that has
-    /// its id.
+    /// The fault of the parameter `client_id`. Usually, it is the issued id of a new registration, and is missing for a
+    /// registration that has its id.
     enum ClientID: String, Codable { case absent, repeated, other, bootstrap, malformed }
 
-    /// Instead of a code.
+    /// The error that replaces the code.
     var error: String?
     var clientID: ClientID?
     var wrongState: Bool?
-    /// Names of parameters that come twice.
+    /// The names of parameters that occur twice.
     var twice: [String]?
     /// Names of parameters that are missing.
     var missing: [String]?
-    /// More parameters.
+    /// Additional parameters.
     var extra: [String: String]?
 }
 
-/// Why a request for the page is refused.
+/// The reason for which a request for the page is refused.
 private struct AuthorizationProblem: Error {
     var code = "invalid_request"
     let reason: String
 }
 
 extension Backend {
-    /// Returns the page of the plan route: GET shows it or, if there is nothing to ask, sends the browser back; POST
+    /// Returns the page of the plan route. GET shows it or, if there is nothing to ask, sends the browser back. POST
     /// decides.
     mutating func authorize(_ request: BackendRequest, now: Int, faults: AuthorizationFaults?) -> BackendResponse {
         let host = request.header("host") ?? ""
@@ -149,7 +150,7 @@ extension Backend {
         do throws(AuthorizationProblem) {
             authorization = try checked(request.queryItems)
         } catch {
-            // The browser isn't sent back: the client is a wrong one, and is to show it.
+            // The browser isn't sent back, so that the fault of the client becomes visible.
             return page(VerificationPage.refusedAuthorization(code: error.code, reason: error.reason), status: 400)
         }
         let id = planAuthorizations.begin(authorization, now: now)
@@ -165,7 +166,7 @@ extension Backend {
         return page(html, formTargets: Self.formTargets)
     }
 
-    /// The app's listener, to which the answer to the form leads.
+    /// The targets of the form, which include the app's listener.
     private static let formTargets = "'self' http://127.0.0.1:*"
 
     private mutating func decide(
@@ -232,7 +233,7 @@ extension Backend {
         return Self.back(to: authorization.redirectURI, items, status: status)
     }
 
-    /// Sends the browser back to the program that waits for it.
+    /// Returns a response that sends the browser back to the program that waits for it.
     static func back(to redirectURI: String, _ items: [FormItem], status: Int) -> BackendResponse {
         var components = URLComponents(string: redirectURI)
         components?.queryItems = items.map { URLQueryItem(name: $0.name, value: $0.value) }
@@ -246,7 +247,7 @@ extension Backend {
 
     // MARK: Checks
 
-    /// Returns the request, if every parameter of it is there once and right.
+    /// Returns the request if each of its parameters is present once and correct.
     private func checked(_ items: [FormItem]) throws(AuthorizationProblem) -> PlanAuthorization {
         var values: [String: String] = [:]
         for item in items {
@@ -298,7 +299,7 @@ extension Backend {
         "state", "nonce", "code_challenge_method", "code_challenge", "id_token_hint", "login_hint", "prompt",
     ]
 
-    /// The hints of a client that has its id already.
+    /// Checks the hints, which only a client that already has its id may send.
     private func checkHints(_ values: [String: String], clientID: String?) throws(AuthorizationProblem) {
         guard let clientID else {
             let hint = ["id_token_hint", "login_hint", "prompt"].first { values[$0] != nil }
@@ -330,7 +331,8 @@ extension Backend {
         throw AuthorizationProblem(code: code, reason: reason())
     }
 
-    /// Only the port may vary, and the host is never a name.
+    /// Returns whether `text` is the address of a loopback callback. Only the port may vary, and the host is never a
+    /// name.
     static func isLoopbackCallback(_ text: String) -> Bool {
         let (start, end) = ("http://127.0.0.1:", "/auth/callback")
         guard text.hasPrefix(start), text.hasSuffix(end), text.utf8.count > start.utf8.count + end.utf8.count else {
@@ -357,7 +359,7 @@ extension UInt8 {
 }
 
 extension VerificationPage {
-    /// Returns the page on which the user lets an app in. Of several `accounts` the user chooses one.
+    /// Returns the page on which the user grants an app access. The user chooses one of several `accounts`.
     static func authorization(id: String, appName: String, accounts: [SimulatorAccount]) -> String {
         document(
             title: "Continue with ChatGPT",

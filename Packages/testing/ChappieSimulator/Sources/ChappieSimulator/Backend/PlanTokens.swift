@@ -1,8 +1,8 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Discovery, and the plan route's token endpoint.
+/// The discovery document, and the plan route's token endpoint.
 extension Backend {
-    /// (OpenID Connect Discovery 1.0, 3)
+    /// The discovery document (OpenID Connect Discovery 1.0, 3).
     var discovery: BackendResponse {
         func address(_ route: Route) -> ChappieJSON { .string(issuer + route.rawValue) }
         return .json([
@@ -16,7 +16,7 @@ extension Backend {
         ])
     }
 
-    /// Codes and refresh tokens, as forms that have exactly their fields.
+    /// Exchanges codes and refresh tokens, which come as forms with exactly the required fields.
     mutating func planToken(_ request: BackendRequest, now: Int, fault: IDTokenFault?) -> BackendResponse {
         do throws(BackendResponse) {
             let fields = try onlyFields(of: request)
@@ -35,7 +35,7 @@ extension Backend {
         }
     }
 
-    /// Ends a sign-in; an unknown token is welcome (RFC 7009, 2.2). The app stays registered.
+    /// Ends a sign-in. An unknown token is not an error (RFC 7009, 2.2). The app stays registered.
     mutating func planRevoke(_ request: BackendRequest) -> BackendResponse {
         do throws(BackendResponse) {
             let fields = try onlyFields(of: request)
@@ -100,7 +100,7 @@ extension Backend {
 
     // MARK: Checks
 
-    /// Returns the fields of a form, none of which comes twice.
+    /// Returns the fields of a form, none of which may occur twice.
     private func onlyFields(of request: BackendRequest) throws(BackendResponse) -> [String: String] {
         guard let items = request.formItems else {
             throw Self.grantError("invalid_request", "The body must be a form.")
@@ -115,7 +115,7 @@ extension Backend {
         return fields
     }
 
-    /// These fields must be there, and no others; what goes to the resource names it.
+    /// Checks that a form has these fields and no others. A field `resource` must name the resource.
     private func demand(_ names: [String], in fields: [String: String]) throws(BackendResponse) {
         if let missing = names.first(where: { fields[$0]?.isEmpty ?? true }) {
             throw Self.grantError("invalid_request", "\(missing) is missing.")

@@ -1,11 +1,11 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Which models answer, and the form that requests to them must have.
+/// The models that answer, and the form that requests to them must have.
 extension Backend {
-    /// Returns the refusal of a request that doesn't say which version of the wire format it speaks, or which model it
-    /// is for: clients without these header fields get the answer that the model doesn't exist.
+    /// Returns the refusal of a request whose header fields do not name the version of the wire format or the model. A
+    /// client without these header fields gets the answer that the model doesn't exist.
     ///
-    /// - Parameter model: the model that the request asks for; `nil` for a request that has no body.
+    /// - Parameter model: the model that the request asks for, or `nil` for a request without a body.
     func refusal(ofHeadersOf request: BackendRequest, model: String?) -> BackendResponse? {
         guard configuration.isStrict else { return nil }
         let notFound = ModelRefusal.notFound.response(to: model ?? "")
@@ -22,7 +22,7 @@ extension Backend {
 
     /// Returns the refusal of a model, or `nil` if it answers.
     func refusal(of slug: String, for account: SimulatorAccount, client: ClientVersion?) -> BackendResponse? {
-        // In September a model that is not known is welcome.
+        // In September, unknown models are accepted.
         guard configuration.asOf != .september2026 else { return nil }
         return refusalKind(of: slug, for: account, client: client)?.response(to: slug)
     }
@@ -37,11 +37,11 @@ extension Backend {
         return model.isOffered(to: client) ? nil : .newerVersion
     }
 
-    /// Returns the parts that a request to a model lacks of the form that the model demands.
+    /// Returns the refusal of a request that does not have the form that its model requires, or `nil` if it has.
     ///
     /// - Parameters:
-    ///   - isMarked: whether the request says, beside its body, that it has the lite form.
-    ///   - known: the items that `previous_response_id` stands for; `nil` for a request that has none.
+    ///   - isMarked: whether the request is marked as lite, in addition to the form of its body.
+    ///   - known: the items that `previous_response_id` stands for, or `nil` for a request without it.
     func problem(withFormOf body: ChappieJSON, isMarked: Bool, known: [ChappieJSON]?) -> BackendResponse? {
         guard configuration.isStrict, let model = body["model"]?.string.flatMap({ catalogue[$0] }) else { return nil }
         if let effort = body["reasoning"]?["effort"]?.string, let problem = model.problem(withEffort: effort) {
@@ -60,8 +60,8 @@ extension Backend {
         }
     }
 
-    /// Items of earlier answers come back as they were: calls in their namespace, and what is encrypted to a model that
-    /// can read it.
+    /// Checks that items of earlier answers come back unchanged. A call must keep its namespace, and encrypted content
+    /// must go to a model that can read it.
     func check(_ items: [ChappieJSON], hash: String) throws(BackendResponse) {
         for (index, item) in items.enumerated() {
             let isCall = item["type"]?.string?.hasSuffix("_call") == true
@@ -89,7 +89,7 @@ extension BackendRequest {
     var isMarkedAsLite: Bool { header("x-openai-internal-codex-responses-lite") == "true" }
 }
 
-/// Content only for the model: text with the class of models that wrote it, which nothing really encrypts.
+/// Content that is only for the model. It is text with the class of models that wrote it, and is not really encrypted.
 enum SealedContent {
     static func seal(_ text: String, for model: String) -> String {
         Base64URL.encode("simulated:\(ModelCatalogue.compactionHash(of: model)):\(text)".utf8)
@@ -103,16 +103,18 @@ enum SealedContent {
     }
 }
 
-/// The usual form of requests, which every model takes: tools stand at the top level.
+/// The usual form of requests, which every model accepts. Its tools are at the top level.
 struct FullForm {
     let body: ChappieJSON
 
-    /// Whether a request to a model with `use_responses_lite` has this form.
+    /// Returns whether a request to a model with `use_responses_lite` has this form.
     static func isFull(_ body: ChappieJSON, isMarked: Bool) -> Bool {
         let items = body["input"]?.array ?? []
         return !isMarked && body["tools"]?.array != nil && !items.contains { $0["type"] == "additional_tools" }
     }
 
+    /// Checks the namespaces of calls.
+    ///
     /// - Throws: 400 for a call with a namespace that the request does not declare.
     func check() throws(BackendResponse) {
         let namespaces = (body["tools"]?.array ?? []).filter { $0["type"] == "namespace" }.map { $0["name"] }
@@ -125,16 +127,18 @@ struct FullForm {
     }
 }
 
-/// The form that only models with `use_responses_lite` take: no tools and no instructions at the top level, both go
-/// first in the input instead.
+/// The form that only models with `use_responses_lite` accept. Tools and instructions are not at the top level. They
+/// are at the beginning of the input instead.
 struct LiteForm {
     let body: ChappieJSON
     let isMarked: Bool
-    /// The items that `previous_response_id` stands for; `nil` for a request that has none.
+    /// The items that `previous_response_id` stands for, or `nil` for a request without it.
     let known: [ChappieJSON]?
 
     private var input: [ChappieJSON] { body["input"]?.array ?? [] }
 
+    /// Checks that the request has this form.
+    ///
     /// - Throws: 400, with the member that is missing or wrong.
     func check() throws(BackendResponse) {
         try demand(

@@ -3,13 +3,13 @@ import FoundationEssentials
 
 /// The Responses endpoint: turns over server-sent events, handshakes, and turns over WebSocket.
 extension Backend {
-    /// Members the backend has no use for and refuses by name.
+    /// The members that the backend does not use and refuses by name.
     private static let forbiddenMembers = [
         "max_output_tokens", "max_completion_tokens", "max_tokens", "temperature", "top_p", "truncation", "metadata",
         "user", "previous_response_id", "conversation", "background", "messages",
     ]
 
-    /// Returns one turn, answered as server-sent events.
+    /// Returns the answer to one turn, as server-sent events.
     mutating func responses(
         _ request: BackendRequest, for account: SimulatorAccount, now: Int, effect: ScenarioEffect
     ) -> BackendResponse {
@@ -29,7 +29,7 @@ extension Backend {
             return refusal
         }
         let written = write(EchoModel.reply(to: prompt, effect: effect), to: prompt, now: now)
-        // Another model than the one asked for would mean that the turn was rerouted.
+        // Another model than the requested one would mean that the turn was rerouted.
         let headers =
             [("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache")]
             + [("openai-model", prompt.model)] + turnHeaders(request, for: account, now: now)
@@ -46,7 +46,7 @@ extension Backend {
         ] + usageHeaders(of: account, now: now)
     }
 
-    /// Returns the tag of the model list as this account gets it.
+    /// Returns the tag of the model list for this account.
     private func entityTag(for account: SimulatorAccount, client: ClientVersion?) -> String {
         ModelCatalogue.entityTag(of: catalogue.models(for: account, client: client))
     }
@@ -60,7 +60,7 @@ extension Backend {
 
     // MARK: WebSocket
 
-    /// Returns the answer to a handshake: 101, or what is wrong with it.
+    /// Returns the answer to a handshake, which is 101 or the error of the handshake.
     mutating func webSocket(_ request: BackendRequest, for account: SimulatorAccount, now: Int) -> BackendResponse {
         guard request.header("upgrade")?.lowercased() == "websocket" else {
             return .json(["detail": "Method Not Allowed"], status: 405, headers: [("allow", "POST")])
@@ -79,12 +79,12 @@ extension Backend {
         return BackendResponse(status: 101, headers: own + turnHeaders(request, for: account, now: now))
     }
 
-    /// Returns one turn by message, or the warming up for one (`generate: false`): events, or an error as HTTP would
-    /// answer it.
+    /// Returns the answer to a message that requests a turn, or only prepares one (`generate: false`). The answer
+    /// consists of events, or is an error as HTTP would return it.
     ///
     /// - Parameters:
-    ///   - account: whose connection it is; `nil` for the settings' own.
-    ///   - conversation: what the connection remembers; the answer is added to it.
+    ///   - account: the account of the connection, or `nil` for the account of the configuration.
+    ///   - conversation: the state of the connection, to which the answer is added.
     mutating func responseCreate(
         _ body: ChappieJSON, for account: SimulatorAccount?, now: Int, conversation: inout WebSocketConversation,
         effect: ScenarioEffect
@@ -132,7 +132,7 @@ extension Backend {
             conversation.turnCount += 1
             let state = body["client_metadata"]?["x-codex-turn-state"]?.string ?? conversation.turnState
             conversation.turnState = nil
-            // Over HTTP these are header fields: usage, model and turn state.
+            // Over HTTP, usage, model and turn state are header fields.
             var headers: ChappieJSONObject = [
                 "openai-model": .string(prompt.model),
                 "x-codex-turn-state": .string(state ?? identifier("ts_")),
@@ -154,9 +154,9 @@ extension Backend {
 
     // MARK: Refusals
 
-    /// Returns the first fault of a request, as the backend checks it, or `nil` when it can be answered.
+    /// Returns the refusal for the first fault that the backend finds, or `nil` if the request can be answered.
     ///
-    /// - Parameter chains: whether it may start from the response before, as messages of one connection may.
+    /// - Parameter chains: whether it may start from the previous response, as messages of one connection may.
     private static func problem(with body: ChappieJSON, chains: Bool = false) -> BackendResponse? {
         guard let model = body["model"]?.string, !model.isEmpty else {
             return .invalid("Missing required parameter: model", parameter: "model")
@@ -191,23 +191,23 @@ extension Backend {
 
 /// The state that one connection keeps from message to message.
 struct WebSocketConversation: Sendable {
-    /// The turn state of the handshake, until the first turn has taken it.
+    /// The turn state of the handshake, until the first turn has used it.
     var turnState: String?
     /// The version of the wire format that the handshake named.
     let clientVersion: ClientVersion?
-    /// Turns until the connection's time is over; `nil` for no limit.
+    /// The number of turns until the connection reaches its limit, or `nil` for no limit.
     let requestLimit: UInt32?
-    /// The issued client id of a connection of the plan route; `nil` for a connection of ChatGPT's backend.
+    /// The issued client id of a connection of the plan route, or `nil` for a connection of ChatGPT's backend.
     let planApp: String?
     var turnCount = 0
-    /// The response that the next input may start from: its id, and its input and output.
+    /// The response from which the next input may start: its id, and its input and output.
     var last: (responseID: String, items: [ChappieJSON])?
 
-    /// Whether the connection has answered all that it may.
+    /// Whether the connection has answered as many turns as it may.
     var isOverLimit: Bool { turnCount >= requestLimit.map(Int.init) ?? .max }
 }
 
-/// The answer to a message, before it takes a form.
+/// The answer to a message, before it is rendered for a transport.
 package struct MessageAnswer: Sendable {
     private let events: [StreamedEvent]
     private let renderer: AnswerRenderer
@@ -222,7 +222,7 @@ package struct MessageAnswer: Sendable {
             events = list.filter { $0.name != "done" }
             closing = effect.frames?.close
         case .bytes(let bytes) where response.status < 300:
-            // No stream of events: sent as it is, and then the end, as an HTTP answer would have one.
+            // This is not a stream of events. It is sent unchanged and followed by the end, as in an HTTP answer.
             events = [StreamedEvent(name: "", data: bytes)]
             closing = effect.frames?.close ?? ScenarioClose(code: 1000)
         case .bytes:
@@ -231,40 +231,40 @@ package struct MessageAnswer: Sendable {
         }
     }
 
-    /// Whether nothing of it is sent.
+    /// Whether no part of it is sent.
     var isSilent: Bool { renderer.effect.isSilent || closing?.afterEvents == 0 }
 
-    /// How its messages become frames.
+    /// The faults in the frames of its messages.
     package var frames: FrameFaults? { renderer.effect.frames }
-    /// Messages that follow when the client may already ask again.
+    /// The messages that follow when the client may already send its next request.
     package var after: [[UInt8]] { frames?.after?.map { $0.serializedBytes() } ?? [] }
-    /// The close frame behind them.
+    /// The close frame after these messages.
     package var close: WebSocketCloseReason? { closing?.reasonToClose }
 
-    /// Returns its events, message by message: control frames may come between two of them.
+    /// Returns its events, message by message. Control frames may be sent between two of them.
     ///
-    /// - Parameter frames: the frames of a message.
+    /// - Parameter frames: returns the frames of a message.
     package func render(frames: ([UInt8]) -> [UInt8]) -> [ScriptedAnswer] {
         let extra = self.frames?.bytes?.bytes ?? []
         return renderer.render(sentEvents) { event, index in (index == 2 ? extra : []) + frames(event.data) }
     }
 
-    /// Its messages without frames.
+    /// The messages without frames.
     var inMemory: [ScriptedWebSocketStep] { renderer.inMemory(sentEvents) + (close.map { [.close($0)] } ?? []) }
 
     private var sentEvents: [StreamedEvent] { Array(events.prefix(closing?.afterEvents.map(Int.init) ?? .max)) }
 
-    /// Returns a message that refuses one before the backend sees it.
+    /// Returns a message that refuses another one before it reaches the backend.
     package static func refusal(code: String, message: String) -> [UInt8] {
         BackendResponse.error(400, code: code, message: message).message().serializedBytes()
     }
 }
 
-/// The terms agreed on when a connection became a WebSocket, and its behaviour.
+/// The agreed terms and the behaviour of a connection that became a WebSocket.
 package struct WebSocketTerms: Sendable {
-    /// `nil` when messages are not compressed.
+    /// The terms of compression, or `nil` if messages are not compressed.
     package let deflate: DeflateTerms?
-    /// Time between the server's own pings; `nil` for none.
+    /// The time between the server's own pings, or `nil` for none.
     package let pingInterval: Duration?
     let handshake: HandshakeFaults
     var conversation: WebSocketConversation
@@ -272,7 +272,7 @@ package struct WebSocketTerms: Sendable {
 
     /// Whether pings are answered.
     package var answersPings: Bool { handshake.pongs != false }
-    /// A close that has nothing to do with a message, counted from the handshake on.
+    /// A close that is independent of messages. Its delay is counted from the handshake.
     package var close: (reason: WebSocketCloseReason, delay: Duration)? {
         handshake.close.map { ($0.reasonToClose, ($0.after ?? 0).seconds) }
     }
@@ -282,8 +282,8 @@ package struct WebSocketTerms: Sendable {
 }
 
 extension BackendResponse {
-    /// Returns an error as a message, as WebSocket has no status line: its status and error as members, and those
-    /// header fields that carry meaning.
+    /// Returns an error as a message, since WebSocket has no status line. Its members are the status, the error, and
+    /// the header fields that carry meaning.
     func message(statusMember: FrameFaults.StatusMember = .status) -> ChappieJSON {
         var message: ChappieJSONObject = ["type": "error"]
         if statusMember != .none { message[statusMember.rawValue] = .integer(status) }

@@ -1,4 +1,4 @@
-/// SHA-256 (FIPS 180-4, 6.2), for PKCE challenges and signatures only of the simulator.
+/// SHA-256 (FIPS 180-4, 6.2), only for the simulator's PKCE challenges and signatures.
 enum SHA256 {
     static func digest(_ message: [UInt8]) -> [UInt8] {
         var padded = message + [0x80]

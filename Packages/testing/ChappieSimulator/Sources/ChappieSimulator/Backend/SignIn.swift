@@ -2,31 +2,32 @@
 
 /// The code that the user copies from one screen to another, such as `BCDF-GHJKL`.
 struct UserCode: Sendable, Hashable {
-    /// Consonants only, so that no code is a word and none holds a character that looks like another (RFC 8628, 6.1).
+    /// Only consonants, so that no code is a word or contains a character that looks like another one (RFC 8628, 6.1).
     private static let alphabet = Array("BCDFGHJKLMNPQRSTVWXZ")
 
-    /// Upper-case letters and digits only; what codes are compared by.
+    /// The upper-case letters and digits, by which codes are compared.
     let normalized: String
 
     /// Creates a new code of nine letters.
     init() { normalized = String((0..<9).compactMap { _ in Self.alphabet.randomElement() }) }
 
-    /// As the user typed it: case, spaces and every kind of dash don't matter. `nil` when nothing is left.
+    /// Creates a code from the user's input, without regard to case, spaces and every kind of dash, or returns `nil` if
+    /// nothing is left.
     init?(typed: String) {
         normalized = typed.filter { $0.isASCII && ($0.isLetter || $0.isNumber) }.uppercased()
         if normalized.isEmpty { return nil }
     }
 
-    /// As it is shown: a dash after the fourth letter.
+    /// The code in the form that the user reads, with a dash after the fourth letter.
     var display: String { normalized.prefix(4) + "-" + normalized.dropFirst(4) }
 }
 
 /// One sign-in by device code, until its authorization code is exchanged.
 struct DeviceAuthorization: Sendable {
     enum State: Sendable {
-        /// Waits for the user. Next: `approved` or `refused`.
+        /// The sign-in waits for the user. Next: `approved` or `refused`.
         case pending
-        /// The user agreed, for this account if any was named; the code may be fetched and exchanged. Next:
+        /// The user agreed, for this account if one was named. The code may be fetched and exchanged. Next:
         /// `exchanged`.
         case approved(authorizationCode: String, accountID: String?)
         /// The user refused. Final.
@@ -38,20 +39,21 @@ struct DeviceAuthorization: Sendable {
     let id = randomSecret("deviceauth_")
     let userCode = UserCode()
     let clientID: String
-    /// Unix seconds.
+    /// The time of expiry in Unix seconds.
     let expiresAt: Int
     var state = State.pending
 }
 
-/// Every sign-in by device code that is under way.
+/// The sign-ins by device code that are in progress.
 struct DeviceAuthorizations: Sendable {
-    /// How long a code is good for, in seconds (the user reads 15 minutes).
+    /// The lifetime of a code in seconds (the user reads 15 minutes).
     static let lifetime = 15 * 60
-    /// The server makes both halves of the PKCE pair and hands them out. These are the example of RFC 7636, appendix B.
+    /// The verifier of the PKCE pair. The server makes both halves and returns them. They are the example of RFC 7636,
+    /// appendix B.
     static let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
     static let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 
-    /// Why an authorization code is refused, as a sentence.
+    /// The reason for which an authorization code is refused, as a sentence.
     enum RedemptionFailure: String, Error {
         case unknownCode = "The authorization code is not known."
         case usedCode = "The authorization code was used already."
@@ -84,10 +86,10 @@ struct DeviceAuthorizations: Sendable {
         return entries[index].state
     }
 
-    /// Approves or refuses, as the user does.
+    /// Approves or refuses a sign-in, as the user does.
     ///
-    /// - Parameter accountID: the account that signs in; `nil` leaves it open.
-    /// - Returns: `false` when no sign-in waits under that code.
+    /// - Parameter accountID: the account that signs in, or `nil` to leave it open.
+    /// - Returns: `false` if no sign-in waits for that code.
     mutating func decide(_ typed: String, approves: Bool, as accountID: String? = nil, now: Int) -> Bool {
         let code = UserCode(typed: typed)
         let index = entries.firstIndex {
@@ -99,7 +101,8 @@ struct DeviceAuthorizations: Sendable {
         return true
     }
 
-    /// Uses an authorization code, once (RFC 6749, 4.1.2); gives the account that the approval named.
+    /// Redeems an authorization code, which is possible only once (RFC 6749, 4.1.2), and returns the account that the
+    /// approval named.
     mutating func redeem(
         code: String, verifier: String, clientID: String, now: Int
     ) throws(RedemptionFailure) -> String? {
@@ -143,8 +146,8 @@ extension Backend {
 
     /// Answers a poll.
     ///
-    /// The real service's answer after a refusal is not known. Here it is 400 with the code `access_denied` of
-    /// RFC 8628, 3.5: clients take every status but 403 and 404 as the end.
+    /// The real service's answer after a refusal is not known. Here, it is 400 with the code `access_denied` of RFC
+    /// 8628, 3.5. Clients take every status except 403 and 404 as the end.
     mutating func deviceToken(_ request: BackendRequest, now: Int, device: ScenarioEffect.Device?) -> BackendResponse {
         guard let fields = request.fields, let id = fields["device_auth_id"], let code = fields["user_code"] else {
             return .error(400, code: "invalid_request", message: "device_auth_id and user_code are needed.")
@@ -160,7 +163,7 @@ extension Backend {
             return .error(
                 400, code: "expired_token", message: "The code has expired or was used already. Please start again.",
                 headers: [noStore])
-        // Given again as often as it is asked for until it is exchanged: an answer may have been lost on the way.
+        // The code is returned on every poll until it is exchanged, because an earlier answer may have been lost.
         case .approved(let authorizationCode, _):
             let answer: ChappieJSON = [
                 "status": "success", "authorization_code": .string(authorizationCode),

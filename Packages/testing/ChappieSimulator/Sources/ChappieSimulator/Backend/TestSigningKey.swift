@@ -1,19 +1,18 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// A key that signs ID tokens: RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017, 8.2), in plain Swift.
+/// A key that signs ID tokens with RSASSA-PKCS1-v1_5 and SHA-256 (RFC 8017, 8.2), in plain Swift.
 ///
-/// Both parts of these keys are public: they sign nothing but this simulator's tokens, and their arithmetic hides
-/// nothing.
+/// Both parts of these keys are public. They sign only this simulator's tokens, and their arithmetic hides nothing.
 struct TestSigningKey: Sendable {
     /// The key's `kid`.
     let id: String
-    /// The public modulus; the public exponent is 65537.
+    /// The public modulus. The public exponent is 65537.
     let modulus: [UInt8]
     private let first: Half
     private let second: Half
     private let coefficient: [UInt64]
 
-    /// A prime, of which a key has two, and the private exponent modulo that prime less one (RFC 8017, 3.2).
+    /// One of the two primes of a key, and the private exponent modulo that prime minus one (RFC 8017, 3.2).
     private struct Half: Sendable {
         let field: MontgomeryField
         let exponent: [UInt8]
@@ -33,7 +32,7 @@ struct TestSigningKey: Sendable {
         self.coefficient = limbs(bytes(coefficient))
     }
 
-    /// Returns the signature of `message`, as long as the modulus.
+    /// Returns the signature of `message`, which is as long as the modulus.
     func signature(of message: [UInt8]) -> [UInt8] {
         // EMSA-PKCS1-v1_5 (RFC 8017, 9.2), with the DigestInfo of SHA-256 (note 1).
         let information: [UInt8] =
@@ -41,7 +40,7 @@ struct TestSigningKey: Sendable {
             + [0x04, 0x20] + SHA256.digest(message)
         let padding = [UInt8](repeating: 0xFF, count: modulus.count - information.count - 3)
         let encoded = limbs([0x00, 0x01] + padding + [0x00] + information)
-        // The Chinese remainder theorem (RFC 8017, 5.1.2), a quarter of the work.
+        // The Chinese remainder theorem (RFC 8017, 5.1.2) needs a quarter of the work.
         let (one, other) = (power(encoded, first), power(encoded, second))
         let field = first.field
         let difference = field.difference(one, field.reduced(other))
@@ -53,7 +52,7 @@ struct TestSigningKey: Sendable {
         half.field.power(half.field.reducedWide(base), half.exponent)
     }
 
-    /// The public half as RFC 7517 writes it.
+    /// The public key in the form of RFC 7517.
     var publicKey: ChappieJSON {
         [
             "kty": "RSA", "use": "sig", "alg": "RS256", "kid": .string(id), "n": .string(Base64URL.encode(modulus)),
@@ -61,7 +60,7 @@ struct TestSigningKey: Sendable {
         ]
     }
 
-    /// The keys, used one after the other.
+    /// The keys, which are used one after the other.
     static let all = [
         TestSigningKey(
             id: "simulated-1",
@@ -130,7 +129,8 @@ struct TestSigningKey: Sendable {
     ]
 }
 
-/// Arithmetic modulo an odd number in Montgomery's form, on numbers of the same count of words, the lowest first.
+/// Arithmetic modulo an odd number in Montgomery form. Its numbers have the same count of words and begin with the
+/// lowest word.
 private struct MontgomeryField: Sendable {
     let modulus: [UInt64]
     /// The negative inverse of the modulus' lowest word, modulo 2^64.
@@ -141,7 +141,7 @@ private struct MontgomeryField: Sendable {
     init(modulus: [UInt64]) {
         self.modulus = modulus
         let lowest = modulus.first ?? 1
-        // Each step of Newton's iteration doubles the bits that are right; an odd number is its own inverse modulo 8.
+        // Each step of Newton's iteration doubles the correct bits. An odd number is its own inverse modulo 8.
         var inverse = lowest
         for _ in 0..<5 { inverse = inverse &* (2 &- lowest &* inverse) }
         self.inverse = 0 &- inverse
@@ -151,13 +151,13 @@ private struct MontgomeryField: Sendable {
         self.square = square
     }
 
-    /// a · b modulo the modulus.
+    /// Returns a · b modulo the modulus.
     func product(_ a: [UInt64], _ b: [UInt64]) -> [UInt64] { multiplied(multiplied(a, square), b) }
 
-    /// Returns a number of the modulus' length, brought below the modulus.
+    /// Returns `value`, which has the length of the modulus, reduced below the modulus.
     func reduced(_ value: [UInt64]) -> [UInt64] { multiplied(multiplied(value, square), one) }
 
-    /// Returns a number of twice the modulus' length, brought below the modulus.
+    /// Returns `value`, which has twice the length of the modulus, reduced below the modulus.
     func reducedWide(_ value: [UInt64]) -> [UInt64] {
         let low = Array(value.prefix(modulus.count))
         let high = Array(value.dropFirst(modulus.count))
@@ -169,7 +169,7 @@ private struct MontgomeryField: Sendable {
         return borrows ? add(result, modulus).sum : result
     }
 
-    /// base^exponent; the exponent's highest byte comes first.
+    /// Returns base^exponent modulo the modulus. The exponent begins with its highest byte.
     func power(_ base: [UInt64], _ exponent: [UInt8]) -> [UInt64] {
         let factor = multiplied(base, square)
         var result = multiplied(one, square)
@@ -190,7 +190,7 @@ private struct MontgomeryField: Sendable {
         return carries || !borrows ? less : result
     }
 
-    /// a · b / R modulo the modulus; `a` below R, `b` below the modulus.
+    /// Returns a · b / R modulo the modulus, where `a` is below R and `b` is below the modulus.
     private func multiplied(_ a: [UInt64], _ b: [UInt64]) -> [UInt64] {
         let count = modulus.count
         var result = [UInt64](repeating: 0, count: count + 2)
@@ -214,7 +214,7 @@ private func accumulate(_ value: [UInt64], times factor: UInt64, in result: inou
         let (partial, overflows) = product.low.addingReportingOverflow(carry)
         let (sum, overflowsAgain) = result[index + offset].addingReportingOverflow(partial)
         result[index + offset] = sum
-        // It can't overflow: (2^64 - 1)² + 2 · (2^64 - 1) is 2^128 - 1.
+        // This can't overflow, because (2^64 - 1)² + 2 · (2^64 - 1) is 2^128 - 1.
         carry = product.high &+ (overflows ? 1 : 0) &+ (overflowsAgain ? 1 : 0)
     }
     var index = value.count + offset
@@ -232,7 +232,7 @@ private func times(_ a: [UInt64], _ b: [UInt64]) -> [UInt64] {
     return result
 }
 
-/// Returns the sum of a shorter and a longer number, which has room for the carry.
+/// Returns the sum of a shorter number and a longer number, which has room for the carry.
 private func sum(_ short: [UInt64], _ long: [UInt64]) -> [UInt64] {
     var result = long
     accumulate(short, times: 1, in: &result)
@@ -258,7 +258,7 @@ private func subtract(_ b: [UInt64], from a: [UInt64]) -> (difference: [UInt64],
     return (result, borrow == 1)
 }
 
-/// Returns the words of a number whose highest byte comes first, the lowest word first.
+/// Returns a number as words, beginning with the lowest one. `bytes` begins with the highest byte.
 private func limbs(_ bytes: [UInt8]) -> [UInt64] {
     let digits = Array(bytes.reversed())
     return stride(from: 0, to: digits.count, by: 8).map { start in

@@ -5,23 +5,23 @@ struct IssuedTokens: Sendable, Hashable {
     let idToken: String
     let accessToken: String
     let refreshToken: String
-    /// Seconds until the access token expires.
+    /// The number of seconds until the access token expires.
     let expiresIn: Int
-    /// Of the plan route: Unix seconds from which on the refresh token may be used.
+    /// The Unix time in seconds from which the refresh token may be used, for tokens of the plan route.
     var earliestRefresh: Int?
 }
 
-/// The tokens that were issued, and their states.
+/// The issued tokens and their states.
 ///
-/// A sign-in starts a family; every refresh uses up the family's refresh token and makes the next (RFC 9700, 4.14.2).
-/// Older access tokens of a family stay good until they expire or the family is revoked.
+/// A sign-in starts a family. Every refresh uses up the family's refresh token and makes the next one (RFC 9700,
+/// 4.14.2). Older access tokens of a family remain valid until they expire or the family is revoked.
 struct TokenLedger: Sendable {
     enum RefreshFailure: String, Error, Codable { case expired, reused, invalidated, wrongClient, tooEarly }
 
     /// The servers that accept a token.
     enum Audience { case backend, plan }
 
-    /// Named by the code that the client sees.
+    /// The reason for which an access token is refused. The raw value is the code that the client sees.
     enum AccessFailure: String {
         case missing = "missing_authorization"
         case unknown = "invalid_token"
@@ -32,7 +32,7 @@ struct TokenLedger: Sendable {
     private struct Family: Sendable {
         let clientID: String
         let account: SimulatorAccount
-        /// `nil` for a sign-in by device code.
+        /// The grant of the plan route, or `nil` for a sign-in to ChatGPT's backend.
         var plan: PlanGrant?
         var isRevoked = false
 
@@ -41,11 +41,11 @@ struct TokenLedger: Sendable {
 
     private struct Token: Sendable {
         let family: Int
-        /// Unix seconds; `nil` for no end.
+        /// The time of expiry in Unix seconds, or `nil` for no end.
         let expiresAt: Int?
-        /// Unix seconds from which on a refresh token may be used.
+        /// The Unix time in seconds from which a refresh token may be used.
         var usableFrom = 0
-        /// A refresh token that was used, or an access token that was revoked.
+        /// Whether a refresh token was used, or an access token was revoked.
         var isSpent = false
     }
 
@@ -54,9 +54,9 @@ struct TokenLedger: Sendable {
     private var families: [Family] = []
     private var refreshTokens: [String: Token] = [:]
     private var accessTokens: [String: Token] = [:]
-    /// The sign-ins that ID tokens of the plan route came from.
+    /// The families to which the ID tokens of the plan route belong.
     private var idTokens: [String: Int] = [:]
-    /// Access tokens of their owners that have ended.
+    /// The bearer tokens that have been ended.
     private var endedTokens: Set<String> = []
     private var keyIndex = 0
 
@@ -65,11 +65,11 @@ struct TokenLedger: Sendable {
         self.issuer = issuer
     }
 
-    /// Starts a family.
+    /// Starts a family and returns its first tokens.
     ///
     /// - Parameters:
-    ///   - account: `nil` for the configuration's own.
-    ///   - plan: what the user granted on the plan route.
+    ///   - account: the account, or `nil` for the configuration's own.
+    ///   - plan: the user's grant on the plan route.
     mutating func signIn(
         clientID: String, as account: SimulatorAccount? = nil, plan: PlanGrant? = nil, fault: IDTokenFault? = nil,
         now: Int
@@ -79,7 +79,7 @@ struct TokenLedger: Sendable {
         return issue(family: families.count - 1, lifetime: lifetime, nonce: plan?.nonce, fault: fault, now: now)
     }
 
-    /// Uses up a refresh token.
+    /// Uses up a refresh token and returns the next tokens.
     mutating func refresh(
         _ token: String, clientID: String?, at audience: Audience = .backend, fault: IDTokenFault? = nil, now: Int
     ) throws(RefreshFailure) -> IssuedTokens {
@@ -97,8 +97,8 @@ struct TokenLedger: Sendable {
         return issue(family: record.family, fault: fault, now: now)
     }
 
-    /// Revokes (RFC 7009, 2.1): a refresh token takes its family along, an access token only itself. An unknown token
-    /// is not an error (2.2).
+    /// Revokes a token (RFC 7009, 2.1). A refresh token is revoked with its family, and an access token without it. An
+    /// unknown token is not an error (2.2).
     mutating func revoke(_ token: String) {
         if let family = refreshTokens[token]?.family {
             families[family].isRevoked = true
@@ -114,7 +114,8 @@ struct TokenLedger: Sendable {
         if let family = accessTokens[token]?.family { families[family].isRevoked = true }
     }
 
-    /// Whether `authorization`, the value of the header field, lets a request in.
+    /// Returns the reason for refusing a request whose header field has the value `authorization`, or `nil` if it is
+    /// accepted.
     func check(authorization: String?, for audience: Audience = .backend, now: Int) -> AccessFailure? {
         guard let token = Self.bearer(authorization) else { return .missing }
         if endedTokens.contains(token) { return .revoked }
@@ -129,8 +130,8 @@ struct TokenLedger: Sendable {
         (accessTokens[token] ?? refreshTokens[token]).map { families[$0.family].account } ?? madeByOwner(token)
     }
 
-    /// Returns the account whose owner has made this access token in the workspace's settings: `at-` and the account's
-    /// id.
+    /// Returns the account whose owner has made this access token in the workspace's settings. Such a token consists of
+    /// `at-` and the account's id.
     private func madeByOwner(_ token: String) -> SimulatorAccount? {
         guard token.hasPrefix("at-") else { return nil }
         return configuration.accounts.first { $0.id == token.dropFirst(3) }
@@ -143,15 +144,15 @@ struct TokenLedger: Sendable {
         return (family.clientID, grant)
     }
 
-    /// Returns the client that an ID token was issued to, or `nil` if it is unknown, or its sign-in was revoked.
+    /// Returns the client to which an ID token was issued, or `nil` if the token is unknown or its sign-in was revoked.
     func client(ofIDToken token: String) -> String? { idTokens[token].map { families[$0].clientID } }
 
-    /// The keys that are published.
+    /// The published keys.
     var publicKeys: [ChappieJSON] { [signingKey.publicKey] }
     private var signingKey: TestSigningKey { TestSigningKey.all[keyIndex] }
     mutating func rotateKeys() { keyIndex = (keyIndex + 1) % TestSigningKey.all.count }
 
-    /// Returns the token in the value of the header field.
+    /// Returns the bearer token in the value of the header field, or `nil` if there is none.
     static func bearer(_ authorization: String?) -> String? {
         let words = (authorization ?? "").split(separator: " ", maxSplits: 1)
         return words.count == 2 && words[0].lowercased() == "bearer" ? String(words[1]) : nil
@@ -176,7 +177,7 @@ struct TokenLedger: Sendable {
         return tokens
     }
 
-    /// Returns the tokens of the plan route: the ID token is signed, the others mean nothing to clients.
+    /// Issues the tokens of the plan route. The ID token is signed, and the others have no meaning for clients.
     private mutating func issue(
         _ plan: PlanGrant, family: Int, lifetime: Int, nonce: String?, fault: IDTokenFault?, now: Int
     ) -> IssuedTokens {
@@ -202,7 +203,7 @@ struct TokenLedger: Sendable {
         return tokens
     }
 
-    /// Returns the claims clients read, of the ID token and of the access token.
+    /// Returns the claims that clients read, those of the ID token and those of the access token.
     private func claims(of family: Family, now: Int, lifetime: Int) -> (ChappieJSON, ChappieJSON) {
         let account = family.account
         var namespace: ChappieJSONObject = [
@@ -230,10 +231,10 @@ struct TokenLedger: Sendable {
         return (.object(ChappieJSONObject(common + identity)), .object(ChappieJSONObject(common + access)))
     }
 
-    /// Returns a JSON Web Token without a signature: `alg` is `none` (RFC 7519, 6).
+    /// Returns a JSON Web Token without a signature, whose `alg` is `none` (RFC 7519, 6).
     ///
-    /// Its third part holds a word, although that RFC leaves it empty: clients of this backend refuse a token with an
-    /// empty part before they look inside.
+    /// Its third part contains a word, although that RFC leaves it empty. Clients of this backend refuse a token with
+    /// an empty part before they look inside.
     private static func unsignedJWT(_ claims: ChappieJSON) -> String {
         [#"{"alg":"none","typ":"JWT"}"#, claims.serialized(), "unsigned"].map { Base64URL.encode($0.utf8) }
             .joined(separator: ".")
@@ -241,7 +242,8 @@ struct TokenLedger: Sendable {
 }
 
 extension Backend {
-    /// Returns the token endpoint: authorization codes as a form, refresh tokens as JSON or as a form.
+    /// Answers a request to the token endpoint. Authorization codes come as a form, and refresh tokens as JSON or as a
+    /// form.
     mutating func token(_ request: BackendRequest, now: Int) -> BackendResponse {
         guard let fields = request.fields else {
             return grantError("invalid_request", "The body is neither a form nor a JSON object.")
@@ -273,7 +275,7 @@ extension Backend {
             return issued(
                 tokens.signIn(clientID: clientID, as: configuration.account(id: approved.accountID), now: now))
         }
-        // Any name and scheme that the client reached us by: a TLS front may stand before this server.
+        // The client may have used any name and scheme, because a TLS proxy may be in front of this server.
         guard ["http", "https"].contains(where: { redirect == "\($0)://\(host)/deviceauth/callback" }) else {
             return grantError("invalid_grant", "redirect_uri must be {issuer}/deviceauth/callback.")
         }
@@ -297,7 +299,7 @@ extension Backend {
         }
     }
 
-    /// How a refresh is refused: 401 and a code in an object.
+    /// Returns the refusal of a refresh, which is 401 and a code in an object.
     static func refusal(_ failure: TokenLedger.RefreshFailure) -> BackendResponse {
         let problem =
             switch failure {
@@ -312,7 +314,7 @@ extension Backend {
             message: problem + " Please try signing in again.", headers: [("cache-control", "no-store")])
     }
 
-    /// How a request without a good access token is refused.
+    /// Returns the refusal of a request without a valid access token.
     static func unauthorized(_ failure: TokenLedger.AccessFailure) -> BackendResponse {
         let message =
             switch failure {

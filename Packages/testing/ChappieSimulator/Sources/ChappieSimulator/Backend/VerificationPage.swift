@@ -1,10 +1,10 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// The page on which the user types the code and decides. Plain HTML: it works without scripts, with a keyboard, with a
-/// screen reader, in the dark, and on a narrow screen.
+/// The page on which the user enters the code and decides. It is plain HTML. It works without scripts, with a keyboard,
+/// with a screen reader, in the dark, and on a narrow screen.
 enum VerificationPage {
-    /// Returns the form. `problem` is a sentence about the last try, `typed` what was in the field; of several
-    /// `accounts` the user chooses one.
+    /// Returns the form. `problem` is a sentence about the last attempt, and `typed` is the text that was in the field.
+    /// The user chooses one of several `accounts`.
     static func form(typed: String = "", problem: String? = nil, accounts: [SimulatorAccount] = []) -> String {
         let alert = problem.map { "<p class=\"alert\" id=\"problem\" role=\"alert\">\($0.escapedForHTML)</p>" } ?? ""
         let state =
@@ -72,7 +72,7 @@ enum VerificationPage {
         """
     }
 
-    /// The policy allows the style sheet by this word, and nothing else.
+    /// The nonce by which the policy allows the style sheet, and nothing else.
     static let nonce = randomSecret()
 
     private static let style = """
@@ -106,13 +106,13 @@ enum VerificationPage {
 }
 
 extension Backend {
-    /// Returns the verification page: GET shows the form (`?user_code=…` fills it in), POST decides.
+    /// Returns the verification page. GET shows the form (`?user_code=…` fills it in), and POST decides.
     mutating func verificationPage(_ request: BackendRequest, now: Int) -> BackendResponse {
-        // A page elsewhere must neither reach this one under its own name nor send the form (RFC 6454).
+        // A page from elsewhere must neither reach this one under its own name nor send the form (RFC 6454).
         let host = request.header("host") ?? ""
         guard Self.namesThisMachine(authority: host) else { return page(VerificationPage.forbidden, status: 421) }
         guard request.method == "POST" else { return form(typed: request.query["user_code"] ?? "") }
-        // Browsers name the origin of a form; a client that names none is not a browser.
+        // Browsers name the origin of a form. A client that names none is not a browser.
         let isOwn = ["http://\(host)", "https://\(host)", nil].contains(request.header("origin"))
         let isFromThisSite = ["same-origin", "none", nil].contains(request.header("sec-fetch-site"))
         guard isOwn, isFromThisSite, request.isForm, let fields = request.fields else {
@@ -133,7 +133,7 @@ extension Backend {
         return page(action == "approve" ? VerificationPage.approved : VerificationPage.refused)
     }
 
-    /// Whether the value of a Host header field, its port left out, is a name of this machine.
+    /// Returns whether the value of a Host header field, without its port, is a name of this machine.
     static func namesThisMachine(authority: String) -> Bool {
         let port = authority.hasSuffix("]") ? nil : authority.lastIndex(of: ":")
         return Origin.isLoopback(host: String(authority[..<(port ?? authority.endIndex)]))
@@ -145,7 +145,9 @@ extension Backend {
         return page(html, status: problem == nil ? 200 : 400)
     }
 
-    /// - Parameter formTargets: sources to which a form of the page may lead, redirects included.
+    /// Returns a page with the header fields that protect it.
+    ///
+    /// - Parameter formTargets: the sources to which a form of the page may lead, including redirects.
     func page(_ html: String, status: Int = 200, formTargets: String = "'self'") -> BackendResponse {
         let policy =
             "default-src 'none'; style-src 'nonce-\(VerificationPage.nonce)'; form-action \(formTargets); "
@@ -154,14 +156,14 @@ extension Backend {
             html, type: "text/html", status: status,
             headers: [
                 noStore, ("content-security-policy", policy), ("x-content-type-options", "nosniff"),
-                // Not "no-referrer": a form would then come with the origin "null".
+                // With "no-referrer", a form would be sent with the origin "null".
                 ("referrer-policy", "same-origin"), ("x-frame-options", "DENY"),
             ])
     }
 }
 
 extension String {
-    /// Safe as HTML text and inside a quoted attribute.
+    /// The text, escaped for HTML text and for a quoted attribute.
     var escapedForHTML: String {
         let escapes = [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;"), ("'", "&#39;")]
         return escapes.reduce(self) { $0.replacing($1.0, with: $1.1) }

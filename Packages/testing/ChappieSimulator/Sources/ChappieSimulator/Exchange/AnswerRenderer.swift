@@ -1,7 +1,7 @@
 import ChappieCore
 import HTTPTypes
 
-/// Turns answers into what happens on the socket: pieces, pauses, framing, and a scenario's faults.
+/// A renderer that turns answers into the steps on a socket: pieces, pauses, framing, and a scenario's faults.
 struct AnswerRenderer {
     typealias Step = ScriptedAnswer.Step
 
@@ -11,14 +11,14 @@ struct AnswerRenderer {
         var bytes: [UInt8]
     }
 
-    /// Above this many pieces of text a second several share a pause: timers are not finer than that.
+    /// The number of pieces of text per second above which several pieces share a pause, because timers are not finer.
     private static let ticksPerSecond = 100.0
 
-    /// Pieces of text for each second; `nil` for as fast as it goes.
+    /// The pieces of text per second, or `nil` for no pauses.
     var deltasPerSecond: Double?
     var effect = ScenarioEffect()
 
-    /// Returns an answer of HTTP.
+    /// Returns the steps of an HTTP answer.
     func render(_ response: BackendResponse) -> ScriptedAnswer {
         if effect.isSilent { return ScriptedAnswer(steps: [effect.breakStep]) }
         let (pieces, usual) = pieces(of: response.body)
@@ -48,7 +48,7 @@ struct AnswerRenderer {
         return ScriptedAnswer(steps: steps)
     }
 
-    /// Returns the answer to a handshake.
+    /// Returns the steps of the answer to a handshake.
     func renderHandshake(_ response: BackendResponse) -> ScriptedAnswer {
         if effect.isSilent { return ScriptedAnswer(steps: [effect.breakStep]) }
         let head = ScriptedAnswer.head(status: response.status, headers: response.headers)
@@ -57,17 +57,17 @@ struct AnswerRenderer {
         return ScriptedAnswer(steps: wait(effect.delayBeforeHead?.seconds) + steps + broken)
     }
 
-    /// Returns the events of an answer to a message of a WebSocket, event by event.
+    /// Returns the answer to a WebSocket message, event by event.
     ///
-    /// Each is written on its own, as the service writes it: clients are to cope with that many packets.
+    /// Each event is written separately, as the service does, because clients must handle that many packets.
     ///
-    /// - Parameter bytes: the frames of the event with this index.
+    /// - Parameter bytes: returns the frames of the event with this index.
     func render(_ events: [StreamedEvent], bytes: (StreamedEvent, Int) -> [UInt8]) -> [ScriptedAnswer] {
         if effect.isSilent { return [ScriptedAnswer(steps: [effect.breakStep])] }
         var parts = [wait(effect.delayBeforeHead?.seconds) + wait(effect.delayBeforeBody?.seconds)]
         parts += cut(pieces(of: events, apart: true, write: bytes)).map(steps(of:))
         if effect.breakingPoint != nil {
-            // A break within a message leaves it half sent.
+            // A break within a message leaves it partly sent.
             let isInside = effect.breakingPoint?.afterBytes != nil
             if isInside { parts[parts.count - 1].append(effect.breakStep) } else { parts.append([effect.breakStep]) }
         }
@@ -76,7 +76,7 @@ struct AnswerRenderer {
 
     // MARK: In memory
 
-    /// Returns an answer of HTTP with its pauses and its break, without framing.
+    /// Returns an HTTP answer with its pauses and its break, without framing.
     func inMemory(_ response: BackendResponse) -> ScriptedHTTPAnswer {
         let broken: [ScriptedHTTPAnswer.Step] = effect.breakingPoint == nil ? [] : [.cut]
         if effect.isSilent { return ScriptedHTTPAnswer(beforeHead: broken) }
@@ -89,7 +89,7 @@ struct AnswerRenderer {
             body: [.pause((effect.delayBeforeBody ?? 0).seconds)] + body + broken)
     }
 
-    /// Returns the events of an answer to a message of a WebSocket. A cut leaves whole messages only.
+    /// Returns the answer to a WebSocket message. A cut leaves only complete messages.
     func inMemory(_ events: [StreamedEvent]) -> [ScriptedWebSocketStep] {
         let broken: [ScriptedWebSocketStep] = effect.breakingPoint == nil ? [] : [.cut]
         if effect.isSilent { return broken }
@@ -107,7 +107,7 @@ struct AnswerRenderer {
 
     // MARK: Pieces
 
-    /// Returns the body, and how it is framed unless the scenario wants it otherwise.
+    /// Returns the pieces of the body, and its framing unless the scenario specifies another.
     private func pieces(of body: BackendResponse.Body) -> ([Piece], ScenarioEffect.Framing) {
         switch body {
         case .bytes(let bytes): return ([Piece(bytes: bytes)], .length)
@@ -120,9 +120,9 @@ struct AnswerRenderer {
         }
     }
 
-    /// Returns the events that a cut or a stall leaves.
+    /// Returns the pieces of the events that a cut or a stall leaves.
     ///
-    /// - Parameter apart: whether each is a separate piece, also if no pause holds it back.
+    /// - Parameter apart: whether each event is a separate piece even if no pause precedes it.
     private func pieces(
         of events: [StreamedEvent], apart: Bool, write: (StreamedEvent, Int) -> [UInt8]
     ) -> [Piece] {
@@ -150,7 +150,7 @@ struct AnswerRenderer {
         return count < deltas.count ? events[..<deltas[count]] : events[...]
     }
 
-    /// Returns the pieces that are left if only a number of bytes is to be sent.
+    /// Returns the pieces that remain within the scenario's limit of bytes.
     private func cut(_ pieces: [Piece]) -> [Piece] {
         guard let limit = effect.breakingPoint?.afterBytes else { return pieces }
         var left = Int(limit)
@@ -164,7 +164,7 @@ struct AnswerRenderer {
 
     private func wait(_ pause: Duration?) -> [Step] { pause.map { $0 > .zero ? [.wait($0)] : [] } ?? [] }
 
-    /// In drips if the scenario wants them.
+    /// Returns the steps of a piece, in drips if the scenario specifies them.
     private func steps(of piece: Piece) -> [Step] {
         guard let drip = effect.drip else { return wait(piece.pause) + [.send(piece.bytes)] }
         let size = max(1, Int(drip.bytes ?? 1))
@@ -176,7 +176,7 @@ struct AnswerRenderer {
 }
 
 extension HTTPFields {
-    /// Without those whose names HTTP forbids.
+    /// Creates fields from `headers`, without those whose names HTTP forbids.
     fileprivate init(_ headers: [(String, String)]) {
         self.init()
         for (name, value) in headers {

@@ -1,19 +1,19 @@
 import Synchronization
 
-/// One HTTP/1.1 request as it arrived, its body whole and its transfer coding removed.
+/// One HTTP/1.1 request as it arrived, with its complete body and without its transfer coding.
 public struct ReceivedRequest: Sendable {
-    /// The method in capitals.
+    /// The method in upper case.
     public let method: String
     /// The request target as written on the request line: path and query, still percent-encoded.
     public let target: String
-    /// Every header field in the order it came, names in the sender's spelling, repeats kept.
+    /// Every header field in the order of arrival, with the sender's spelling of names and with repeated fields.
     public let headerFields: [(name: String, value: String)]
-    /// The body without chunked framing; a content coding (zstd) is still on.
+    /// The body without chunked framing. A content coding (zstd) is not removed.
     public let body: [UInt8]
-    /// Which connection it came on: 0 is the first one the server accepted.
+    /// The number of the connection on which it arrived, 0 for the first one that the server accepted.
     public let connection: Int
 
-    /// Creates a request made by hand.
+    /// Creates a request by hand.
     public init(
         method: String, target: String, headerFields: [(name: String, value: String)] = [], body: [UInt8] = [],
         connection: Int = 0
@@ -25,7 +25,7 @@ public struct ReceivedRequest: Sendable {
         self.connection = connection
     }
 
-    /// Returns the value of the first field called `name`, in any case.
+    /// Returns the value of the first field named `name`, ignoring case.
     public func header(_ name: String) -> String? {
         let wanted = name.lowercased()
         return headerFields.first { $0.name.lowercased() == wanted }?.value
@@ -34,15 +34,15 @@ public struct ReceivedRequest: Sendable {
 
 /// One WebSocket message as a client sent it.
 public struct ReceivedMessage: Sendable, Hashable {
-    /// Which connection it came on: as ``ReceivedRequest/connection``.
+    /// The number of the connection on which it arrived, as in ``ReceivedRequest/connection``.
     public let connection: Int
-    /// Whether it is text; otherwise it is binary.
+    /// Whether it is text. Otherwise, it is binary.
     public let isText: Bool
-    /// The whole payload, unmasked, defragmented and decompressed.
+    /// The complete payload, unmasked, defragmented and decompressed.
     public let body: [UInt8]
     /// Whether it was compressed on the wire.
     public let isCompressed: Bool
-    /// Bytes it took on the wire, frame headers included; in memory, the bytes of its payload.
+    /// The number of bytes that it took on the wire, including frame headers. In memory, it is the size of the payload.
     public let wireByteCount: Int
 
     package init(connection: Int, isText: Bool, body: [UInt8], isCompressed: Bool, wireByteCount: Int) {
@@ -56,13 +56,13 @@ public struct ReceivedMessage: Sendable, Hashable {
 
 /// One connection that became a WebSocket.
 public struct SimulatorWebSocketConnection: Sendable, Hashable {
-    /// Which connection it is: as ``ReceivedRequest/connection``.
+    /// The number of the connection, as in ``ReceivedRequest/connection``.
     public let connection: Int
     /// Whether it is still open.
     public internal(set) var isOpen = true
 }
 
-/// A listener's connections and requests, readable from any thread.
+/// A record of a listener's connections and requests, which any thread can read.
 package final class ConnectionLedger: Sendable {
     package struct Entries {
         package fileprivate(set) var receivedRequests: [ReceivedRequest] = []
@@ -76,12 +76,14 @@ package final class ConnectionLedger: Sendable {
     private let state = Mutex(Entries())
     private let recordLimit: Int
 
-    /// - Parameter recordLimit: how many requests are kept, the newest; and how many messages.
+    /// Creates an empty ledger.
+    ///
+    /// - Parameter recordLimit: the number of newest requests that are kept, and of newest messages.
     package init(recordLimit: Int = .max) { self.recordLimit = recordLimit }
 
     package var entries: Entries { state.withLock { $0 } }
 
-    /// - Returns: the number of the new connection, counted from 0.
+    /// Records a new connection and returns its number, counted from 0.
     package func connectionOpened() -> Int {
         state.withLock {
             $0.connectionCount += 1

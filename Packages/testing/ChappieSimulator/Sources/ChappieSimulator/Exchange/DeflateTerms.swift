@@ -1,14 +1,14 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Parameters of permessage-deflate (RFC 7692, 7.1).
+/// The parameters of permessage-deflate (RFC 7692, 7.1).
 package struct DeflateTerms: Sendable, Hashable {
-    /// The window of what the server sends, as a power of two.
+    /// The window for the server's messages, as a power of two.
     package var serverMaxWindowBits: UInt8 = 15
-    /// The window of what the client sends.
+    /// The window for the client's messages, as a power of two.
     package var clientMaxWindowBits: UInt8 = 15
-    /// The server starts every message with an empty window.
+    /// Whether the server starts every message with an empty window.
     package var serverNoContextTakeover = false
-    /// The client does.
+    /// Whether the client starts every message with an empty window.
     package var clientNoContextTakeover = false
 
     package init(
@@ -21,11 +21,11 @@ package struct DeflateTerms: Sendable, Hashable {
         self.clientNoContextTakeover = clientNoContextTakeover
     }
 
-    /// Returns the first offer that can be accepted, accepted, or `nil` when there is none.
+    /// Returns the terms of the first offer that can be accepted, or `nil` if there is none.
     ///
     /// - Parameters:
     ///   - offers: the values of `Sec-WebSocket-Extensions`, joined by commas.
-    ///   - wish: what the server wants beyond what was offered.
+    ///   - wish: the server's requirements in addition to the offer.
     static func accepting(_ offers: String, wish: DeflateWish) -> DeflateTerms? {
         offers.split(separator: ",").lazy.compactMap { offer in
             guard let (offered, offersClientBits) = read(offer) else { return nil }
@@ -33,14 +33,14 @@ package struct DeflateTerms: Sendable, Hashable {
             terms.serverNoContextTakeover = terms.serverNoContextTakeover || wish.serverNoContextTakeover == true
             terms.clientNoContextTakeover = terms.clientNoContextTakeover || wish.clientNoContextTakeover == true
             terms.serverMaxWindowBits = min(max(wish.serverMaxWindowBits ?? 15, 9), terms.serverMaxWindowBits)
-            // Only a client that offered the parameter may be given it (RFC 7692, 7.1.2.2).
+            // Only a client that offered the parameter may receive it (RFC 7692, 7.1.2.2).
             let clientBits = offersClientBits ? wish.clientMaxWindowBits ?? 15 : 15
             terms.clientMaxWindowBits = min(max(clientBits, 8), terms.clientMaxWindowBits)
             return terms
         }.first
     }
 
-    /// - Returns: `nil` for another extension and for parameters that are not in order.
+    /// Returns the terms of an offer, or `nil` for another extension and for invalid parameters.
     private static func read(_ offer: Substring) -> (terms: DeflateTerms, offersClientBits: Bool)? {
         let words = offer.split(separator: ";", omittingEmptySubsequences: false).map(\.trimmed)
         guard words.first?.lowercased() == "permessage-deflate" else { return nil }
@@ -55,7 +55,7 @@ package struct DeflateTerms: Sendable, Hashable {
             case ("client_no_context_takeover", nil): terms.clientNoContextTakeover = true
             case ("client_max_window_bits", nil): break
             case ("client_max_window_bits", let bits?) where (8...15).contains(bits): terms.clientMaxWindowBits = bits
-            // 8 is in order, but zlib can't write it.
+            // 8 is valid, but zlib can't write it.
             case ("server_max_window_bits", let bits?) where (9...15).contains(bits): terms.serverMaxWindowBits = bits
             default: return nil
             }
@@ -63,7 +63,7 @@ package struct DeflateTerms: Sendable, Hashable {
         return (terms, seen.contains("client_max_window_bits"))
     }
 
-    /// The answer in `Sec-WebSocket-Extensions`.
+    /// The terms as the value of `Sec-WebSocket-Extensions`.
     var words: String {
         var words = ["permessage-deflate"]
         if serverNoContextTakeover { words.append("server_no_context_takeover") }

@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// A door that a test opens: a task that comes before that waits.
+/// A gate that a test opens. A task that reaches it earlier waits.
 ///
 /// ```swift
 /// let gate = ScriptedGate()
@@ -15,16 +15,16 @@ public final class ScriptedGate: Sendable, Hashable {
     /// Creates a closed gate.
     public init() {}
 
-    /// Lets every task through, now and later. Opening it again does nothing.
+    /// Lets every task through, now and later. A second call does nothing.
     public func open() { opening.fulfil(.success(())) }
 
-    /// Whether it lets through.
+    /// Whether the gate is open.
     public var isOpen: Bool { opening.isFulfilled }
 
-    /// Returns as soon as a task has come to the gate, whether it was open or not, or the waiting task is cancelled.
+    /// Waits until a task has reached the gate, open or not, or until the waiting task is cancelled.
     public func reached() async { try? await arrival.value() }
 
-    /// Returns when the gate is open.
+    /// Waits until the gate is open.
     ///
     /// - Throws: `CancellationError` at once when the task is cancelled.
     public func pass() async throws {
@@ -33,8 +33,8 @@ public final class ScriptedGate: Sendable, Hashable {
         try await opening.value()
     }
 
-    /// A gate equals itself alone.
+    /// Returns whether both are the same gate.
     public static func == (one: ScriptedGate, other: ScriptedGate) -> Bool { one === other }
-    /// The identity of the gate.
+    /// Hashes the identity of the gate.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

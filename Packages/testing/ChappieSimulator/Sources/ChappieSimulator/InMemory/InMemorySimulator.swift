@@ -3,7 +3,7 @@ public import FoundationEssentials
 import HTTPTypes
 import Synchronization
 
-/// A ChatGPT backend in this process, behind the ports: it opens nothing and sends nothing.
+/// A ChatGPT backend in this process, behind the ports. It opens no sockets and sends nothing.
 ///
 /// ```swift
 /// let simulator = try InMemorySimulator(SimulatorConfiguration(autoApprove: true, pollInterval: 0))
@@ -11,8 +11,8 @@ import Synchronization
 /// // … make a client of `endpoints`, `simulator.transport` and `simulator.webSocket` …
 /// ```
 ///
-/// It answers as the simulator behind a socket does. A scenario may answer in the backend's place, change events and
-/// header fields, pause, and break answers off. One about silence, framing, handshakes or frames needs a socket.
+/// It answers like the simulator behind a socket. A scenario may replace the backend's answer, change events and header
+/// fields, pause, and break off answers. A scenario about silence, framing, handshakes or frames requires a socket.
 public struct InMemorySimulator: Sendable {
     /// The address of sign-in and token requests. Nothing listens there.
     public let issuer: URL
@@ -20,16 +20,16 @@ public struct InMemorySimulator: Sendable {
     public let backend: URL
     /// The address of the plan route's requests: ``issuer`` followed by `/v1`.
     public let planBackend: URL
-    /// Answers requests to ``issuer`` and what is below it; refuses any other. It remembers the requests.
+    /// The transport that answers requests to ``issuer`` and below it, and refuses all others. It records the requests.
     public let transport: ScriptedHTTPTransport
-    /// The same for WebSockets. It remembers the messages.
+    /// The transport for WebSockets, with the same restriction. It records the messages.
     public let webSocket: ScriptedWebSocketTransport
     private let core: SimulatorCore
 
-    /// Creates a simulator that has not seen a request yet.
+    /// Creates a simulator that has not received a request yet.
     ///
-    /// - Parameter configuration: its host and port are only part of the addresses; pings and compression don't happen.
-    ///   Its clock measures pauses, too.
+    /// - Parameter configuration: the configuration. Its host and port are used only in the addresses, and its clock
+    ///   also measures pauses. There are no pings and no compression.
     /// - Throws: ``SimulatorError``: `.notLoopback`, `.invalidConfiguration` with the name of the setting, or
     ///   `.needsSocket`.
     public init(_ configuration: SimulatorConfiguration = SimulatorConfiguration()) throws(SimulatorError) {
@@ -60,7 +60,7 @@ public struct InMemorySimulator: Sendable {
         }
     }
 
-    /// ID tokens are signed with another key from now on, and the old key is not published any more.
+    /// Replaces the key that signs ID tokens. The old key is no longer published.
     public func rotateKeys() { core.rotateKeys() }
 
     private static func check(_ url: URL, isAt origin: Origin) throws(ChappieTransportError) {
@@ -77,7 +77,7 @@ extension ReceivedRequest {
         self.init(request.method.rawValue, request.url, request.headerFields, request.body?.bytes ?? [])
     }
 
-    /// With the fields of the handshake itself.
+    /// Creates the request of a handshake, including the handshake's own fields.
     fileprivate init(_ opening: ScriptedWebSocketTransport.Opening) {
         let handshake = [("upgrade", "websocket"), ("sec-websocket-version", "13"), ("sec-websocket-key", "")]
         self.init("GET", opening.url, opening.headerFields, [], handshake)
@@ -96,7 +96,7 @@ extension ReceivedRequest {
 }
 
 extension SimulatorAnswer {
-    /// Returns the opening of a WebSocket: after the scenario's pause, with its break in the place of the handshake.
+    /// Returns the opening of a WebSocket after the scenario's pause. A break of the scenario replaces the handshake.
     fileprivate func opening(
         _ terms: WebSocketTerms, _ clock: any ChappieClock
     ) async throws -> ScriptedWebSocketOpening {

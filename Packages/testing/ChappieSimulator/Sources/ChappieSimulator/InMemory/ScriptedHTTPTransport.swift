@@ -3,7 +3,7 @@ import FoundationEssentials
 public import HTTPTypes
 import Synchronization
 
-/// ``HTTPTransport`` in memory: plays scripted answers and remembers what it was asked.
+/// An ``HTTPTransport`` in memory that plays scripted answers and records the requests.
 ///
 /// ```swift
 /// let transport = ScriptedHTTPTransport(answers: [
@@ -16,34 +16,35 @@ import Synchronization
 /// #expect(transport.receivedRequests.count == 3)
 /// ```
 ///
-/// It keeps ``HTTPTransportContract``, as the real adapters do: plain `http` only to loopback, redirects within the
-/// origin only, deadlines if the request brings its own.
+/// It fulfils ``HTTPTransportContract``, as the real adapters do. Plain `http` goes only to loopback, redirects stay
+/// within the origin, and deadlines apply if the request specifies them.
 public final class ScriptedHTTPTransport: HTTPTransport {
-    /// Decides the answer to a request.
+    /// Returns the answer to a request.
     public typealias Script = @Sendable (HTTPExchangeRequest) async throws -> ScriptedHTTPAnswer
 
     private let script: Script
     private let clock: any ChappieClock
     private let requests = Mutex<[HTTPExchangeRequest]>([])
 
-    /// Asks `script` for the answer to each request.
+    /// Creates a transport that calls `script` for the answer to each request.
     ///
-    /// - Parameter clock: for pauses, and for the deadlines of stalled steps.
+    /// - Parameter clock: the clock for pauses and for the deadlines of stalled steps.
     public init(clock: any ChappieClock = SystemClock(), _ script: @escaping Script) {
         self.script = script
         self.clock = clock
     }
 
-    /// Gives `answers` in order. A request after the last one fails with code `.unavailable`, which reports that.
+    /// Creates a transport that plays `answers` in order. A request after the last answer fails with code
+    /// `.unavailable` and a matching reason.
     public convenience init(clock: any ChappieClock = SystemClock(), answers: [ScriptedHTTPAnswer]) {
         let next = inOrder(answers)
         self.init(clock: clock) { try next($0.url) }
     }
 
-    /// Every request so far, also after a redirect, as it was given: bodies not compressed.
+    /// Every request so far, including those after a redirect, as they were given. Bodies are not compressed.
     public var receivedRequests: [HTTPExchangeRequest] { requests.withLock { $0 } }
 
-    /// Plays the script's next answer, and the answers that its redirects lead to.
+    /// Plays the script's next answer, and the answers to which its redirects lead.
     public func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
         var request = request
         for _ in 0...5 {
@@ -66,23 +67,23 @@ public final class ScriptedHTTPTransport: HTTPTransport {
 
 /// A script for ``ScriptedHTTPTransport``'s answer to one request.
 public struct ScriptedHTTPAnswer: Sendable {
-    /// One thing that happens to an exchange.
+    /// One step of an exchange.
     public enum Step: Sendable {
-        /// Delivers these bytes; an empty chunk does not count.
+        /// Delivers these bytes. An empty chunk is ignored.
         case chunk([UInt8])
-        /// Lets this much time pass; no deadline counts it.
+        /// Lets this much time pass. No deadline counts it.
         case pause(Duration)
-        /// Goes on when the test opens the gate.
+        /// Continues when the test opens the gate.
         case wait(until: ScriptedGate)
         /// Breaks the connection. Later steps don't happen.
         case cut
-        /// Nothing more happens, until the request's own deadline for this stage passes or the exchange is cancelled.
+        /// Stalls until the request's own deadline for this stage passes or the exchange is cancelled.
         case stall
-        /// Fails with this. Later steps don't happen.
+        /// Fails with this error. Later steps don't happen.
         case fail(ChappieTransportError)
     }
 
-    /// The steps before the response head; a chunk here means nothing.
+    /// The steps before the response head. A chunk here is ignored.
     public var beforeHead: [Step]
     /// The status of the head.
     public var status: HTTPResponse.Status
@@ -91,7 +92,7 @@ public struct ScriptedHTTPAnswer: Sendable {
     /// The steps after the head.
     public var body: [Step]
 
-    /// Creates an answer of these parts; without arguments, an empty 200.
+    /// Creates an answer of these parts. Without arguments, it is an empty 200.
     public init(
         beforeHead: [Step] = [], status: HTTPResponse.Status = .ok, headerFields: HTTPFields = [:], body: [Step] = []
     ) {
@@ -101,14 +102,14 @@ public struct ScriptedHTTPAnswer: Sendable {
         self.body = body
     }
 
-    /// Returns a whole response, its body in one chunk.
+    /// Returns a complete response with its body in one chunk.
     public static func response(
         status: HTTPResponse.Status = .ok, headerFields: HTTPFields = [:], body: String = ""
     ) -> ScriptedHTTPAnswer {
         ScriptedHTTPAnswer(status: status, headerFields: headerFields, body: [.chunk(Array(body.utf8))])
     }
 
-    /// No response at all.
+    /// Returns an answer that fails with `error` before any response.
     public static func failure(_ error: ChappieTransportError) -> ScriptedHTTPAnswer {
         ScriptedHTTPAnswer(beforeHead: [.fail(error)])
     }
@@ -121,9 +122,9 @@ final class ScriptedAnswerPlayer: Sendable {
     private let deadlines: ChappieDeadlines?
     private let clock: any ChappieClock
     private let position = Mutex((index: 0, hasDelivered: false))
-    /// The silence that the reader has allowed.
+    /// The duration of silence that the reader has allowed.
     private let allowed = Mutex(Duration.zero)
-    /// Fulfilled when the reader lets go of the body.
+    /// A promise that is fulfilled when the reader releases the body.
     private let cancellation = Promise<Void>()
 
     init(_ answer: ScriptedHTTPAnswer, host: String, deadlines: ChappieDeadlines?, clock: any ChappieClock) {
@@ -133,7 +134,7 @@ final class ScriptedAnswerPlayer: Sendable {
         self.clock = clock
     }
 
-    /// Plays up to the head; the body plays as it is read.
+    /// Plays the steps up to the head and returns the response. The body's steps play while it is read.
     func response() async throws -> HTTPExchangeResponse {
         for step in answer.beforeHead {
             _ = try await play(step, at: .responseHead, allowing: deadlines?.responseHead)
@@ -182,7 +183,7 @@ final class ScriptedAnswerPlayer: Sendable {
         return []
     }
 
-    /// Waits for the gate, the deadline or the end of the exchange, whichever comes first.
+    /// Waits until the gate opens, the deadline passes or the exchange ends.
     private func wait(
         for gate: ScriptedGate, at stage: ChappieTransportError.Stage, allowing allowance: Duration?
     ) async throws {
@@ -206,7 +207,7 @@ final class ScriptedAnswerPlayer: Sendable {
     }
 }
 
-/// Gives `answers` one after the other.
+/// Returns a function that returns `answers` one after the other.
 func inOrder<Answer: Sendable>(_ answers: [Answer]) -> @Sendable (URL) throws(ChappieTransportError) -> Answer {
     let rest = Mutex(answers[...])
     return { url throws(ChappieTransportError) in
@@ -217,7 +218,7 @@ func inOrder<Answer: Sendable>(_ answers: [Answer]) -> @Sendable (URL) throws(Ch
     }
 }
 
-/// The rules about URLs that every ``HTTPTransport`` and ``WebSocketTransport`` keeps, as far as a fake needs them.
+/// The URL rules that every ``HTTPTransport`` and ``WebSocketTransport`` follows, as far as a fake needs them.
 enum ScriptedURLRule {
     static func usableHost(
         of url: URL, schemes: [String] = ["https", "http"]
@@ -235,7 +236,7 @@ enum ScriptedURLRule {
         return origin.host
     }
 
-    /// Returns the address to which `answer` redirects the request, or `nil` if it does not.
+    /// Returns the request to which `answer` redirects, or `nil` if it does not redirect.
     static func redirect(
         from request: HTTPExchangeRequest, by answer: ScriptedHTTPAnswer, host: String
     ) throws(ChappieTransportError) -> HTTPExchangeRequest? {

@@ -3,7 +3,7 @@ public import FoundationEssentials
 public import HTTPTypes
 import Synchronization
 
-/// ``WebSocketTransport`` in memory: plays scripted servers and remembers all openings and messages.
+/// A ``WebSocketTransport`` in memory that plays scripted servers and records all openings and messages.
 ///
 /// ```swift
 /// let transport = ScriptedWebSocketTransport(openings: [
@@ -18,17 +18,17 @@ import Synchronization
 /// #expect(transport.peers[0].sentMessages == [.text("hello")])
 /// ```
 ///
-/// It keeps ``WebSocketTransportContract``, as the real adapter does: plain `ws` and `http` only to loopback, an end
-/// after what arrived before it, and again at every further call.
+/// It fulfils ``WebSocketTransportContract``, as the real adapter does. Plain `ws` and `http` go only to loopback. The
+/// end of a connection is reported after everything that arrived before it, and again at every further call.
 public final class ScriptedWebSocketTransport: WebSocketTransport {
-    /// Decides how an opening goes.
+    /// Returns the script for an opening.
     public typealias Script = @Sendable (Opening) async throws -> ScriptedWebSocketOpening
 
     /// One request to the transport.
     public struct Opening: Sendable, Hashable {
         /// The address.
         public let url: URL
-        /// As they were given: without the fields of the handshake itself.
+        /// The header fields as they were given, without the fields of the handshake itself.
         public let headerFields: HTTPFields
     }
 
@@ -42,23 +42,24 @@ public final class ScriptedWebSocketTransport: WebSocketTransport {
     private let deadlines: ChappieDeadlines?
     private let record = Mutex(Record())
 
-    /// Asks `script` for each opening.
+    /// Creates a transport that calls `script` for each opening.
     ///
     /// - Parameters:
-    ///   - clock: for pauses and deadlines.
-    ///   - deadlines: of openings that hang. Default: none.
+    ///   - clock: the clock for pauses and deadlines.
+    ///   - deadlines: the deadlines of openings that hang. Default: none.
     public init(
         clock: any ChappieClock = SystemClock(), deadlines: ChappieDeadlines? = nil, _ script: @escaping Script
     ) {
         self.script = script
         self.clock = clock
-        // The player knows HTTP's stages: the answer to a handshake is a response head there.
+        // The player uses the stages of HTTP, in which the answer to a handshake is a response head.
         var ofHTTP = deadlines
         if let deadlines { ofHTTP?.responseHead = deadlines.upgrade }
         self.deadlines = ofHTTP
     }
 
-    /// Plays `openings` in order. One after the last fails with code `.unavailable`, which reports that.
+    /// Creates a transport that plays `openings` in order. An opening after the last one fails with code `.unavailable`
+    /// and a matching reason.
     public convenience init(
         clock: any ChappieClock = SystemClock(), deadlines: ChappieDeadlines? = nil,
         openings: [ScriptedWebSocketOpening]
@@ -67,11 +68,11 @@ public final class ScriptedWebSocketTransport: WebSocketTransport {
         self.init(clock: clock, deadlines: deadlines) { try next($0.url) }
     }
 
-    /// Every opening so far, the refused and failed ones included.
+    /// Every opening so far, including those that were refused or failed.
     public var receivedOpenings: [Opening] { record.withLock(\.openings) }
 
-    /// The far ends of the connections that were opened, in order: what was sent to them, and a hand to play further
-    /// steps with.
+    /// The far ends of the opened connections, in order. Each one records the messages that were sent to it, and can
+    /// play further steps.
     public var peers: [ScriptedWebSocketPeer] { record.withLock(\.peers) }
 
     /// Plays the script's next opening.
@@ -94,14 +95,14 @@ public final class ScriptedWebSocketTransport: WebSocketTransport {
     }
 }
 
-/// How one opening of a ``ScriptedWebSocketTransport`` goes.
+/// A script for one opening of a ``ScriptedWebSocketTransport``.
 public struct ScriptedWebSocketOpening: Sendable {
-    /// The far end's answer to a message.
+    /// Returns the far end's answer to a message.
     ///
-    /// - Parameter number: 0 for the first message of the connection.
+    /// - Parameter number: the index of the message, 0 for the first message of the connection.
     public typealias Reply = @Sendable (_ message: WebSocketMessage, _ number: Int) -> [ScriptedWebSocketStep]
 
-    /// The forms of an opening; for our own packages.
+    /// The forms of an opening, for our own packages.
     @_spi(ChappieInternals) public enum Answer: Sendable {
         /// The handshake succeeds.
         case opened(headerFields: HTTPFields, greeting: [ScriptedWebSocketStep], reply: Reply)
@@ -111,22 +112,23 @@ public struct ScriptedWebSocketOpening: Sendable {
         case failed(ChappieTransportError)
     }
 
-    /// The form of this one.
+    /// The form of this opening.
     @_spi(ChappieInternals) public let answer: Answer
 
-    /// The handshake succeeds, and every message is answered by what `reply` says.
+    /// Returns an opening whose handshake succeeds and whose messages are answered by `reply`.
     ///
     /// - Parameters:
     ///   - headerFields: the fields of the 101 answer.
-    ///   - greeting: what happens before any message.
-    ///   - reply: called for each message, one after the other. Its steps come after all earlier ones.
+    ///   - greeting: the steps before any message.
+    ///   - reply: called for each message, one after the other. Its steps are played after all earlier ones.
     public static func opened(
         headerFields: HTTPFields = [:], greeting: [ScriptedWebSocketStep] = [], reply: @escaping Reply
     ) -> ScriptedWebSocketOpening {
         ScriptedWebSocketOpening(answer: .opened(headerFields: headerFields, greeting: greeting, reply: reply))
     }
 
-    /// The handshake succeeds; the messages are answered by `replies` in order, those after the last by silence.
+    /// Returns an opening whose handshake succeeds and whose messages are answered by `replies` in order. Messages
+    /// after the last reply are not answered.
     public static func opened(
         headerFields: HTTPFields = [:], greeting: [ScriptedWebSocketStep] = [],
         replies: [[ScriptedWebSocketStep]] = []
@@ -136,39 +138,40 @@ public struct ScriptedWebSocketOpening: Sendable {
         }
     }
 
-    /// The server answers with another status than 101.
+    /// Returns an opening that the server answers with a status other than 101.
     public static func refused(_ answer: ScriptedHTTPAnswer) -> ScriptedWebSocketOpening {
         ScriptedWebSocketOpening(answer: .refused(answer))
     }
 
-    /// The server does not answer at all.
+    /// Returns an opening that fails with `error`, without an answer from the server.
     public static func failed(_ error: ChappieTransportError) -> ScriptedWebSocketOpening {
         ScriptedWebSocketOpening(answer: .failed(error))
     }
 
-    /// The handshake is never answered, until the transport's deadline passes or the task is cancelled.
+    /// An opening whose handshake is never answered. It ends when the transport's deadline passes or the task is
+    /// cancelled.
     public static let hangs = ScriptedWebSocketOpening(answer: .refused(ScriptedHTTPAnswer(beforeHead: [.stall])))
 }
 
-/// One thing that the far end of a scripted WebSocket does.
+/// One step of the far end of a scripted WebSocket.
 public enum ScriptedWebSocketStep: Sendable {
     /// Sends these messages.
     case deliver([WebSocketMessage])
     /// Lets this much time pass.
     case pause(Duration)
-    /// Goes on when the test opens the gate.
+    /// Continues when the test opens the gate.
     case wait(until: ScriptedGate)
     /// Closes with a close frame. Later steps don't happen.
     case close(WebSocketCloseReason)
-    /// Breaks the connection: `.connectionLost`. Later steps don't happen.
+    /// Breaks the connection with `.connectionLost`. Later steps don't happen.
     case cut
-    /// The connection fails with this. Later steps don't happen.
+    /// Fails the connection with this error. Later steps don't happen.
     case fail(ChappieTransportError)
-    /// Sends no byte any more, so that pings stay unanswered: a receiver with a deadline runs into it at once, whatever
-    /// the clock says, and one without waits. Later steps don't happen.
+    /// Sends no more bytes, so that pings remain unanswered. A receiver with a deadline reaches it at once, regardless
+    /// of the clock, and a receiver without a deadline waits. Later steps don't happen.
     case silence
 
-    /// Sends these texts, a message each.
+    /// Returns a step that sends each of these texts as a message.
     public static func deliver(_ texts: [String]) -> ScriptedWebSocketStep { .deliver(texts.map { .text($0) }) }
 }
 
@@ -181,14 +184,14 @@ public final class ScriptedWebSocketPeer: Sendable {
         var end: Result<WebSocketCloseReason, ChappieTransportError>?
         var arrived: [WebSocketMessage] = []
         var steps: ArraySlice<ScriptedWebSocketStep> = []
-        /// A step takes its time.
+        /// Whether a step is waiting for time to pass or for a gate.
         var isWaiting = false
         var isSilent = false
         /// Whether the client waits for the answer to a ping. A peer that is not silent answers at once.
         var isPinged = false
         var hasSpoken = false
         var pings = 0
-        /// Fulfilled at the next change that a receiver may wait for.
+        /// A promise that is fulfilled at the next change that a receiver may wait for.
         var change = Promise<Void>()
     }
 
@@ -203,23 +206,24 @@ public final class ScriptedWebSocketPeer: Sendable {
         self.reply = reply
     }
 
-    /// Every message that was sent to it, in order.
+    /// Every message that was sent to this peer, in order.
     public var sentMessages: [WebSocketMessage] { state.withLock(\.sent) }
-    /// The client's close frame; `nil` while it has sent none.
+    /// The client's close frame, or `nil` if it has not sent one.
     public var sentClosure: WebSocketCloseReason? { state.withLock(\.sentClosure) }
-    /// How many pings the client has asked for.
+    /// The number of pings that the client has requested.
     public var pingCount: Int { state.withLock(\.pings) }
-    /// Whether the client let go of the connection, or cancelled it, before it had ended.
+    /// Whether the client released or cancelled the connection before it ended.
     public var isDropped: Bool { state.withLock(\.isDropped) }
-    /// Whether the connection stands.
+    /// Whether the connection is open.
     public var isOpen: Bool { state.withLock { $0.end == nil } }
 
-    /// Does `steps` after all earlier ones.
+    /// Plays `steps` after all earlier ones.
     public func play(_ steps: [ScriptedWebSocketStep]) { change { $0.steps += steps } }
 
     // MARK: The client's side
 
-    /// Replies are made one after the other, in the order of the messages, so the reply is asked for under the lock.
+    /// Records a message and adds the steps of its reply. Calls `reply` under the lock, so that replies are made one
+    /// after the other, in the order of the messages.
     fileprivate func received(_ message: WebSocketMessage) throws {
         try change { state throws(ChappieTransportError) in
             switch state.end {
@@ -250,7 +254,8 @@ public final class ScriptedWebSocketPeer: Sendable {
         }
     }
 
-    /// The liveness deadline passes at once, whatever the clock says.
+    /// Ends the connection if the peer is silent and the client waits for the answer to a ping. The liveness deadline
+    /// passes at once, regardless of the clock.
     private func endIfDead(_ state: inout State) {
         guard state.isSilent, state.isPinged, state.end == nil else { return }
         let stage: ChappieTransportError.Stage = state.hasSpoken ? .liveness : .firstByte
@@ -297,7 +302,7 @@ public final class ScriptedWebSocketPeer: Sendable {
         }
     }
 
-    /// Returns the next arrival for a receiver, without waiting, or `nil` when it has to.
+    /// Returns the next arrival for a receiver without waiting, or `nil` if the receiver has to wait.
     private func takeArrival(
         _ state: inout State, mayWait: Bool, within deadline: Duration?
     ) -> Result<WebSocketInbound, ChappieTransportError>? {
@@ -330,7 +335,7 @@ public final class ScriptedWebSocketPeer: Sendable {
         }
     }
 
-    /// - Returns: a step that takes its time.
+    /// Plays steps until one of them has to wait, and returns its wait, or `nil` if none has to wait.
     private func advance(_ state: inout State) -> Pause? {
         while state.end == nil, !state.isWaiting, !state.isSilent, let step = state.steps.popFirst() {
             switch step {
@@ -359,7 +364,7 @@ public final class ScriptedWebSocketPeer: Sendable {
     }
 }
 
-/// The caller's end of a scripted WebSocket; letting go of it drops the connection.
+/// The caller's end of a scripted WebSocket. Releasing it drops the connection.
 private final class ScriptedWebSocketConnection: WebSocketConnection {
     private let peer: ScriptedWebSocketPeer
 

@@ -1,25 +1,25 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// A line of a message that commands the model, instead of being repeated; `SCENARIOS.md` lists them.
+/// A line of a message that is a command to the model instead of text to repeat. `SCENARIOS.md` lists the directives.
 enum Directive: Sendable, Hashable {
     /// - Parameters:
-    ///   - arguments: `nil` for arguments made up from the tool's schema.
-    ///   - isForced: whether it is called even if it is not declared.
-    ///   - isKept: whether it is called again after its result.
+    ///   - arguments: the arguments, or `nil` to generate them from the tool's schema.
+    ///   - isForced: whether the tool is called even if it is not declared.
+    ///   - isKept: whether the tool is called again after its result.
     case call(name: String, arguments: String?, isForced: Bool = false, isKept: Bool = false)
     case run(command: String)
     case repeatWords(Int)
     case reply(String)
-    /// Refuses in these words, and says nothing else.
+    /// Refuses with this text and outputs nothing else.
     case refuse(String)
-    /// Searches the web first, if the request offers that.
+    /// First searches the web, if the request offers that.
     case search(String)
-    /// Said while it works, before anything else.
+    /// A comment that the model outputs while it works, before anything else.
     case comment(String)
-    /// Answers that end no turn, before the last answer.
+    /// The number of answers before the last one, which do not end the turn.
     case steps(Int)
 
-    /// Whether it says what the answer is, and not what comes before it.
+    /// Whether it determines the answer, and not the output before the answer.
     var isAnswer: Bool {
         switch self {
         case .comment, .steps, .search: false
@@ -29,7 +29,7 @@ enum Directive: Sendable, Hashable {
 
     private static let wordLimit = 200_000
     private static let stepLimit = 1000
-    /// Characters of a message that are read for directives.
+    /// The number of characters of a message that are searched for directives.
     private static let textLimit = 200_000
 
     static func parse(_ text: String, tools: [DeclaredTool]) -> [Directive] {
@@ -81,7 +81,7 @@ enum Directive: Sendable, Hashable {
 }
 
 extension Substring {
-    /// Returns the text after `prefix`, whatever its case.
+    /// Returns the text after `prefix`, ignoring case, or `nil` if the text does not begin with it.
     fileprivate func dropping(_ prefix: String) -> Substring? {
         self.prefix(prefix.count).lowercased() == prefix ? dropFirst(prefix.count) : nil
     }

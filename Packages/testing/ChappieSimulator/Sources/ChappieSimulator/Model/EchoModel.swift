@@ -14,23 +14,25 @@ enum ReplyOutput: Sendable, Hashable {
     }
 
     case reasoning(summary: String)
-    /// Streamed piece by piece; the pieces joined are the text.
+    /// A message that is streamed piece by piece. The joined pieces are its text.
     ///
     /// - Parameter cites: whether its Markdown links are annotated as citations.
     case message(pieces: [String], phase: Phase = .finalAnswer, cites: Bool = false)
-    /// A message that refuses, in these words.
+    /// A message that refuses with this text.
     case refusal(String)
     case call(Call)
     case webSearch(query: String)
     case compaction(encryptedContent: String)
-    /// No item: the answer ends, and the turn doesn't.
+    /// No item. The answer ends, but the turn doesn't.
     case unfinishedTurn
 }
 
-/// The "model": repeats and formats what it was asked, and does what a ``Directive`` says. The same prompt always gives
-/// the same reply.
+/// The "model", which repeats and formats its prompt and follows each ``Directive``. The same prompt always gives the
+/// same reply.
 enum EchoModel {
-    /// - Parameter effect: how a scenario wants the model to differ.
+    /// Returns the reply to a prompt.
+    ///
+    /// - Parameter effect: the changes to the model that a scenario specifies.
     static func reply(to prompt: Prompt, effect: ScenarioEffect = ScenarioEffect()) -> [ReplyOutput] {
         if prompt.wantsCompaction {
             let content = SealedContent.seal("compacted:" + prompt.text.prefix(400), for: prompt.model)
@@ -45,7 +47,7 @@ enum EchoModel {
         let searches = prompt.offersWebSearch && prompt.toolOutputs.isEmpty ? queries : []
         answer += searches.map(ReplyOutput.webSearch)
         let calls = self.calls(for: directives, prompt: prompt)
-        // Calls come alone, unless the message says what is to be said before them.
+        // Calls have no text before them, unless the message specifies it.
         let words = directives.filter { if case .reply = $0 { true } else { false } }
         if calls.isEmpty || !words.isEmpty {
             let pieces = pieces(for: calls.isEmpty ? directives : words, prompt: prompt)
@@ -58,7 +60,7 @@ enum EchoModel {
         return answer + calls.map(ReplyOutput.call)
     }
 
-    /// Returns the words that the model says once, before the first step of a turn.
+    /// Returns the messages that the model outputs once, before the first step of a turn.
     private static func commentary(
         for directives: [Directive], prompt: Prompt, effect: ScenarioEffect
     ) -> [ReplyOutput] {
@@ -101,7 +103,7 @@ enum EchoModel {
             }
         }
         guard asked.isEmpty, isFirstRound else { return asked }
-        // `tool_choice` insists on a call.
+        // `tool_choice` requires a call.
         let isRequired = prompt.toolChoice == "required"
         let name = prompt.toolChoice["name"]?.string ?? (isRequired ? prompt.tools.first?.name : nil)
         return name.flatMap { call($0, nil, prompt: prompt) }.map { [$0] } ?? []
@@ -117,16 +119,17 @@ enum EchoModel {
     private static func shell(_ command: String, prompt: Prompt) -> ReplyOutput.Call? {
         let argument = (["cmd": .string(command)] as ChappieJSON).serialized()
         let argv: ChappieJSON = ["command": ["bash", "-lc", .string(command)]]
-        // The last is code mode: a custom tool that takes a program which calls the other tools.
+        // The last form is code mode, a custom tool that takes a program which calls the other tools.
         return call("exec_command", argument, prompt: prompt) ?? call("shell", argv.serialized(), prompt: prompt)
             ?? call("exec", "const r = await tools.exec_command(\(argument)); text(r);\n", prompt: prompt)
     }
 
-    /// Makes up arguments that fit a JSON schema: the required members of objects, the first of an enumeration.
+    /// Generates arguments that fit a JSON schema, with the required members of objects and the first value of an
+    /// enumeration.
     private static func sample(of schema: ChappieJSON) -> ChappieJSON {
         if let given = schema["const"] ?? schema["enum"]?[0] ?? schema["default"] { return given }
         if let first = schema["anyOf"]?[0] { return sample(of: first) }
-        // Of several types the first has the meaning: the others are for missing values.
+        // Of several types, the first one applies. The others are for missing values.
         switch schema["type"]?.string ?? schema["type"]?[0]?.string {
         case "string": return schema["format"] == "date-time" ? "2026-11-22T12:00:00Z" : "example"
         case "integer", "number": return schema["minimum"] ?? 1
@@ -201,7 +204,7 @@ enum EchoModel {
             """
     }
 
-    /// Returns a code block whose fence is longer than any run of backticks inside.
+    /// Returns a code block whose fence is longer than any run of backticks inside it.
     private static func fenced(_ text: String) -> String {
         let runs = text.split { $0 != "`" }.map(\.count)
         let fence = String(repeating: "`", count: max(3, (runs.max() ?? 0) + 1))
@@ -213,13 +216,13 @@ enum EchoModel {
     }
 }
 
-/// Cuts text into the pieces it is streamed in.
+/// The pieces into which text is cut for streaming.
 enum TextPieces {
-    /// A word longer than this is cut, between characters.
+    /// The maximum number of characters of a piece. A longer word is cut between characters.
     static let lengthLimit = 64
 
-    /// Returns one piece for each word, with the white space after it. Joined they are `text`, and none cuts a
-    /// character apart.
+    /// Returns one piece for each word, with the white space after it. The joined pieces are `text`, and no piece
+    /// splits a character.
     static func split(_ text: String) -> [String] {
         var pieces: [String] = []
         var rest = text[...]

@@ -3,7 +3,7 @@ import ChappieCore
 /// The part of a request that the model answers.
 struct Prompt: Sendable, Hashable {
     struct ToolOutput: Sendable, Hashable {
-        /// Empty when the call itself is not in the input.
+        /// The tool's name, or an empty string if the call itself is not in the input.
         let toolName: String
         let text: String
     }
@@ -21,15 +21,15 @@ struct Prompt: Sendable, Hashable {
     }
 
     var model: String { body["model"]?.string ?? "" }
-    /// The text of the last user message; empty when there is none.
+    /// The text of the last user message, or an empty string if there is none.
     var text: String { Prompt.text(of: lastUser.flatMap { items[$0]["content"] }) }
-    /// Images in that message.
+    /// The number of images in that message.
     var imageCount: Int {
         lastUser.flatMap { items[$0]["content"]?.array }?.count { $0["type"] == "input_image" } ?? 0
     }
-    /// Which answer of the conversation this is, counted from 1.
+    /// The number of this answer in the conversation, counted from 1.
     var turn: Int { items.count { Prompt.role(of: $0) == "assistant" && $0["phase"] != "commentary" } + 1 }
-    /// How many steps the model has taken since that message.
+    /// The number of steps that the model has taken since that message.
     var stepsTaken: Int {
         items.dropFirst(lastUser ?? 0).count {
             Prompt.role(of: $0) == "assistant" && Prompt.text(of: $0["content"]).hasPrefix("Step ")
@@ -51,51 +51,51 @@ struct Prompt: Sendable, Hashable {
     var offersWebSearch: Bool {
         (body["tools"]?.array ?? []).contains { $0["type"]?.string?.hasPrefix("web_search") == true }
     }
-    /// `tool_choice`: a word or an object.
+    /// The value of `tool_choice`, which is a string or an object.
     var toolChoice: ChappieJSON { body["tool_choice"] ?? "auto" }
-    /// `nil` when no reasoning is asked for.
+    /// The reasoning effort, or `nil` if no reasoning is requested.
     var reasoningEffort: String? { body["reasoning"]?["effort"]?.string.flatMap { $0 == "none" ? nil : $0 } }
-    /// The schema that the answer must fit; `nil` for text.
+    /// The schema that the answer must fit, or `nil` for text.
     var outputSchema: ChappieJSON? {
         let format = body["text"]?["format"]
         return format?["type"] == "json_schema" ? format?["schema"] : nil
     }
     /// Whether the last item asks for the conversation to be compacted.
     var wantsCompaction: Bool { items.last?["type"] == "compaction_trigger" }
-    /// Bytes of all text in the input: what input tokens are estimated from.
+    /// The number of bytes of all text in the input, from which input tokens are estimated.
     var inputSize: Int {
         items.reduce(body["instructions"]?.string?.utf8.count ?? 0) { total, item in
             total + Prompt.text(of: item["content"]).utf8.count + Prompt.text(of: item["output"]).utf8.count
         }
     }
 
-    /// The type of a message may be left out.
+    /// Returns the role of a message, or `nil` for another item. The type of a message may be omitted.
     private static func role(of item: ChappieJSON) -> String? {
         (item["type"] ?? "message") == "message" ? item["role"]?.string : nil
     }
 
-    /// Returns the text of content or output: a string, or a list of parts.
+    /// Returns the text of content or output, which is a string or a list of parts.
     private static func text(of content: ChappieJSON?) -> String {
         content?.string ?? (content?.array ?? []).compactMap { $0["text"]?.string }.joined()
     }
 }
 
-/// A tool the request offers to the model.
+/// A tool that the request offers to the model.
 struct DeclaredTool: Sendable, Hashable {
     enum Kind: String, Sendable { case function, custom }
 
     let name: String
     let kind: Kind
-    /// The namespace it was declared in; `nil` at the top level.
+    /// The namespace in which it was declared, or `nil` at the top level.
     let namespace: String?
     /// The JSON schema of a function's arguments.
     let parameters: ChappieJSON
 
-    /// Every function and custom tool in `tools`, those inside namespaces too.
+    /// Returns every function and custom tool in `tools`, including those inside namespaces.
     static func list(_ tools: [ChappieJSON], namespace: String? = nil) -> [DeclaredTool] {
         tools.flatMap { tool -> [DeclaredTool] in
             guard let name = tool["name"]?.string, let type = tool["type"]?.string else { return [] }
-            // One level of nesting is all there is on this wire.
+            // This wire format has only one level of nesting.
             if type == "namespace", namespace == nil {
                 return list(tool["tools"]?.array ?? [], namespace: name)
             }

@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Writes a reply as the sequence of events that the Responses API streams.
+/// A writer that turns a reply into the sequence of events that the Responses API streams.
 struct ReplyWriter {
     private typealias Members = KeyValuePairs<String, ChappieJSON>
 
@@ -8,7 +8,7 @@ struct ReplyWriter {
     private let responseID: String
     private let createdAt: Int
     private let isOlder: Bool
-    /// `false` says that the model wants to continue.
+    /// Whether the turn ends. `false` means that the model wants to continue.
     private var endsTurn = true
     private var events: [StreamedEvent] = []
     private var finishedItems: [ChappieJSON] = []
@@ -22,7 +22,7 @@ struct ReplyWriter {
         self.isOlder = isOlder
     }
 
-    /// A reply as it goes out, and what is to be remembered of it.
+    /// A reply as events, and the parts of it that the backend remembers.
     struct Written: Sendable {
         let events: [StreamedEvent]
         let responseID: String
@@ -30,11 +30,14 @@ struct ReplyWriter {
         let items: [ChappieJSON]
     }
 
+    /// Returns the events of a reply.
+    ///
     /// - Parameters:
-    ///   - prompt: the request, of which the response object repeats some members.
-    ///   - isOlder: whether it is written as in September: no phases, and no namespace if it is `functions`.
-    ///   - now: Unix seconds.
-    ///   - identifier: a new identifier with this prefix.
+    ///   - prompt: the request. The response object repeats some of its members.
+    ///   - isOlder: whether the reply has the form of September, without phases and without a namespace that is
+    ///     `functions`.
+    ///   - now: the current time in Unix seconds.
+    ///   - identifier: returns a new identifier with this prefix.
     static func write(
         _ reply: [ReplyOutput], to prompt: Prompt, isOlder: Bool = false, now: Int, identifier: (String) -> String
     ) -> Written {
@@ -171,7 +174,8 @@ struct ReplyWriter {
         events.append(StreamedEvent(name, .object(ChappieJSONObject(value))))
     }
 
-    /// The events there are most of: built from bytes, not from values.
+    /// Adds an event for each piece. These are the most frequent events, so they are built from bytes and not from
+    /// values.
     private mutating func emitDeltas(
         _ name: String, at place: [(String, ChappieJSON)], _ pieces: [String], more: String = ""
     ) {
@@ -208,7 +212,7 @@ struct ReplyWriter {
         return .object(response)
     }
 
-    /// About four bytes to a token, and never none.
+    /// The usage, estimated at about four bytes per token. Input and output have at least one token.
     private var usage: ChappieJSON {
         let input = prompt.inputSize / 4 + 1
         let reasoning = reasoningSize / 4
@@ -221,7 +225,7 @@ struct ReplyWriter {
     }
 }
 
-/// Annotations of what a text cites: each of its Markdown links.
+/// The annotations of a text's citations, which are its Markdown links.
 private enum Citation {
     static func all(in text: String) -> [ChappieJSON] {
         var (found, rest) = ([ChappieJSON](), text[...])

@@ -1,6 +1,6 @@
-/// The scenarios that come with the simulator, written as any other would be. `SCENARIOS.md` says what each does.
+/// The scenarios that come with the simulator, written like any other scenario. `SCENARIOS.md` describes each of them.
 enum BuiltInScenarios {
-    /// The JSON of each, by name.
+    /// The JSON of each scenario, by name.
     static let texts: [String: String] = {
         var texts: [String: String] = [:]
         var (match, settings) = ("", "")
@@ -17,8 +17,9 @@ enum BuiltInScenarios {
         return texts
     }()
 
-    /// After a line with a match, and perhaps settings, one line for each scenario with a rule of that match: its name,
-    /// how often it applies, and its effect. If the second cell is empty, the last one holds settings and rules.
+    /// The table of the scenarios. A line with a match, and perhaps settings, is followed by one line for each scenario
+    /// with a rule of that match: its name, how often it applies, and its effect. If the second cell is empty, the last
+    /// one contains settings and rules.
     private static let table = #"""
         # "method":"POST","path":"/api/accounts/deviceauth/usercode"
         device-off | all | "status":404,"body":{"detail":"Not Found"}

@@ -1,10 +1,10 @@
 import ChappieCore
 
-/// One event of an answer, its data already JSON text.
+/// One event of an answer, whose data is already JSON text.
 struct StreamedEvent: Sendable, Hashable {
     let name: String
     var data: [UInt8]
-    /// Whether a rate holds this event back: true for the pieces of text.
+    /// Whether a rate delays this event. True for the pieces of text.
     var isPaced = false
 
     init(name: String, data: [UInt8], isPaced: Bool = false) {
@@ -15,7 +15,7 @@ struct StreamedEvent: Sendable, Hashable {
 
     init(_ name: String, _ value: ChappieJSON) { self.init(name: name, data: value.serializedBytes()) }
 
-    /// Returns the event with a change of its response.
+    /// Returns the event with a changed response.
     fileprivate func changing(_ change: (inout ChappieJSONObject) -> Void) -> StreamedEvent {
         var event = (try? ChappieJSON(parsing: data))?.object ?? [:]
         var response = event["response"]?.object ?? [:]
@@ -25,34 +25,34 @@ struct StreamedEvent: Sendable, Hashable {
     }
 }
 
-/// How the events of an answer are changed, and how they are written down.
+/// The changes to the events of an answer, and to their form on the wire.
 struct EventEdits: Codable, Sendable, Hashable {
-    /// How the answer ends; `none` is without any of the events that end a response.
+    /// The end of the answer. `none` has none of the events that end a response.
     enum Ending: String, Codable { case completed, failed, incomplete, none }
 
     var ending: Ending?
-    /// `response.error` of an answer that failed.
+    /// The `response.error` of an answer that failed.
     var failure: ChappieJSON?
-    /// `incomplete_details.reason` of an answer that stopped early.
+    /// The `incomplete_details.reason` of an answer that stopped early.
     var incompleteReason: String?
-    /// `end_turn` of the response; false says that the model wants to continue.
+    /// Whether the turn ends, as `end_turn` of the response. False means that the model wants to continue.
     var endTurn: Bool?
-    /// Added after the second event; a string is the data of an event that is not JSON.
+    /// The events that are added after the second event. A string is the data of an event that is not JSON.
     var extra: [ChappieJSON]?
-    /// Adds one event of an unknown type with this many bytes of data; 256 MiB at most.
+    /// The number of bytes of data in one additional event of an unknown type, at most 256 MiB.
     var giantBytes: UInt32?
     var omitCreated: Bool?
-    /// `response.completed` says nothing of the items.
+    /// Whether `response.completed` contains no items.
     var emptyOutput: Bool?
     var repeatLast: Bool?
     var addDone: Bool?
-    // How server-sent events become lines. Every variant is allowed by the format (WHATWG HTML, 9.2.6) except the
-    // missing blank line at the end, after which a strict reader drops the last event.
+    // The form of server-sent events as lines. The format allows every variant (WHATWG HTML, 9.2.6) except the missing
+    // blank line at the end, after which a strict reader drops the last event.
     var crlf: Bool?
     var bom: Bool?
     var comments: Bool?
     var names: Bool?
-    /// Breaks data after its first comma into two `data:` lines.
+    /// Whether data is split into two `data:` lines after its first comma.
     var splitData: Bool?
     var omitFinalBlankLine: Bool?
 
@@ -92,7 +92,7 @@ struct EventEdits: Codable, Sendable, Hashable {
         return insertions
     }
 
-    /// Returns the event that ends the response in the place of `response.completed`.
+    /// Returns the event that ends the response instead of `response.completed`.
     private func end(_ ending: Ending, insteadOf completed: StreamedEvent) -> StreamedEvent {
         var event = (try? ChappieJSON(parsing: completed.data))?.object ?? [:]
         var response = event["response"]?.object ?? [:]

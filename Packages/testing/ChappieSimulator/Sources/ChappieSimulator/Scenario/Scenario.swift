@@ -1,6 +1,6 @@
 import ChappieCore
 
-/// The faults to play, and when: settings, and rules that change the answers to some requests.
+/// The faults that a simulator plays, as settings and as rules that change the answers to some requests.
 ///
 /// ```json
 /// {
@@ -13,8 +13,8 @@ import ChappieCore
 /// }
 /// ```
 ///
-/// For each request the first rule that matches applies, and no other. `SCENARIOS.md` beside the package describes
-/// every member and every built-in scenario.
+/// For each request, only the first rule that matches applies. `SCENARIOS.md` in this package describes every member
+/// and every built-in scenario.
 public struct SimulatorScenario: Sendable, Hashable {
     private struct File: Codable {
         var name: String?
@@ -23,16 +23,16 @@ public struct SimulatorScenario: Sendable, Hashable {
         var rules: [ScenarioRule]?
     }
 
-    /// The member `name`; `unnamed` without it.
+    /// The member `name`, or `unnamed` without it.
     public let name: String
     let settings: ScenarioSettings
     let rules: [ScenarioRule]
 
     /// Reads a scenario from the bytes of a JSON file.
     ///
-    /// - Throws: ``SimulatorError`` with code `.invalidScenario`; its message names the key path, such as
-    ///   `rules[0].effect.cut.afterBytes`, or a number that doesn't fit its place. Unknown members are errors: a typing
-    ///   mistake must not pass for a setting.
+    /// - Throws: ``SimulatorError`` with code `.invalidScenario`. Its message names the key path, such as
+    ///   `rules[0].effect.cut.afterBytes`, or a number that doesn't fit its place. Unknown members are errors, so that
+    ///   a typing mistake is not ignored.
     public init(parsing json: [UInt8]) throws(SimulatorError) {
         let file: File
         do {
@@ -55,7 +55,7 @@ public struct SimulatorScenario: Sendable, Hashable {
 
     /// Creates a built-in scenario.
     ///
-    /// - Throws: ``SimulatorError`` with code `.unknownScenario`; the message lists the names.
+    /// - Throws: ``SimulatorError`` with code `.unknownScenario`. The message lists the names.
     public init(named name: String) throws(SimulatorError) {
         guard let text = BuiltInScenarios.texts[name] else {
             let known = SimulatorScenario.names.joined(separator: ", ")
@@ -69,7 +69,7 @@ public struct SimulatorScenario: Sendable, Hashable {
 }
 
 extension SimulatorError {
-    /// Creates an error of either JSON decoder, with the key path.
+    /// Creates an error with the key path from an error of either JSON decoder.
     fileprivate init(scenario error: any Error) {
         func place(_ path: [any CodingKey]) -> String {
             let steps = path.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)" }
@@ -93,7 +93,8 @@ extension SimulatorError {
 }
 
 extension ChappieJSON {
-    /// Returns the key path of the first member that `read`, the same value after a decoder has read it, lacks.
+    /// Returns the key path of the first member that is missing in `read`, which is the same value after a decoder has
+    /// read it.
     fileprivate func firstMember(missingIn read: ChappieJSON, at path: String = "") -> String? {
         if let elements = array, let others = read.array {
             return zip(elements, others).enumerated().lazy.compactMap { index, pair in
@@ -109,7 +110,7 @@ extension ChappieJSON {
     }
 }
 
-/// The part of a scenario that holds for every request; a missing member leaves the configuration as it is.
+/// The part of a scenario that applies to every request. A missing member leaves the configuration unchanged.
 struct ScenarioSettings: Codable, Sendable, Hashable {
     struct Account: Codable, Sendable, Hashable {
         var id: String
@@ -160,7 +161,7 @@ struct ScenarioSettings: Codable, Sendable, Hashable {
     var planTurnLimit: UInt32?
     var earliestRefresh: UInt32?
 
-    /// Returns the configuration with these settings, which win.
+    /// Returns the configuration with these settings, which take precedence.
     func applied(to configuration: SimulatorConfiguration) -> SimulatorConfiguration {
         var result = configuration
         set(&result.autoApprove, to: autoApprove)
@@ -197,22 +198,22 @@ private func set<Value>(_ member: inout Value, to value: Value?) {
 }
 
 extension Double {
-    /// So many seconds of a scenario; never more than a day.
+    /// The duration of this many seconds, at most a day.
     var seconds: Duration { .seconds(Swift.min(Swift.max(self, 0), 86_400)) }
 }
 
-/// When a rule applies, and what it does.
+/// A rule of a scenario, with its match and its effect.
 struct ScenarioRule: Codable, Sendable, Hashable {
     var match: ScenarioMatch?
     var effect: ScenarioEffect
 }
 
-/// Which requests a rule is about. A missing member matches everything.
+/// The requests to which a rule applies. A missing member matches everything.
 struct ScenarioMatch: Codable, Sendable, Hashable {
-    /// The carrier of a request: HTTP, upgrades included, or messages of a WebSocket.
+    /// The carrier of a request: HTTP, including upgrades, or messages of a WebSocket.
     enum Carrier: String, Codable { case http, websocket }
 
-    /// A number, or a list of them.
+    /// A number, or a list of numbers.
     struct Counts: Codable, Sendable, Hashable {
         let values: [Int]
 
@@ -222,19 +223,20 @@ struct ScenarioMatch: Codable, Sendable, Hashable {
         }
     }
 
-    /// A WebSocket message that asks for a turn is a `POST`, and a message that only warms up is a `PREWARM`.
+    /// The method. A WebSocket message that requests a turn is a `POST`, and one that only prepares a turn is a
+    /// `PREWARM`.
     var method: String?
     var over: Carrier?
-    /// The path without the query; a `*` at the end stands for anything.
+    /// The path without the query. A `*` at the end matches anything.
     var path: String?
-    /// Text that the body, as it was sent, must hold.
+    /// Text that the body, as it was sent, must contain.
     var bodyContains: String?
-    /// Which of the requests that fit the above, counted from 1.
+    /// The numbers of the requests that match the members above, counted from 1.
     var nth: Counts?
     var from: Int?
     var to: Int?
 
-    /// Whether a request counts.
+    /// Returns whether a request matches, so that it is counted.
     func isAbout(_ request: BackendRequest) -> Bool {
         if let method, method.uppercased() != request.method { return false }
         if let over, over != request.carrier { return false }
@@ -247,13 +249,13 @@ struct ScenarioMatch: Codable, Sendable, Hashable {
         return path.hasSuffix("*") ? request.path.hasPrefix(path.dropLast()) : request.path == path
     }
 
-    /// Whether the rule applies to the request with this count.
+    /// Returns whether the rule applies to the request with this count.
     func includes(count: Int) -> Bool {
         nth?.values.contains(count) ?? true && count >= from ?? 1 && count <= to ?? .max
     }
 }
 
-/// How far a scenario has been played.
+/// The progress of a scenario.
 struct ScenarioProgress: Sendable {
     private let rules: [ScenarioRule]
     private var counts: [Int]
@@ -263,7 +265,7 @@ struct ScenarioProgress: Sendable {
         counts = Array(repeating: 0, count: rules.count)
     }
 
-    /// Counts a request, and gives the effect of the first rule that applies to it.
+    /// Counts a request and returns the effect of the first rule that applies to it.
     mutating func effect(for request: BackendRequest) -> ScenarioEffect? {
         var found: ScenarioEffect?
         for (index, rule) in rules.enumerated() where rule.match?.isAbout(request) ?? true {

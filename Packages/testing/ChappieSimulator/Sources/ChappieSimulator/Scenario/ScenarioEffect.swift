@@ -1,7 +1,7 @@
 import ChappieCore
 
-/// The effect of a rule on an answer. Members can be combined; a missing one changes nothing. `SCENARIOS.md` says what
-/// each does.
+/// The effect of a rule on an answer. Members can be combined, and a missing member changes nothing. `SCENARIOS.md`
+/// describes each of them.
 struct ScenarioEffect: Codable, Sendable, Hashable {
     enum Framing: String, Codable { case chunked, length, close }
 
@@ -14,10 +14,11 @@ struct ScenarioEffect: Codable, Sendable, Hashable {
         enum Parting: String, Codable { case fin, rst }
 
         var beforeHead: Bool?
-        /// Of the body, its framing not counted; over WebSocket of the answer's frames; of a handshake's head.
+        /// The number of bytes of the body, without its framing. Over WebSocket, they are bytes of the answer's frames,
+        /// and for a handshake, bytes of its head.
         var afterBytes: UInt32?
         var afterEvents: UInt32?
-        /// Pieces of the answer's text.
+        /// The number of pieces of the answer's text.
         var afterDeltas: UInt32?
         var with: Parting?
     }
@@ -31,25 +32,26 @@ struct ScenarioEffect: Codable, Sendable, Hashable {
         var afterPieces: UInt32?
     }
 
-    /// How device sign-in differs from what the service usually sends.
+    /// The differences of device sign-in from the usual answers of the service.
     struct Device: Codable, Sendable, Hashable {
         enum Interval: String, Codable { case string, number, null, absent }
 
         var interval: Interval?
-        /// The member that holds the code: `user_code`, or the alias `usercode`.
+        /// The name of the member that contains the code: `user_code`, or the alias `usercode`.
         var userCodeKey: String?
-        /// 403 or 404; clients take both for "not yet".
+        /// The status of a pending sign-in, 403 or 404. Clients take both as "not yet".
         var pendingStatus: UInt16?
     }
 
-    // An answer in the backend's place, which then does nothing: the first of these that is there.
+    // The answer that replaces the backend's. The first of these members that is present applies, and the backend does
+    // nothing.
     var status: UInt16?
     var body: ChappieJSON?
     var unauthorized: Bool?
     var refresh: TokenLedger.RefreshFailure?
     var usageLimit: UsageLimit?
-    // How any answer is changed.
-    /// `null` takes a field away.
+    // The changes to any answer.
+    /// The header fields to set. `null` removes a field.
     var headers: [String: ChappieJSON]?
     var delayBeforeHead: Double?
     var delayBeforeBody: Double?
@@ -58,16 +60,16 @@ struct ScenarioEffect: Codable, Sendable, Hashable {
     var drip: Drip?
     var framing: Framing?
     var diverge: Divergence?
-    /// Said by the model while it works, before its answer.
+    /// The comment that the model outputs while it works, before its answer.
     var commentary: String?
     var device: Device?
-    /// Members set in an answer that is a JSON object; `null` takes one away.
+    /// The members to set in an answer that is a JSON object. `null` removes a member.
     var members: [String: ChappieJSON]?
     var authorize: AuthorizationFaults?
     var idToken: IDTokenFault?
-    /// Tokens are signed with another key from this request on.
+    /// Whether tokens are signed with another key from this request on.
     var rotateKeys: Bool?
-    /// The request's bearer token, and the sign-in that it came from, are over from this request on.
+    /// Whether the request's bearer token, and the sign-in from which it came, end with this request.
     var endAccess: Bool?
     var events: EventEdits?
     var handshake: HandshakeFaults?
@@ -77,16 +79,16 @@ struct ScenarioEffect: Codable, Sendable, Hashable {
     var breakingPoint: Break? { stall ?? cut }
     /// The step that breaks the answer there.
     var breakStep: ScriptedAnswer.Step { stall != nil ? .stall : cut?.with == .rst ? .reset : .finish }
-    /// Pieces of the model's text after which it continues with other words; `nil` for its own words to the end.
+    /// The number of pieces of the model's text after which it continues with other text, or `nil` if it does not.
     var divergesAfter: Int? { diverge.map { Int($0.afterPieces ?? 0) } }
-    /// Whether it is about bytes and silence on a connection, which there is none of in memory.
+    /// Whether it affects bytes or silence on a connection, which does not exist in memory.
     var needsSocket: Bool {
         stall != nil || drip != nil || framing != nil || handshake != nil || frames != nil || (status ?? 0) > 999
     }
-    /// Whether nothing at all is sent.
+    /// Whether nothing is sent.
     var isSilent: Bool { breakingPoint?.beforeHead == true }
 
-    /// Sets the header fields and edits the events.
+    /// Returns the response with its header fields set and its members and events edited.
     func changing(_ response: BackendResponse) -> BackendResponse {
         var response = response
         for (name, value) in (headers ?? [:]).sorted(by: { $0.key < $1.key }) {
@@ -102,7 +104,7 @@ struct ScenarioEffect: Codable, Sendable, Hashable {
         return response
     }
 
-    /// Returns the answer in the backend's place, or `nil` when the backend is to answer.
+    /// Returns the answer that replaces the backend's, or `nil` if the backend answers.
     func replacement(from backend: Backend, account: SimulatorAccount?, now: Int) -> BackendResponse? {
         if status != nil || body != nil {
             let status = Int(status ?? 200)
@@ -123,28 +125,29 @@ struct ScenarioEffect: Codable, Sendable, Hashable {
 
 /// A close frame of the server.
 struct ScenarioClose: Codable, Sendable, Hashable {
-    /// Any number, so that wrong ones can be sent; a close frame without one is empty.
+    /// The close code. Any number is allowed, so that wrong codes can be sent. A close frame without a code is empty.
     var code: UInt16?
     var reason: String?
-    /// Seconds from the handshake on, for a close that has nothing to do with a message.
+    /// The seconds after the handshake, for a close that is independent of messages.
     var after: Double?
-    /// Events that are sent before it; `nil` for all.
+    /// The number of events that are sent before it, or `nil` for all.
     var afterEvents: UInt32?
 
     var reasonToClose: WebSocketCloseReason { WebSocketCloseReason(code: code, reason: reason ?? "") }
 }
 
-/// How the connection behaves that a WebSocket handshake opens.
+/// The faults of a connection that a WebSocket handshake opens.
 struct HandshakeFaults: Codable, Sendable, Hashable {
     var deflate: DeflateWish?
-    /// Turns before the connection says that its time is over.
+    /// The number of turns before the connection reports that its limit is reached.
     var requestLimit: UInt32?
     var pongs: Bool?
     var pingInterval: Double?
     var close: ScenarioClose?
 }
 
-/// The server's wishes for permessage-deflate beyond the offer; `true` and `false` stand for all and nothing.
+/// The server's requirements for permessage-deflate in addition to the offer. In JSON, `true` accepts the offer and
+/// `false` refuses it.
 struct DeflateWish: Codable, Sendable, Hashable {
     private enum CodingKeys: CodingKey {
         case serverNoContextTakeover, clientNoContextTakeover, serverMaxWindowBits, clientMaxWindowBits
@@ -153,9 +156,9 @@ struct DeflateWish: Codable, Sendable, Hashable {
     var isRefused = false
     var serverNoContextTakeover: Bool?
     var clientNoContextTakeover: Bool?
-    /// From 9 on: zlib can't write smaller windows.
+    /// The window for the server's messages. It is at least 9, because zlib can't write smaller windows.
     var serverMaxWindowBits: UInt8?
-    /// Without effect on a client that doesn't offer the parameter.
+    /// The window for the client's messages. It has no effect on a client that doesn't offer the parameter.
     var clientMaxWindowBits: UInt8?
 
     init() {}
@@ -173,16 +176,16 @@ struct DeflateWish: Codable, Sendable, Hashable {
     }
 }
 
-/// How the messages of one answer are put into frames.
+/// The faults in the frames of one answer's messages.
 package struct FrameFaults: Codable, Sendable, Hashable {
-    /// The name of the member that holds an error message's status.
+    /// The name of the member that contains an error message's status.
     enum StatusMember: String, Codable {
         case status
         case statusCode = "status_code"
         case none
     }
 
-    /// Bytes written in hexadecimal digits; white space between them is ignored.
+    /// Bytes written in hexadecimal digits. White space between them is ignored.
     struct Hexadecimal: Codable, Sendable, Hashable {
         let bytes: [UInt8]
 
@@ -202,10 +205,10 @@ package struct FrameFaults: Codable, Sendable, Hashable {
     var statusMember: StatusMember?
     var close: ScenarioClose?
     package var compress: Bool?
-    /// Payload bytes of each frame; `nil` for whole messages.
+    /// The number of payload bytes of each frame, or `nil` for unfragmented messages.
     package var fragmentBytes: UInt32?
     package var pingsInside: Bool?
-    /// Put on the wire before the third message.
+    /// The bytes that are sent before the third message.
     var bytes: Hexadecimal?
     var after: [ChappieJSON]?
 }
