@@ -171,6 +171,8 @@ struct Program: Sendable {
     /// the key. Each account has a store of its own.
     func threads() throws -> ChappieFileThreadStore? {
         guard settings.store != .memory else { return nil }
+        // A missing home directory is a usage error.
+        _ = try environment.folder(\.state, for: "threads")
         let slot = settings.configuration.credentialSlot
         return ChappieFileThreadStore(
             owner: CredentialSlot(service: "com.chappie.cli", account: slot.account, issuer: slot.issuer),
