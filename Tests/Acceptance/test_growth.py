@@ -53,7 +53,7 @@ def counted(user, words, prints_to, report):
     if prints_to == "terminal":
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
     # Root may put the program before all other work. Linux shares its processors between sessions, and then within each.
-    first = 'nice=-19; { echo $nice >/proc/self/autogroup; } 2>/dev/null; exec nice --adjustment=$nice "$@"'
+    first = 'nice=-5; { echo $nice >/proc/self/autogroup; } 2>/dev/null; exec nice --adjustment=$nice "$@"'
     tool = ["sh", "-c", first, "sh", "valgrind", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={report}"]
     with user.start(*words, prefix=tool, stdout=theirs) as process, os.fdopen(ours, "rb", buffering=0) as screen:
         os.close(theirs)

@@ -172,6 +172,8 @@ struct Program: Sendable {
     /// which cannot keep the key. Each account has a separate store.
     func threads() throws -> ChappieFileThreadStore? {
         guard settings.store != .memory else { return nil }
+        // A missing home directory is a usage error.
+        _ = try environment.folder(\.state, for: "threads")
         let slot = settings.configuration.credentialSlot
         return ChappieFileThreadStore(
             owner: CredentialSlot(service: "com.chappie.cli", account: slot.account, issuer: slot.issuer),

@@ -184,7 +184,7 @@ struct OAuthFlowTests {
             (changed(resource, "authorization_servers", []), "names no authorization server"),
             (changed(resource, "authorization_servers", ["http://b.example"]), "must have TLS"),
             (changed(resource, "authorization_servers", ["https://127.0.0.1:8443"]), "must have TLS"),
-            (answer("not an object"), "does not specify where"), (answer(nil, 302), "does not say where"),
+            (answer("not an object"), "does not specify where"), (answer(nil, 302), "does not specify where"),
             (answer(nil, 500), "does not specify where"),
         ])
     func aDescriptionOfTheServerThatDoesNotFitIsRefused(document: OAuthFlow.Answer, words: String) {
