@@ -2,9 +2,9 @@ public import ChappieCore
 
 /// The reason why a runtime could not do its work, in addition to the errors of its client and its store.
 public enum ChappieRuntimeError: ChappieError, Hashable {
-    /// The open thread's last turn is finished, or there is none.
+    /// The open thread's last turn is finished, or the thread has no turn.
     case nothingToResume
-    /// The thread has fewer turns.
+    /// The thread has fewer turns than the requested number.
     case noSuchTurn(Int, of: Int)
     /// Another program has continued the turn, or has written to the thread during a compaction.
     case turnTakenOver

@@ -1,27 +1,27 @@
 @_spi(ChappieInternals) public import ChappieCore
 
-/// The reason for which a store of threads failed. Each case means another sentence for the user.
+/// The reason why a store of threads failed. Each case has a different sentence for the user.
 public enum ChappieThreadStoreError: Error, Sendable, Hashable {
     /// The thread is missing.
     case notFound(thread: String)
     /// Another process has written to the thread, which now ends at `actual`.
     case conflict(thread: String, expected: Int, actual: Int)
-    /// Adding would take more than the limit, both in bytes. Everything stored before is there.
+    /// The addition would exceed the limit. Both numbers are bytes. Everything that was stored before is kept.
     case full(bytes: Int, limit: Int)
-    /// Stored data can't be trusted: it was changed, exchanged or cut. `thread` is `nil` if the damage is not in one
-    /// thread alone.
+    /// The stored data can't be trusted, because it was changed, exchanged or cut. `thread` is `nil` if the damage is
+    /// not in only one thread.
     case damaged(thread: String?, String)
     /// The threads are encrypted, and their key is not available. The string states the reason.
     case locked(String)
-    /// The key of these threads is gone, or is another one.
+    /// The key of these threads is missing, or it is a different key.
     case wrongKey(String)
     /// A newer version of the program wrote the store.
     case tooNew(found: Int, known: Int)
-    /// A file or folder that others could read or change; the problem, and the remedy.
+    /// Others could read or change a file or folder. The strings are the problem and the remedy.
     case unsafeFile(String, remedy: String)
-    /// Another process kept the store busy for so long.
+    /// Another process kept the store busy for this time.
     case busy(Duration)
-    /// The disk, or the server, failed; in its own words.
+    /// The disk or the server failed. The string is its own message.
     case unavailable(String)
 }
 

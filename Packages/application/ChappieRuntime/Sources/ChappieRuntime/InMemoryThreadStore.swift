@@ -1,11 +1,12 @@
 import ChappieCore
 import Synchronization
 
-/// Keeps threads for the life of the process: for tests, previews and programs that want none on disk.
+/// A store that keeps threads for the life of the process, for tests, previews and programs that store no threads on
+/// disk.
 public final class ChappieInMemoryThreadStore: ChappieThreadStore {
     private let threads = Mutex<[String: (summary: ChappieThreadSummary, records: [ChappieThreadRecord])]>([:])
 
-    /// An empty store.
+    /// Creates an empty store.
     public init() {}
 
     public func summaries() -> [ChappieThreadSummary] { threads.withLock { $0.values.map(\.summary) } }

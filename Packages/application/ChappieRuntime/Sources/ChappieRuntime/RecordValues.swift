@@ -2,9 +2,10 @@ import ChappieAuth
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 
-/// Values in records.
+/// Functions that read and write values in records.
 enum Records {
-    /// Returns the items of an answer. An item that is also among the turn's items is replaced by its index there.
+    /// Returns the items of an answer for a record. An item that is also among the turn's items is replaced by its
+    /// index there.
     static func output(_ output: [ChappieOutputItem], in items: [ChappieJSON]) -> ChappieJSON {
         var rest = items[...]
         let entries = output.reversed().map { item -> ChappieJSON in
@@ -23,26 +24,26 @@ enum Records {
         }
     }
 
-    /// Names the account and the user of a turn. Never a token.
+    /// Adds the account and the user of a turn to `body`, but never a token.
     static func note(_ body: inout ChappieJSONObject, _ accountID: String?, _ userID: String?) {
         body["account"] = accountID.map { .string($0) }
         body["accountUser"] = userID.map { .string($0) }
     }
 
-    /// Returns the account that ``note(_:_:_:)`` has named. An account without an id has the user's in its place.
+    /// Returns the account that ``note(_:_:_:)`` has added. If an account has no id, the user's id is in its place.
     static func account(_ body: ChappieJSON) -> ChappieAccountInfo? {
         guard let account = body["account"]?.string else { return nil }
         let user = body["accountUser"]?.string
         return ChappieAccountInfo(userID: user, accountID: account == user ? nil : account)
     }
 
-    /// Whether the model that answered is another one than the model that was asked. A date at the end of a name makes
+    /// Returns whether the model that answered differs from the model that was asked. A date at the end of a name makes
     /// no difference.
     static func isOther(_ answered: String, than asked: String) -> Bool {
         !answered.isEmpty && undated(answered) != undated(asked)
     }
 
-    /// Returns the parts of the name without a date at its end: `-2026-08-07`, `-20260807` or `-0807`.
+    /// Returns the parts of the name without a date at its end, such as `-2026-08-07`, `-20260807` or `-0807`.
     private static func undated(_ name: String) -> ArraySlice<Substring> {
         let parts = name.split(separator: "-")
         let digits = parts.reversed().map { $0.allSatisfy(\.isWholeNumber) ? $0.count : 0 }

@@ -1,26 +1,27 @@
 public import ChappieAuth
 import ChappieCore
 
-/// Removes private text from every record, before another store keeps it.
+/// A store that removes private text from every record before another store keeps it.
 ///
 /// ```swift
 /// let store = ChappieRedactingThreadStore(wrapping: ChappieFileThreadStore()) { text in
 ///     text.replacing(/[\w.]+@[\w.]+/, with: "‹mail address›")
 /// }
 /// ```
-/// Redacted words are gone: a thread that is opened again continues without them.
+/// Redacted text is lost. A thread that is opened again continues without it.
 public struct ChappieRedactingThreadStore: ChappieThreadStore {
     private let store: any ChappieThreadStore
     private let redact: @Sendable (ChappieThreadRecord) -> ChappieThreadRecord
 
-    /// Gives every text of a record to `redact`: messages of the user and the model, arguments and outputs of tools,
-    /// errors, summaries, titles. Words of the protocol stay: ids, types, roles, names of tools, encrypted items.
+    /// Creates a store that gives every text of a record to `redact`: messages of the user and the model, arguments and
+    /// outputs of tools, errors, summaries and titles. Terms of the protocol stay: ids, types, roles, names of tools
+    /// and encrypted items.
     public init(wrapping store: any ChappieThreadStore, redact: @escaping @Sendable (String) -> String) {
         self.store = store
         self.redact = { $0.mappingTexts(redact) }
     }
 
-    /// Gives every record to `redact`, which may change its body and nothing else.
+    /// Creates a store that gives every record to `redact`, which may change only its body.
     @_disfavoredOverload
     public init(
         wrapping store: any ChappieThreadStore,
@@ -41,7 +42,7 @@ public struct ChappieRedactingThreadStore: ChappieThreadStore {
         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
     ) async throws(ChappieThreadStoreError) {
         let redacted = records.map(redact)
-        // A store looks everywhere for a thread that it doesn't find at once.
+        // A store searches everywhere for a thread that it doesn't find at once.
         let known = position == 0 ? nil : try await store.summary(of: thread.id)
         var summary = known ?? ChappieThreadSummary(id: thread.id, createdAt: thread.createdAt)
         for record in redacted { summary.add(record) }
@@ -75,7 +76,7 @@ public struct ChappieRedactingThreadStore: ChappieThreadStore {
 }
 
 extension ChappieThreadRecord {
-    /// Members whose values are words of the protocol; changing them would break the thread.
+    /// The members whose values are terms of the protocol. Changing them would break the thread.
     private static let protocolMembers: Set<String> = [
         "turn", "id", "callID", "call_id", "type", "role", "name", "namespace", "model", "status", "session", "account",
         "accountUser", "encrypted_content", "reasoningModel", "outcome", "answeredBy",

@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 
-// Looking after threads; what needs no client is the store's (ThreadCare.swift).
+// These functions manage threads. Functions that need no client are in the store (ThreadCare.swift).
 extension ChappieRuntime {
     /// Returns the threads, with the latest change at the top.
     public func listThreads(includeArchived: Bool = false) async throws -> [ChappieThreadSummary] {
@@ -18,29 +18,30 @@ extension ChappieRuntime {
 
     /// Directs the next turns to a new thread, which is kept from its first turn on.
     ///
-    /// - Returns: its id.
+    /// - Returns: The thread's id.
     @discardableResult
     public func newThread() async throws -> String {
         try await queue.alone { newThreadHere().id }
     }
 
-    /// Gives a kept thread a title; an empty one removes it. It does not wait for a turn, and a tool's handler may call
-    /// it.
+    /// Gives a kept thread a title. An empty title removes it. The function does not wait for a turn, and a tool's
+    /// handler may call it.
     public func renameThread(_ id: String, to title: String) async throws {
         try await change(id, .renamed, ["title": .string(title)])
     }
 
-    /// Hides a thread from the list. It is kept, and can be found, opened and unarchived. It does not wait for a turn.
+    /// Hides a thread from the list. The thread is kept, and can be found, opened and unarchived. The function does not
+    /// wait for a turn.
     public func archiveThread(_ id: String) async throws { try await change(id, .archived) }
 
-    /// Puts an archived thread back into the list. It does not wait for a turn.
+    /// Puts an archived thread back into the list. The function does not wait for a turn.
     public func unarchiveThread(_ id: String) async throws { try await change(id, .unarchived) }
 
-    /// Removes a thread for good; a missing thread is not an error. If it is the open one, the next turn begins a new
-    /// one.
+    /// Removes a thread permanently. A missing thread is not an error. If the open thread is removed, the next turn
+    /// begins a new one.
     ///
-    /// The open thread is removed after the turns that were requested before, so a handler of the runtime's tools would
-    /// wait for itself; another thread is removed at once.
+    /// The open thread is removed after the turns that were requested earlier, so a handler of the runtime's tools
+    /// would wait for itself. Any other thread is removed at once.
     public func deleteThread(_ id: String) async throws {
         guard currentThread?.id == id else { return try await store.delete(id) }
         try await queue.alone {
@@ -49,19 +50,19 @@ extension ChappieRuntime {
         }
     }
 
-    /// Copies a thread up to the end of a turn into a new one, and opens that, after the turns that were requested
-    /// before. The store's `fork` only copies, and does it at once.
+    /// Copies a thread up to the end of a turn into a new one, and opens the copy, after the turns that were requested
+    /// earlier. The store's `fork` only copies the thread, and does so at once.
     ///
     /// - Parameters:
-    ///   - id: The thread.
-    ///   - turn: the turn's number, counted from 1; `nil`, the default, means all.
-    /// - Throws: ``ChappieThreadStoreError``; ``ChappieRuntimeError/noSuchTurn(_:of:)``.
+    ///   - id: The id of the thread.
+    ///   - turn: The turn's number, counted from 1. `nil`, the default, means all turns.
+    /// - Throws: ``ChappieThreadStoreError``, or ``ChappieRuntimeError/noSuchTurn(_:of:)``.
     @discardableResult
     public func forkThread(_ id: String, at turn: Int? = nil) async throws -> ChappieThread {
         try await queue.alone { use(try await store.fork(id, at: turn, clock: clock, entropy: entropy)) }
     }
 
-    /// Keeps an exported thread.
+    /// Stores an exported thread.
     ///
     /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if the store has a thread with its id.
     public func importThread(_ thread: ChappieThread) async throws { try await store.import(thread) }

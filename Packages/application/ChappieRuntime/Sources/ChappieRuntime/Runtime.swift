@@ -4,7 +4,8 @@
 import ChappieJSONSchema
 import Synchronization
 
-/// Conversations that outlive the process: a store keeps every turn, step by step, before the next step begins.
+/// A runtime for conversations that outlive the process. A store keeps every turn, step by step, before the next step
+/// begins.
 ///
 /// ```swift
 /// let runtime = Chappie.client().runtime(store: ChappieFileThreadStore())
@@ -14,32 +15,32 @@ import Synchronization
 /// print(try await runtime.send("Which number?"))
 /// ```
 ///
-/// The client belongs to its runtime: ask only through the runtime. Turns run one at a time, in the order of the
-/// calls. Several processes may write to one thread: each continues from the records that are there when its turn
+/// The client belongs to its runtime, so ask only through the runtime. Turns run one at a time, in the order of the
+/// calls. Several processes may write to one thread. Each continues from the records that are there when its turn
 /// begins.
 ///
 /// A turn that the user interrupts (``interrupt()``), or whose connection breaks in the middle of the answer, belongs
-/// to the conversation with what was said. A turn that fails, is cancelled or is interrupted by a crash stays in the
-/// thread, marked as such. ``resumeTurn(decisions:)`` continues it if it was interrupted, waits for an approval, or
-/// failed after tools were called. Otherwise the next turn includes it: the model gets its question, what was shown of
-/// the answer, and its tool calls, and a notice tells the user. Only a turn that failed before the model said or did
-/// anything is left out. Calls of tools are recorded before they run and after: a call that may have run already is not
-/// run again, and the model learns that.
+/// to the conversation with its partial answer. A turn that fails, is cancelled or is interrupted by a crash stays in
+/// the thread, marked as such. ``resumeTurn(decisions:)`` continues it if it was interrupted, waits for an approval, or
+/// failed after tools were called. Otherwise the next turn includes it. The model gets its question, the text that was
+/// shown of the answer, and its tool calls, and a notice informs the user. Only a turn that failed before the model
+/// wrote or did anything is left out. Calls of tools are recorded before and after they run. A call that may already
+/// have run is not run again, and the model is informed.
 public actor ChappieRuntime: ChappieConversation {
     private let client: ChappieClient
     let store: any ChappieThreadStore
     let clock: any ChappieClock
     let entropy: any Entropy
-    /// The client's: one turn at a time.
+    /// The client's queue, which runs one turn at a time.
     nonisolated var queue: TurnQueue { client.queue }
     private let writing = AsyncLock()
     private let listeners = Mutex<[UUID: AsyncStream<ChappieThreadEvent>.Continuation]>([:])
 
-    /// The thread that turns go to; `nil` before the first one.
+    /// The thread that receives the turns, or `nil` before the first one.
     private var thread: ChappieThread?
-    /// Whether the client holds the conversation of ``thread``.
+    /// Whether the client has the conversation of ``thread``.
     private var isClientReady = false
-    /// The turn of this runtime, and how often it had been resumed when it began.
+    /// The turn of this runtime, and the number of its resumptions when it began here.
     private var own: (turn: String, resumptions: Int) = ("", 0)
     /// The calls of that turn that this program has begun.
     private var ownCalls: Set<String> = []
@@ -48,13 +49,14 @@ public actor ChappieRuntime: ChappieConversation {
     /// A turn that failed without any output, which the store could not record.
     private var unrecordedFailure: String?
 
-    /// A runtime of a client and a store.
+    /// Creates a runtime of a client and a store.
     ///
     /// - Parameters:
-    ///   - client: Sends the requests, only for this runtime.
-    ///   - store: keeps the threads. A store without a place takes the place of this client's app and user.
-    ///   - clock: for the dates of records.
-    ///   - entropy: for ids.
+    ///   - client: The client that sends the requests, only for this runtime.
+    ///   - store: The store that keeps the threads. A store without a place uses the place of this client's app and
+    ///     user.
+    ///   - clock: The clock for the dates of records.
+    ///   - entropy: The source of randomness for ids.
     public init(
         client: ChappieClient, store: any ChappieThreadStore, clock: any ChappieClock = SystemClock(),
         entropy: any Entropy = SystemEntropy()
@@ -69,33 +71,32 @@ public actor ChappieRuntime: ChappieConversation {
 
     // MARK: Turns
 
-    /// Starts a turn in the open thread, or in a new one. The turn is kept before anything is asked.
+    /// Starts a turn in the open thread, or in a new one. The turn is kept before the first request.
     public nonisolated func begin(_ work: ChappieTurnWork, endsWithItsStream: Bool) -> ChappieStreamHandle {
         start(.asked(work), endsWithItsStream: endsWithItsStream)
     }
 
     /// Continues the open thread's last turn, which waits for an approval or was interrupted.
     ///
-    /// If several processes try, only one continues it. Calls that may have been carried out before are not carried out
-    /// again.
+    /// If several processes try, only one continues it. Calls that may already have run are not run again.
     ///
-    /// - Parameter decisions: the user's answers, by the ids of the calls; the user is asked again about calls without
-    ///   one.
-    /// - Throws: as ``send(_:)-(String)``; ``ChappieRuntimeError/nothingToResume``;
+    /// - Parameter decisions: The user's answers, by the ids of the calls. The user is asked again about calls without
+    ///   an answer.
+    /// - Throws: The errors of ``send(_:)-(String)``, ``ChappieRuntimeError/nothingToResume``, or
     ///   ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if another process was faster.
     @discardableResult
     public func resumeTurn(decisions: [String: ChappieApprovalDecision] = [:]) async throws -> ChappieResponse {
         try await start(.rest(decisions), endsWithItsStream: false).responseOrCancel()
     }
 
-    /// Streams the same turn. See ``resumeTurn(decisions:)``.
+    /// Continues the open thread's last turn, and streams it. See ``resumeTurn(decisions:)``.
     public nonisolated func streamResumingTurn(
         decisions: [String: ChappieApprovalDecision] = [:]
     ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
         start(.rest(decisions), endsWithItsStream: true).events
     }
 
-    /// Opens the conversation's connection, so that the next turn is quick; see the client's `prewarm()`.
+    /// Opens the conversation's connection, so that the next turn starts quickly. See the client's `prewarm()`.
     public func prewarm() async {
         let isFree: ()? = try? await queue.alone { await makeClientReady() }
         if isFree != nil { await client.prewarm() }
@@ -104,11 +105,12 @@ public actor ChappieRuntime: ChappieConversation {
     /// Ends the newest turn.
     public nonisolated func cancel() { queue.cancelNewest() }
 
-    /// Ends the newest turn, and keeps what was said: the turn is finished, with `interrupted` for the reason why its
-    /// answer ended early. If the model had said nothing, the turn is kept as an interrupted one, which can be resumed.
+    /// Ends the newest turn, and keeps its partial answer. The turn is finished, and `interrupted` is the reason why
+    /// its answer ended early. If the model had written nothing, the turn is kept as an interrupted one, which can be
+    /// resumed.
     public nonisolated func interrupt() async { queue.interruptNewest() }
 
-    /// Waits until all earlier requests are kept, also cancelled turns: for programs that end.
+    /// Waits until all earlier requests are kept, including cancelled turns. It is for programs that end.
     public func settle() async {
         await uncancelled { [queue] in try? await queue.alone {} }
     }
@@ -124,7 +126,7 @@ public actor ChappieRuntime: ChappieConversation {
 
     // MARK: Threads
 
-    /// The thread that turns go to, in its stored form, or `nil` before the first one.
+    /// The thread that receives the turns, in its stored form, or `nil` before the first one.
     public var currentThread: ChappieThread? { thread }
 
     @discardableResult
@@ -160,9 +162,9 @@ public actor ChappieRuntime: ChappieConversation {
             newThreadHere()
             return ChappieResponse()
         }
-        // Without a sign-in nothing is begun.
+        // Without a sign-in, no turn begins.
         let account = try await client.turnAccount()
-        // Another account continues from the thread's records, without what it can't read.
+        // Another account continues from the thread's records, without items that it can't read.
         if thread?.belongs(to: account) == false { isClientReady = false }
         let id: String
         let work: ChappieTurnWork
@@ -190,7 +192,7 @@ public actor ChappieRuntime: ChappieConversation {
         } catch {
             let error = Task.isCancelled ? CancellationError() : error
             guard !id.isEmpty else { throw error }
-            // The end of a turn is kept although its task is cancelled.
+            // The end of a turn is kept even if its task is cancelled.
             try await uncancelled { try await self.ended(id, error) }
             throw error
         }
@@ -237,7 +239,7 @@ public actor ChappieRuntime: ChappieConversation {
 
     /// Takes over the last turn in this process.
     ///
-    /// - Parameter pending: the turn that it must be.
+    /// - Parameter pending: The turn that the last turn must be.
     private func resumed(
         _ decisions: [String: ChappieApprovalDecision], of pending: ChappiePendingTurn? = nil,
         by account: ChappieAccountInfo
@@ -257,7 +259,7 @@ public actor ChappieRuntime: ChappieConversation {
                 guard case .conflict(_, _, let end) = error as? ChappieThreadStoreError else { throw error }
                 try Task.checkCancellation()
                 try await readOn(to: end)
-                // The turn is unchanged: another process has given the thread a name, or the like.
+                // The turn is unchanged. Another process has, for example, given the thread a name.
                 if self.thread?.turns.last == turn { continue }
                 throw error
             }
@@ -271,12 +273,12 @@ public actor ChappieRuntime: ChappieConversation {
 
     private func makeClientReady(_ context: ChappieClientContext? = nil) async {
         guard let thread, !isClientReady else { return }
-        // A thread without a turn takes the client's model.
+        // A thread without a turn uses the client's model.
         await client.resumeContext(context ?? thread.context) { [weak self] in await self?.history }
         isClientReady = true
     }
 
-    /// Everything that the thread's conversation has had, if it is known.
+    /// All items that the thread's conversation has had, if they are known.
     private var history: [ChappieJSON]? {
         guard let history = thread?.history, !history.isEmpty else { return nil }
         return history
@@ -285,7 +287,7 @@ public actor ChappieRuntime: ChappieConversation {
     /// Reads the records that another process has written, up to `end`, and continues from there.
     private func readOn(to end: Int) async throws {
         guard let known = thread else { return }
-        // A shorter thread has replaced it: it was deleted, and begun or imported again.
+        // A shorter thread has replaced it, because it was deleted and then begun or imported again.
         let isAnother = end < known.records.count
         let more: [ChappieThreadRecord]
         do {
@@ -299,7 +301,7 @@ public actor ChappieRuntime: ChappieConversation {
             use(try ChappieThread(id: known.id, records: more))
         } else if !more.isEmpty {
             join(more, to: known.id)
-            // A new name does not change the conversation: its connection and the user's approvals stay.
+            // A new name does not change the conversation, so its connection and the user's approvals stay.
             if !more.allSatisfy({ [.renamed, .archived, .unarchived].contains($0.kind) }) { isClientReady = false }
         }
     }
@@ -309,9 +311,9 @@ public actor ChappieRuntime: ChappieConversation {
     /// Adds records at the end of the open thread, all or none.
     ///
     /// - Parameters:
-    ///   - other: the thread of the records, if it may differ from the open one.
-    ///   - anywhere: whether they are added even if the thread has grown, because they report facts.
-    /// - Returns: `false` if `other` is not the open thread, or is not kept yet; nothing is added then.
+    ///   - other: The thread of the records, if it may differ from the open one.
+    ///   - anywhere: Whether the records are added even if the thread has grown, because they report facts.
+    /// - Returns: `false` if `other` is not the open thread, or is not kept yet. In that case nothing is added.
     @discardableResult
     func append(
         _ events: [(kind: ChappieThreadRecord.Kind, body: ChappieJSON)], to other: String? = nil, anywhere: Bool = false
@@ -321,13 +323,13 @@ public actor ChappieRuntime: ChappieConversation {
         try await writing.enter(ticket)
         defer { writing.leave(ticket) }
         while true {
-            // No copy of the thread is held here: while a copy is alive, each record would copy all records.
+            // No copy of the thread is held here. While a copy is alive, each record would copy all records.
             guard let id = thread?.id, var summary = thread?.summary, let position = thread?.records.count else {
                 return false
             }
             guard other == nil || other == id && position > 0 else { return false }
-            // Another program continues the turn: this one does no more for it, except that results of calls that it
-            // has begun are recorded.
+            // Another program continues the turn. This program does nothing more for it, except that it records the
+            // results of calls that it has begun.
             let result: ChappieToolExecutionResult? = Records.value(events.first?.body["result"])
             if anywhere, result.map({ !ownCalls.contains($0.call.callID) }) ?? true,
                 let turn = thread?.turns.last(where: { $0.id == own.turn }),
@@ -345,7 +347,7 @@ public actor ChappieRuntime: ChappieConversation {
             } catch {
                 // A thread that was deleted is not begun again by the end of a turn.
                 guard anywhere, case .conflict(_, _, let end) = error, end > position else { throw error }
-                // The records of other processes join before the next turn.
+                // The thread first adds the records of other processes.
                 try await readOn(to: end)
                 continue
             }
@@ -354,7 +356,7 @@ public actor ChappieRuntime: ChappieConversation {
         }
     }
 
-    /// Adds kept records to the open thread. If the thread was opened again, it has them already.
+    /// Adds kept records to the open thread. If the thread was opened again, it already has them.
     private func join(_ records: [ChappieThreadRecord], to id: String) {
         for record in records where thread?.id == id && thread?.records.count == record.position {
             thread?.add(record)
@@ -367,11 +369,11 @@ public actor ChappieRuntime: ChappieConversation {
 
     private func record(_ step: TurnStep, of id: String) async throws {
         guard let entry = thread?.entry(for: step, of: id) else { return }
-        // The record of the turn's end has it.
+        // The record of the turn's end contains this step.
         if case .stopped = step { return stopped = entry.body.object }
         if case .compacted = step {
-            // It replaces the records that this program knew; if others have written since, it would hide their
-            // records.
+            // A compaction replaces the records that this program knows. If others have written since then, it would
+            // hide their records.
             guard isClientReady else { throw ChappieRuntimeError.turnTakenOver }
             try await append([entry])
             return
@@ -379,11 +381,11 @@ public actor ChappieRuntime: ChappieConversation {
         let hasOtherOwner = Records.account(entry.body).map { thread?.belongs(to: $0) == false } ?? false
         try await add(entry.kind, entry.body)
         if case .running(let calls) = step { ownCalls.formUnion(calls.map(\.callID)) }
-        // Another account has signed in: both processes continue with the thread's items for that account.
+        // Another account has signed in. Both processes continue with the thread's items for that account.
         if case .finished = step, hasOtherOwner { isClientReady = false }
     }
 
-    /// Keeps the reason for which a turn ended without an answer.
+    /// Records the reason why a turn ended without an answer.
     private func ended(_ id: String, _ error: any Error) async throws {
         let turn: ChappieJSON = .string(id)
         var body: ChappieJSONObject = stopped ?? ["turn": turn]
@@ -395,7 +397,7 @@ public actor ChappieRuntime: ChappieConversation {
             try await add(
                 .approvalPending, ["turn": turn, "approvals": Records.json(pending.approvals)])
             tell(.waiting(pending.approvals), id)
-        // The store has failed: no more can be kept than it already has.
+        // The store has failed, so it can keep no more than it already has.
         case is ChappieThreadStoreError, is ChappieRuntimeError: tell(.failed(Self.sentence(of: error)), id)
         default:
             let sentence = Self.sentence(of: error)
@@ -429,7 +431,7 @@ public actor ChappieRuntime: ChappieConversation {
 }
 
 extension ChappieNotice {
-    /// Says that the turn before belongs to the conversation without a complete answer.
+    /// Returns the notice that the previous turn belongs to the conversation without a complete answer.
     fileprivate static func included(_ turn: ChappieTurn) -> Self {
         let tools = turn.toolsWithoutResult.map(UntrustedText.forTerminal).joined(separator: ", ")
         let effect = tools.isEmpty ? "" : " These tools may have run: \(tools)."

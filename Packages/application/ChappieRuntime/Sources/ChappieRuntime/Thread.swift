@@ -2,7 +2,7 @@
 @_spi(ChappieInternals) public import ChappieClient
 @_spi(ChappieInternals) public import ChappieCore
 
-/// A whole thread: all messages, answers and tool calls, folded from its records.
+/// A complete thread with all messages, answers and tool calls, which are built from its records.
 ///
 /// ```swift
 /// let thread = try await runtime.openThread(id)
@@ -10,9 +10,9 @@
 /// try Data(thread.json.serializedBytes()).write(to: file)        // complete; `ChappieThread(json:)` reads it
 /// ```
 public struct ChappieThread: Sendable, Hashable, Identifiable {
-    /// Its line in a list.
+    /// The thread's summary for a list.
     public private(set) var summary: ChappieThreadSummary
-    /// Everything that happened, in order.
+    /// The records of everything that happened, in order.
     public private(set) var records: [ChappieThreadRecord] = []
     /// The turns, in the order in which they began.
     public private(set) var turns: [ChappieTurn] = []
@@ -21,7 +21,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
 
     /// The conversation so far.
     private var items: [ChappieJSON] = []
-    /// The conversation without its compactions, and without what is encrypted.
+    /// The conversation without its compactions, and without encrypted items.
     private(set) var history: [ChappieJSON] = []
     private var compactionCount = 0
     private var compactedSummary: String?
@@ -29,7 +29,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     private var accountID: String?
     private var userID: String?
     private var sessionID: String?
-    /// The model of the last answer. The model of a turn that fails is a wish that the conversation does not keep.
+    /// The model of the last answer. The conversation does not keep the model of a turn that failed.
     private var model: String
     private var reasoningModel: String?
     private var compactionHash: String?
@@ -38,24 +38,24 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     /// The index of each turn in ``turns``.
     private var places: [String: Int] = [:]
 
-    /// The id; the backend gets it as well.
+    /// The id, which the backend also gets.
     public var id: String { summary.id }
 
-    /// Whether a thread from elsewhere may have this id, which names files and is shown on terminals.
+    /// Returns whether a thread from elsewhere may have this id, which names files and is shown on terminals.
     @_spi(ChappieInternals) public static func canHaveID(_ id: String) -> Bool {
         (1...100).contains(id.utf8.count)
             && id.utf8.allSatisfy { $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "-") }
     }
 
-    /// A thread without records.
+    /// Creates a thread without records.
     public init(id: String, createdAt: Date, model: String = "") {
         summary = ChappieThreadSummary(id: id, model: model, createdAt: createdAt)
         self.model = model
     }
 
-    /// A thread of these records.
+    /// Creates a thread of these records.
     ///
-    /// - Throws: ``ChappieThreadStoreError/damaged(thread:_:)`` when their positions have gaps.
+    /// - Throws: ``ChappieThreadStoreError/damaged(thread:_:)`` if their positions have gaps.
     public init(id: String, records: [ChappieThreadRecord]) throws(ChappieThreadStoreError) {
         self.init(id: id, createdAt: records.first?.date ?? Date(timeIntervalSince1970: 0))
         for (position, record) in records.enumerated() {
@@ -78,16 +78,16 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         return context
     }
 
-    /// Whether the conversation is of this account, or of none yet.
+    /// Returns whether the conversation belongs to this account, or to no account yet.
     func belongs(to account: ChappieAccountInfo) -> Bool { context.belongs(to: account) }
 
-    /// The last turn, if it can be resumed: it waits for an approval, was interrupted, or failed after tools were
-    /// called.
+    /// The last turn, if it can be resumed because it waits for an approval, was interrupted, or failed after tools
+    /// were called.
     public var resumableTurn: ChappieTurn? { turns.last.flatMap { $0.isOpen ? $0 : nil } }
 
     // MARK: Records
 
-    /// Follows a record that was added.
+    /// Updates the thread with a record that was added.
     mutating func add(_ record: ChappieThreadRecord) {
         records.append(record)
         summary.add(record)
@@ -113,7 +113,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
             guard turns[index].status != .finished else { return }
             turns[index].add(record)
             if record.kind == .turnFinished {
-                // Another process ran it, and it was included in the meantime.
+                // Another process ran the turn, and the turn was included in the meantime.
                 if let early = included.removeValue(forKey: turns[index].id), let range = items.firstRange(of: early) {
                     items.removeSubrange(range)
                 }
@@ -129,7 +129,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     /// Makes a turn part of the conversation.
     private mutating func join(_ turn: ChappieTurn, _ body: ChappieJSON) {
         let isOwn = Records.account(body).map(context.belongs) ?? (accountID == nil)
-        // Like the client: items that are encrypted for another account can't be used in this one.
+        // As in the client, items that are encrypted for another account can't be used in this one.
         if body["rebuilt"]?.bool == true {
             items = history
             compactedSummary = nil
@@ -155,7 +155,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         userID = body["accountUser"]?.string
     }
 
-    /// Returns the thread from its last `count` turns on, to be shown.
+    /// Returns the thread from its last `count` turns on, for display.
     @_spi(ChappieInternals) public func last(_ count: Int) -> ChappieThread {
         guard count < turns.count, count > 0 else { return self }
         let shown = Set(turns.suffix(count).map(\.id))
@@ -166,8 +166,8 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         return part
     }
 
-    /// Returns a copy up to the end of a turn, as a separate thread. An open turn is left out: it can continue in one
-    /// thread only.
+    /// Returns a copy up to the end of a turn, as a separate thread. An open turn is left out, because it can continue
+    /// in only one thread.
     func forked(at turn: Int?, id: String, now: Date) throws(ChappieRuntimeError) -> ChappieThread {
         let last = turn ?? turns.count
         guard (0...turns.count).contains(last), turn != 0 else { throw .noSuchTurn(last, of: turns.count) }
@@ -185,7 +185,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
             } else if isPast {
                 continue
             }
-            // The backend knows the copy by another id.
+            // The backend knows the copy under another id.
             var body = record.body.object
             body?["session"] = nil
             if record.kind == .archived || record.kind == .unarchived || record.kind == .forked { continue }
@@ -202,11 +202,10 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     private static let format = "chappie.thread"
     private static let dates = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
 
-    /// Formats a date in milliseconds. The style cuts, and a millisecond as a binary fraction may be less than one.
+    /// Formats a date in milliseconds. The style rounds down, and a millisecond as a binary fraction may be too small.
     private static func text(_ date: Date) -> String { (date + 0.0004).formatted(dates) }
 
-    /// The whole thread, nothing left out: an object with `format`, `version`, `id`, the facts for lists, and
-    /// `records`.
+    /// The complete thread as an object with `format`, `version`, `id`, the facts for lists, and `records`.
     public var json: ChappieJSONValue {
         var object = ChappieJSONObject([
             ("format", .string(Self.format)), ("version", 1), ("id", .string(id)),
@@ -218,7 +217,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         return .object(object)
     }
 
-    /// Returns a record as JSON, as in ``json``. It is a line of an export as JSON lines.
+    /// Returns a record as JSON, as in ``json``. This is a line of an export as JSON lines.
     public static func json(of record: ChappieThreadRecord) -> ChappieJSONValue {
         [
             "position": .integer(record.position), "kind": .string(record.kind.rawValue),
@@ -226,9 +225,9 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         ]
     }
 
-    /// Reads the form of ``json``. Only the list of records counts.
+    /// Creates a thread from the form of ``json``. Only the list of records counts.
     ///
-    /// - Throws: ``ChappieThreadStoreError``: `damaged` names the mistake and its place, `tooNew` is for a later
+    /// - Throws: ``ChappieThreadStoreError``. `damaged` names the mistake and its place. `tooNew` is for a later
     ///   version.
     public init(json: ChappieJSONValue) throws(ChappieThreadStoreError) {
         guard json["format"]?.string == Self.format, let id = json["id"]?.string, !id.isEmpty,

@@ -2,11 +2,11 @@ public import ChappieAuth
 @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) public import ChappieCore
 
-// Looking after threads needs a store and a clock, and no client. No function here waits for a turn.
+// These functions manage threads with a store and a clock, and need no client. No function here waits for a turn.
 extension ChappieThreadStore {
     /// Returns the threads, with the latest change at the top. A date in the future counts as the oldest.
     ///
-    /// - Parameter includeArchived: whether archived threads are among them. Default `false`.
+    /// - Parameter includeArchived: Whether archived threads are included. Default `false`.
     public func threads(
         includeArchived: Bool = false
     ) async throws(ChappieThreadStoreError) -> [ChappieThreadSummary] {
@@ -20,15 +20,15 @@ extension ChappieThreadStore {
         try ChappieThread(id: id, records: try await records(of: id, from: 0))
     }
 
-    /// Gives a thread a title; an empty one removes it.
+    /// Gives a thread a title. An empty title removes it.
     ///
     /// ```swift
     /// try await store.rename(id, to: "Big animals")      // also while a turn of this thread, or of another, runs
     /// ```
     /// - Parameters:
-    ///   - id: the thread.
-    ///   - title: one line.
-    ///   - clock: for the date of the record.
+    ///   - id: The id of the thread.
+    ///   - title: The title, as one line.
+    ///   - clock: The clock for the date of the record.
     /// - Throws: ``ChappieThreadStoreError/notFound(thread:)`` if the thread is missing.
     public func rename(
         _ id: String, to title: String, clock: any ChappieClock = SystemClock()
@@ -49,12 +49,12 @@ extension ChappieThreadStore {
     /// Copies a thread up to the end of a turn into a new one.
     ///
     /// - Parameters:
-    ///   - id: the thread.
-    ///   - turn: the turn's number, counted from 1; `nil`, the default, means all. An open turn is left out.
-    ///   - clock: for the copy's date.
-    ///   - entropy: for the copy's id.
-    /// - Returns: the copy, which is kept.
-    /// - Throws: ``ChappieThreadStoreError``; ``ChappieRuntimeError/noSuchTurn(_:of:)``.
+    ///   - id: The id of the thread.
+    ///   - turn: The turn's number, counted from 1. `nil`, the default, means all turns. An open turn is left out.
+    ///   - clock: The clock for the copy's date.
+    ///   - entropy: The source of randomness for the copy's id.
+    /// - Returns: The copy, which is kept.
+    /// - Throws: ``ChappieThreadStoreError``, or ``ChappieRuntimeError/noSuchTurn(_:of:)``.
     public func fork(
         _ id: String, at turn: Int? = nil, clock: any ChappieClock = SystemClock(),
         entropy: any Entropy = SystemEntropy()
@@ -65,7 +65,7 @@ extension ChappieThreadStore {
         return copy
     }
 
-    /// Keeps an exported thread; a thread without records is ignored.
+    /// Stores an exported thread. A thread without records is ignored.
     ///
     /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if the store has a thread with its id.
     public func `import`(_ thread: ChappieThread) async throws(ChappieThreadStoreError) {
@@ -73,18 +73,18 @@ extension ChappieThreadStore {
         try await append(thread.records, to: thread.summary, at: 0)
     }
 
-    /// Keeps an imported thread, or what it has more than the thread of its id that is there: another program may have
-    /// continued it since it was imported.
+    /// Stores an imported thread, or adds its new records to the stored thread with the same id. Another program may
+    /// have continued the thread since it was imported.
     ///
-    /// The thread in the store stays unchanged if it was continued here. A turn that was under way at the earlier
-    /// import is replaced by the whole one.
+    /// The thread in the store stays unchanged if it was continued here. A turn that was running at the earlier import
+    /// is replaced by the complete one.
     ///
-    /// - Throws: ``ChappieThreadStoreError``; the thread that is there stays as it was then. It is
-    ///   ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if another process writes to it at the same
-    ///   time.
+    /// - Throws: ``ChappieThreadStoreError``. In that case the stored thread stays unchanged. The error is
+    ///   ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if another process writes to the thread at the
+    ///   same time.
     @discardableResult
     public func update(_ thread: ChappieThread) async throws(ChappieThreadStoreError) -> ChappieThreadUpdate {
-        // A store looks everywhere for a thread that it doesn't find, and says at once that it has one.
+        // A store searches everywhere for a thread that it doesn't find, but reports at once that it has one.
         do throws(ChappieThreadStoreError) {
             try await `import`(thread)
             return .added
@@ -115,7 +115,7 @@ extension ChappieThreadStore {
             do throws(ChappieThreadStoreError) {
                 return try await append([record], to: summary, at: position)
             } catch {
-                // Another writer was faster: the next attempt begins at the thread's new end.
+                // Another writer was faster. The next attempt begins at the thread's new end.
                 guard case .conflict(_, _, let end) = error, end != position, !Task.isCancelled else { throw error }
             }
         }
@@ -123,7 +123,7 @@ extension ChappieThreadStore {
 }
 
 extension ChappieThreadRecord {
-    /// Whether this is the end of the same turn, with the same items and maybe more.
+    /// Returns whether this is the end of the same turn, with the same items and perhaps more.
     fileprivate func continues(_ earlier: ChappieThreadRecord) -> Bool {
         let ends: Set<Kind> = [.turnFinished, .turnInterrupted, .turnFailed]
         guard ends.contains(kind), ends.contains(earlier.kind), turnID == earlier.turnID else { return false }
@@ -133,22 +133,22 @@ extension ChappieThreadRecord {
 
 /// The result of ``ChappieThreadStore/update(_:)``.
 public enum ChappieThreadUpdate: String, Sendable, Hashable, Codable {
-    /// There was no thread of this id.
+    /// There was no thread with this id.
     case added
-    /// The thread has grown.
+    /// The stored thread has grown.
     case continued
     /// There was nothing new.
     case unchanged
-    /// Both have something that the other one lacks. The thread that was there stayed as it was.
+    /// Each thread has something that the other one lacks. The stored thread is unchanged.
     case diverged
 }
 
 extension [ChappieThreadSummary] {
     /// Returns the threads, with the latest change at the top.
     ///
-    /// A clock that was ahead once, or an imported file, must not decide what the last conversation is from then on:
-    /// threads with a date that is yet to come are the last ones. The clocks of machines with a common store may differ
-    /// by a minute.
+    /// A clock that was once ahead, or an imported file, must not determine the latest conversation from then on.
+    /// Threads with a date in the future are therefore at the end. The clocks of machines with a common store may
+    /// differ by a minute.
     @_spi(ChappieInternals) public func latestFirst(includeArchived: Bool) -> [ChappieThreadSummary] {
         let now = SystemClock().now + 60
         func precedes(_ one: ChappieThreadSummary, _ other: ChappieThreadSummary) -> Bool {

@@ -1,15 +1,15 @@
 public import ChappieCore
 
-/// An event in a thread. A running turn and a kept turn use the same vocabulary.
+/// An event in a thread. A running turn and a kept turn have the same kinds of events.
 public struct ChappieThreadEvent: Sendable, Hashable {
-    /// The thread.
+    /// The id of the thread.
     public var threadID: String
-    /// The turn.
+    /// The id of the turn.
     public var turnID: String
     /// The event itself.
     public var event: ChappieTurnEvent
 
-    /// An event with the given properties.
+    /// Creates an event with the given properties.
     public init(threadID: String, turnID: String, event: ChappieTurnEvent) {
         self.threadID = threadID
         self.turnID = turnID
@@ -17,17 +17,17 @@ public struct ChappieThreadEvent: Sendable, Hashable {
     }
 }
 
-/// An event in a turn. New cases may come: switch with a `default`.
+/// An event in a turn. New cases may be added, so switch with a `default`.
 public enum ChappieTurnEvent: Sendable, Hashable {
     /// The turn began with these messages, and is kept. The model's slug is empty if the account's list, which is
-    /// requested next, decides.
+    /// requested next, determines the model.
     case started([ChappieInputMessage], model: String)
-    /// The turn came further. While it runs these are the client's own events; in a kept turn the text comes in one
+    /// The turn made progress. While it runs, these are the client's own events. In a kept turn, the text is in one
     /// piece, and events of the connection are left out.
     case progressed(ChappieStreamEvent)
     /// The turn waits for the user's approval of these calls.
     case waiting([ChappieApprovalRequest])
-    /// The turn ended in an error: its sentence.
+    /// The turn ended in an error. The string is its sentence.
     case failed(String)
     /// The turn was interrupted.
     case interrupted

@@ -1,19 +1,20 @@
 @_spi(ChappieInternals) public import ChappieCore
 
-/// A record in a thread. A thread is the list of its records, in the order of their positions; a record is never
+/// A record in a thread. A thread is the list of its records, in the order of their positions. A record is never
 /// changed.
 ///
-/// Records are complete: their bodies hold all items that a turn sent and received, unchanged, members that this
-/// version does not know included. A store keeps `body` byte for byte as `ChappieJSON.serialized()` gives it.
+/// Records are complete. Their bodies contain all items that a turn sent and received, unchanged, including members
+/// that this version does not know. A store keeps the bytes of `body` exactly as `ChappieJSON.serialized()` returns
+/// them.
 public struct ChappieThreadRecord: Sendable, Hashable {
-    /// The kinds of records; unknown values survive.
+    /// The kinds of records. Unknown values are kept.
     public struct Kind: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// A turn began, with these messages.
         public static let turnStarted = Kind(rawValue: "turn.started")
-        /// The model called tools; none of them has run yet.
+        /// The model called tools. None of them has run yet.
         public static let toolsCalled = Kind(rawValue: "tools.called")
         /// These tools are about to run. A call without a later ``toolFinished`` may have run, or not.
         public static let toolsStarted = Kind(rawValue: "tools.started")
@@ -25,33 +26,33 @@ public struct ChappieThreadRecord: Sendable, Hashable {
         public static let turnResumed = Kind(rawValue: "turn.resumed")
         /// The turn has its answer, and belongs to the conversation.
         public static let turnFinished = Kind(rawValue: "turn.finished")
-        /// The turn ended in an error. `items` holds what the model had said and done.
+        /// The turn ended in an error. `items` contains the model's text and calls until then.
         public static let turnFailed = Kind(rawValue: "turn.failed")
-        /// The turn was interrupted: its program ended, or its user did not want to wait. With `isIncluded` a turn
-        /// without a complete answer becomes part of the conversation.
+        /// The turn was interrupted, because its program ended or its user did not want to wait. With `isIncluded`, a
+        /// turn without a complete answer becomes part of the conversation.
         public static let turnInterrupted = Kind(rawValue: "turn.interrupted")
         /// The conversation was replaced by a shorter one.
         public static let compacted = Kind(rawValue: "thread.compacted")
         /// The thread has another title.
         public static let renamed = Kind(rawValue: "thread.renamed")
-        /// The thread left the list.
+        /// The thread was removed from the list.
         public static let archived = Kind(rawValue: "thread.archived")
-        /// The thread came back into the list.
+        /// The thread was put back into the list.
         public static let unarchived = Kind(rawValue: "thread.unarchived")
-        /// The thread began as a copy of another; always its first record.
+        /// The thread began as a copy of another one. This is always its first record.
         public static let forked = Kind(rawValue: "thread.forked")
     }
 
-    /// The place in the thread, counted from 0 without gaps.
+    /// The record's position in the thread, counted from 0 without gaps.
     public let position: Int
     /// The kind of the record.
     public let kind: Kind
-    /// The date, in whole milliseconds.
+    /// The date, rounded to milliseconds.
     public let date: Date
-    /// The rest, as the kind has it.
+    /// The other data, whose form depends on the kind.
     public let body: ChappieJSONValue
 
-    /// A record with the given properties; the date is rounded to milliseconds.
+    /// Creates a record with the given properties. The date is rounded to milliseconds.
     public init(position: Int, kind: Kind, date: Date, body: ChappieJSONValue = [:]) {
         self.position = position
         self.kind = kind
@@ -62,14 +63,14 @@ public struct ChappieThreadRecord: Sendable, Hashable {
     /// Returns the same record at another position.
     func moved(to position: Int) -> Self { Self(position: position, kind: kind, date: date, body: body) }
 
-    /// The model that the conversation keeps after a finished turn; `nil` if the model was guessed for that turn.
+    /// The model that the conversation keeps after a finished turn, or `nil` if the model was guessed for that turn.
     var keptModel: String? { body["guessed"]?.bool == true ? nil : body["model"]?.string }
 
     /// The id of the turn that the record is about.
     public var turnID: String? { body["turn"]?.string }
 
-    /// The text that a search looks at: words of the user and of the model, what tools were given and gave, summaries
-    /// of reasoning and of the conversation, and titles. `nil` for other records.
+    /// The text that a search reads: text of the user and of the model, arguments and outputs of tools, summaries of
+    /// reasoning and of the conversation, and titles. `nil` for other records.
     public var searchableText: String? {
         let texts: [String] =
             switch kind {
@@ -94,7 +95,8 @@ public struct ChappieThreadRecord: Sendable, Hashable {
 extension ChappieThreadRecord {
     /// Returns the body as a store keeps it.
     ///
-    /// - Throws: `unavailable` for a body that is nested too deep to be read again, also as part of an exported thread.
+    /// - Throws: `unavailable` for a body that is nested too deeply to be read again, including as a part of an
+    ///   exported thread.
     @_spi(ChappieInternals) public func storedBody() throws(ChappieThreadStoreError) -> [UInt8] {
         let bytes = body.serializedBytes()
         var (depth, isText, isEscaped) = (0, false, false)
@@ -129,7 +131,7 @@ extension ChappieThreadRecord: Codable {
             date: try container.decode(Date.self, forKey: .date), body: body)
     }
 
-    /// Encodes the body as its JSON text, because encoders keep no order of members and prompts depend on it.
+    /// Encodes the body as its JSON text, because encoders don't keep the order of members, and prompts depend on it.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(position, forKey: .position)
@@ -139,28 +141,28 @@ extension ChappieThreadRecord: Codable {
     }
 }
 
-/// A thread's line in a list. It depends only on the records.
+/// A thread's summary for a list. It depends only on the records.
 public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
     /// The thread's id: letters, digits and hyphens.
     public let id: String
-    /// The title that the user gave; `nil` without one.
+    /// The title that the user gave, or `nil` if there is none.
     public var title: String?
-    /// The beginning of the first message, one line of at most 100 characters; empty before the first turn.
+    /// The beginning of the first message, as one line of at most 100 characters. Empty before the first turn.
     public var preview: String
     /// The model of the last answer. Before the first answer it is the model that was asked.
     public var model: String
-    /// When the thread began.
+    /// The time when the thread began.
     public var createdAt: Date
-    /// When its last record was written.
+    /// The time when its last record was written.
     public var updatedAt: Date
     /// Whether lists leave the thread out.
     public var isArchived: Bool
-    /// How many turns have begun.
+    /// The number of turns that have begun.
     public var turnCount: Int
-    /// How many records there are: the position of the next one.
+    /// The number of records, which is the position of the next one.
     public var recordCount: Int
 
-    /// A summary with the given properties.
+    /// Creates a summary with the given properties.
     public init(
         id: String, title: String? = nil, preview: String = "", model: String = "", createdAt: Date,
         updatedAt: Date? = nil, isArchived: Bool = false, turnCount: Int = 0, recordCount: Int = 0
@@ -176,21 +178,21 @@ public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
         self.recordCount = recordCount
     }
 
-    /// The summary of a thread of these records; `nil` without records.
+    /// Creates the summary of a thread of these records, or returns `nil` if there are none.
     public init?(id: String, records: [ChappieThreadRecord]) {
         guard let first = records.first else { return nil }
         self.init(id: id, createdAt: first.date)
         for record in records { add(record) }
     }
 
-    /// The thread's name: its title, else its first words.
+    /// The thread's name, which is its title or otherwise the beginning of its first message.
     public var name: String { title ?? (preview.isEmpty ? "New thread" : preview) }
 
-    /// Follows a record that was added.
+    /// Updates the summary with a record that was added.
     public mutating func add(_ record: ChappieThreadRecord) {
         if record.position == 0 { createdAt = record.date }
-        // The latest record decides, even if the clock went back: a clock that was ahead must not date the thread for
-        // good.
+        // The latest record determines the date, even if the clock went back. A clock that was ahead must not date the
+        // thread permanently.
         updatedAt = record.date
         recordCount = record.position + 1
         switch record.kind {
@@ -198,7 +200,8 @@ public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
             turnCount += 1
             if self.model.isEmpty, let model = record.body["model"]?.string { self.model = model }
             if preview.isEmpty { preview = Self.line(record.searchableText ?? "") }
-        // If a turn named no model, or its model was gone, its last record names the model that answered.
+        // If a turn named no model, or its model was no longer available, its last record names the model that
+        // answered.
         case .turnFinished: if let model = record.body["model"]?.string { self.model = model }
         case .renamed: title = record.body["title"]?.string.flatMap { $0.isEmpty ? nil : $0 }
         case .archived: isArchived = true

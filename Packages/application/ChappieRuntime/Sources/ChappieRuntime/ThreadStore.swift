@@ -1,9 +1,9 @@
 public import ChappieAuth
 public import ChappieCore
 
-/// Keeps threads: on this machine, on a server, in memory.
+/// A store that keeps threads, for example on this machine, on a server or in memory.
 ///
-/// Four requirements are enough for a store; the rest have defaults that use these. After ``append(_:to:at:)`` has
+/// A store must implement only four requirements. The rest have defaults that use these. After ``append(_:to:at:)`` has
 /// returned, its records are kept, even if the process crashes.
 ///
 /// A complete store:
@@ -32,74 +32,79 @@ public protocol ChappieThreadStore: Sendable {
     /// Returns the summaries of all threads, including archived ones, in any order.
     func summaries() async throws(ChappieThreadStoreError) -> [ChappieThreadSummary]
 
-    /// Returns a thread's records from `position` on, in order. None if `position` is the thread's end or beyond it.
+    /// Returns a thread's records from `position` on, in order. There are none if `position` is the thread's end or
+    /// beyond it.
     ///
     /// - Throws: ``ChappieThreadStoreError/notFound(thread:)`` if the thread is missing.
     func records(
         of thread: String, from position: Int
     ) async throws(ChappieThreadStoreError) -> [ChappieThreadRecord]
 
-    /// Adds `records` at the end of a thread, all of them or none, and keeps `thread` as its summary; a new thread
-    /// begins at position 0. Returns once they are kept for good.
+    /// Adds `records` at the end of a thread, all of them or none, and keeps `thread` as its summary. A new thread
+    /// begins at position 0. The function returns when the records are kept permanently.
     ///
     /// - Parameters:
-    ///   - records: their positions follow from `position`. Never empty.
-    ///   - thread: the summary after these records.
-    ///   - position: the expected end of the thread.
+    ///   - records: The records, whose positions continue from `position`. Never empty.
+    ///   - thread: The summary after these records.
+    ///   - position: The expected end of the thread.
     /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if the thread has another end, because
-    ///   another process was faster. Nothing is added then, as with every other error, with one exception: if a server
-    ///   does not answer any more, ``ChappieThreadStoreError/unavailable(_:)`` says that the outcome is unknown.
+    ///   another process was faster. In that case nothing is added. The same applies to every other error, with one
+    ///   exception. If a server no longer answers, ``ChappieThreadStoreError/unavailable(_:)`` reports that the outcome
+    ///   is unknown.
     func append(
         _ records: [ChappieThreadRecord], to thread: ChappieThreadSummary, at position: Int
     ) async throws(ChappieThreadStoreError)
 
-    /// Removes a thread; a missing thread is not an error.
+    /// Removes a thread. A missing thread is not an error.
     func delete(_ thread: String) async throws(ChappieThreadStoreError)
 
-    /// Replaces all records of a thread and its summary in one step: if the call fails, the thread is as it was.
+    /// Replaces all records of a thread and its summary in one step. If the call fails, the thread is unchanged.
     ///
     /// - Parameters:
-    ///   - records: their positions follow from 0. Never empty.
-    ///   - thread: the summary after these records.
-    ///   - count: how many records the thread is expected to have.
+    ///   - records: The records, whose positions begin at 0. Never empty.
+    ///   - thread: The summary after these records.
+    ///   - count: The expected number of records in the thread.
     /// - Throws: ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if the thread has another number of
     ///   records. Default: always ``ChappieThreadStoreError/unavailable(_:)``.
     func replace(
         _ records: [ChappieThreadRecord], of thread: ChappieThreadSummary, expecting count: Int
     ) async throws(ChappieThreadStoreError)
 
-    /// Returns the summary of one thread, or `nil` if the thread is missing. Default: looks through ``summaries()``.
+    /// Returns the summary of one thread, or `nil` if the thread is missing. The default searches ``summaries()``.
     func summary(of thread: String) async throws(ChappieThreadStoreError) -> ChappieThreadSummary?
 
-    /// Returns the threads in which all words of the query occur, with the best one at the top. Default: reads
+    /// Returns the threads in which all words of the query occur, with the best one at the top. The default reads
     /// everything.
     func search(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> [ChappieThreadHit]
 
-    /// How much the store holds. Default: counts, without a limit.
+    /// Returns how much the store contains. The default counts it, and has no limit.
     func usage() async throws(ChappieThreadStoreError) -> ChappieThreadStoreUsage
 
-    /// Returns the store that a runtime uses for the client of this owner. A store whose place follows from the owner
-    /// gives it here; a store around another one passes the call on. Default: this store.
+    /// Returns the store that a runtime uses for the client of this owner. A store whose place depends on the owner
+    /// returns the store at that place. A store that wraps another one passes the call on. The default returns this
+    /// store.
     ///
-    /// - Parameter owner: the slot of the client's credential.
+    /// - Parameter owner: The slot of the client's credential.
     func placed(for owner: CredentialSlot) -> any ChappieThreadStore
 }
 
 /// A search in threads.
 public struct ChappieThreadQuery: Sendable, Hashable, Codable {
-    /// The words that must occur in one record, in any order; between quotation marks (`"`) in this one. Case and
-    /// accents don't matter; the last word may be the beginning of one, unless it is between quotation marks.
+    /// The words that must occur in one record, in any order. Words between quotation marks (`"`) must occur in the
+    /// given order. Case and accents don't matter. The last word may be the beginning of a word, unless it is between
+    /// quotation marks.
     public var text: String
-    /// Only records from this moment on. Default: all.
+    /// The time from which records are searched. Default: all records.
     public var since: Date?
-    /// Only threads whose last turn used this model. Default: all.
+    /// The model that a thread's last turn must have used. Default: any model.
     public var model: String?
-    /// How many hits at most, one for each thread. Default 20.
+    /// The maximum number of hits, one for each thread. Default 20.
     public var limit: Int
-    /// Default `true`: users often look for a thread that they have archived.
+    /// Whether archived threads are searched. Default `true`, because users often look for a thread that they have
+    /// archived.
     public var includesArchived: Bool
 
-    /// A query with the given properties.
+    /// Creates a query with the given properties.
     public init(
         _ text: String, since: Date? = nil, model: String? = nil, limit: Int = 20, includesArchived: Bool = true
     ) {
@@ -110,7 +115,7 @@ public struct ChappieThreadQuery: Sendable, Hashable, Codable {
         self.includesArchived = includesArchived
     }
 
-    /// Whether a record of the thread may be a hit.
+    /// Returns whether a record of the thread may be a hit.
     @_spi(ChappieInternals) public func concerns(_ thread: ChappieThreadSummary) -> Bool {
         (includesArchived || !thread.isArchived) && (model == nil || model == thread.model)
     }
@@ -122,12 +127,12 @@ public struct ChappieThreadHit: Sendable, Hashable, Codable {
     public var thread: ChappieThreadSummary
     /// The position of the best record.
     public var position: Int
-    /// When that record was written.
+    /// The time when that record was written.
     public var date: Date
-    /// The record's words around the first hit, one line of at most 160 characters.
+    /// The record's text around the first hit, as one line of at most 160 characters.
     public var excerpt: String
 
-    /// A hit with the given properties.
+    /// Creates a hit with the given properties.
     public init(thread: ChappieThreadSummary, position: Int, date: Date, excerpt: String) {
         self.thread = thread
         self.position = position
@@ -135,7 +140,7 @@ public struct ChappieThreadHit: Sendable, Hashable, Codable {
         self.excerpt = excerpt
     }
 
-    /// A record in which the words occur.
+    /// Creates a hit for a record in which the words occur.
     @_spi(ChappieInternals) public init(
         _ record: ChappieThreadRecord, of thread: ChappieThreadSummary, _ words: ChappieThreadWords
     ) {
@@ -145,18 +150,18 @@ public struct ChappieThreadHit: Sendable, Hashable, Codable {
     }
 }
 
-/// How much a store holds.
+/// The amount of data in a store.
 public struct ChappieThreadStoreUsage: Sendable, Hashable, Codable {
     /// The size, in bytes.
     public var bytes: Int
-    /// The most it may hold, in bytes; `nil` without a limit.
+    /// The maximum size, in bytes, or `nil` if there is no limit.
     public var limit: Int?
-    /// How many threads there are, archived ones included.
+    /// The number of threads, including archived ones.
     public var threads: Int
-    /// How many records there are.
+    /// The number of records.
     public var records: Int
 
-    /// A usage with the given properties.
+    /// Creates a usage with the given properties.
     public init(bytes: Int, limit: Int? = nil, threads: Int, records: Int) {
         self.bytes = bytes
         self.limit = limit
@@ -171,19 +176,19 @@ extension ChappieThreadStore {
     /// Returns this store.
     public func placed(for owner: CredentialSlot) -> any ChappieThreadStore { self }
 
-    /// Changes nothing.
+    /// Throws ``ChappieThreadStoreError/unavailable(_:)``, and changes nothing.
     public func replace(
         _ records: [ChappieThreadRecord], of thread: ChappieThreadSummary, expecting count: Int
     ) async throws(ChappieThreadStoreError) {
         throw .unavailable("this store can't replace the thread \(thread.id)")
     }
 
-    /// Looks through all summaries.
+    /// Searches all summaries for the thread.
     public func summary(of thread: String) async throws(ChappieThreadStoreError) -> ChappieThreadSummary? {
         try await summaries().first { $0.id == thread }
     }
 
-    /// Reads every record of every thread, beginning with the newest thread.
+    /// Searches every record of every thread, beginning with the newest thread.
     public func search(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> [ChappieThreadHit] {
         let words = ChappieThreadWords(query: query.text)
         var hits: [ChappieThreadHit] = []

@@ -3,23 +3,23 @@
 @_spi(ChappieInternals) public import ChappieCore
 import ChappieJSONSchema
 
-/// A turn of a thread: a question, its tool calls, an answer.
+/// A turn of a thread, with a question, its tool calls and an answer.
 public struct ChappieTurn: Sendable, Hashable, Identifiable {
-    /// The status of a turn. Unknown values survive.
+    /// The status of a turn. Unknown values are kept.
     public struct Status: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// It has begun and has not ended: a program works on it, or ended without a record.
+        /// The turn has begun and has not ended. A program works on it, or the program ended without a record.
         public static let running = Status(rawValue: "running")
-        /// It has its answer, and belongs to the conversation.
+        /// The turn has its answer, and belongs to the conversation.
         public static let finished = Status(rawValue: "finished")
-        /// It ended in an error. If the model had said or done anything, the turn belongs to the conversation from the
-        /// next turn on.
+        /// The turn ended in an error. If the model had written or done anything, the turn belongs to the conversation
+        /// from the next turn on.
         public static let failed = Status(rawValue: "failed")
-        /// It was interrupted, and can be resumed. From the next turn on it belongs to the conversation.
+        /// The turn was interrupted, and can be resumed. From the next turn on, it belongs to the conversation.
         public static let interrupted = Status(rawValue: "interrupted")
-        /// Some of its tool calls wait for the user.
+        /// Some of the turn's tool calls wait for the user.
         public static let waitingForApproval = Status(rawValue: "waiting_for_approval")
     }
 
@@ -27,9 +27,9 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     public struct ToolCall: Sendable, Hashable, Identifiable {
         /// The call, with the arguments that were used.
         public var call: ChappieToolCall
-        /// Whether it was begun. A call that was begun and has no ``result`` may have been carried out, or not.
+        /// Whether the call has begun. A call that has begun and has no ``result`` may or may not have run.
         public var hasStarted = false
-        /// How it ended.
+        /// The result with which the call ended.
         public var result: ChappieToolExecutionResult?
 
         /// The call's id.
@@ -38,13 +38,13 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
 
     /// The turn's id.
     public let id: String
-    /// The place among the thread's turns, counted from 1.
+    /// The turn's position among the thread's turns, counted from 1.
     public let number: Int
     /// The status of the turn.
     public private(set) var status = Status.running
-    /// When it began.
+    /// The time when the turn began.
     public let startedAt: Date
-    /// When it ended, or was interrupted.
+    /// The time when the turn ended or was interrupted.
     public private(set) var endedAt: Date?
     /// The model that was asked.
     public private(set) var model: String
@@ -52,32 +52,32 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     public private(set) var answeringModel: String?
     /// The messages of the user or the program.
     public let messages: [ChappieInputMessage]
-    /// The answer's text. Of a turn that ended early it is the text that was shown.
+    /// The answer's text. For a turn that ended early, it is the text that was shown.
     public private(set) var outputText = ""
-    /// The model's text while it worked: its messages, with a blank line between two; empty if there are none.
+    /// The model's messages about its work, separated by blank lines. Empty if there are none.
     public var commentary: String { items.map(ChappieOutputItem.init).commentary }
     /// The tool calls, in order.
     public private(set) var toolCalls: [ToolCall] = []
-    /// Everything that the turn adds to the conversation, as the backend takes it.
+    /// Everything that the turn adds to the conversation, in the backend's form.
     public private(set) var items: [ChappieJSONValue]
-    /// The items of the last answer, those included that are not sent back.
+    /// The items of the last answer, including those that are not sent back.
     public private(set) var outputItems: [ChappieOutputItem] = []
     /// The questions that wait for the user.
     public private(set) var approvals: [ChappieApprovalRequest] = []
-    /// The tokens that it took.
+    /// The tokens that the turn used.
     public private(set) var usage: ChappieTokenUsage?
     /// The error, as a sentence.
     public private(set) var error: String?
     /// The backend's id of the last answer.
     public private(set) var responseID: String?
-    /// The backend's word for the reason if the answer ended early.
+    /// The reason why the answer ended early, in the backend's spelling.
     public private(set) var incompleteReason: String?
 
-    /// The account that works on the turn; `nil` if no record names one.
+    /// The account that works on the turn, or `nil` if no record names one.
     private var account: ChappieAccountInfo?
-    /// How often a program has taken the turn over.
+    /// The number of times that a program has taken over the turn.
     private(set) var resumptions = 0
-    /// Whether it can be resumed.
+    /// Whether the turn can be resumed.
     var isOpen: Bool {
         guard !isIncluded else { return false }
         return [.waitingForApproval, .interrupted, .running].contains(status)
@@ -85,14 +85,14 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     }
     /// Whether the turn belongs to the conversation although it has no complete answer.
     private(set) var isIncluded = false
-    /// Whether the next turn makes it part of the conversation. A turn that failed before the model said or did
+    /// Whether the next turn makes this turn part of the conversation. A turn that failed before the model wrote or did
     /// anything is left out.
     var isToBeIncluded: Bool { isOpen || !isIncluded && status == .failed && items.count > questionCount }
     /// Whether the items end as those of a turn that ended early.
     private var hasEnd = false
-    /// How many of the items are the user's or the program's.
+    /// The number of items that are from the user or the program.
     private let questionCount: Int
-    /// How many of the items a resumed turn continues from.
+    /// The number of items from which a resumed turn continues.
     private var resumableCount: Int
     /// The request that began the turn.
     private let request: ChappieResponseRequest
@@ -137,7 +137,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
         case .toolFinished:
             guard let result: ChappieToolExecutionResult = Records.value(body["result"]) else { return }
             change(result.call.callID) {
-                // The user said no in one program when another had run the call.
+                // The user refused the call in one program after another program had run it.
                 guard !$0.hasStarted || ![.denied, .answered].contains(result.outcome) else { return }
                 $0.call = result.call
                 $0.result = result
@@ -172,7 +172,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
         case .turnInterrupted:
             add(partial: body)
             if body["isIncluded"]?.bool == true { isIncluded = true }
-            // A turn that has failed did so before.
+            // A turn that has failed had already ended.
             if status != .failed { end(.interrupted, record) }
         default: break
         }
@@ -189,7 +189,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
         items += body["items"]?.array ?? []
     }
 
-    /// Adds what the model had said and done when the turn ended.
+    /// Adds the text and the calls that the model had written when the turn ended.
     private mutating func add(partial body: ChappieJSON) {
         guard body["items"] != nil else { return }
         add(items: body)
@@ -204,7 +204,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
 
     // MARK: Going on
 
-    /// The answer as a response, as far as it was kept.
+    /// The answer as a response, with the data that was kept.
     public var response: ChappieResponse {
         var response = ChappieResponse(
             id: responseID ?? "", status: incompleteReason == nil ? .completed : .incomplete, model: model,
@@ -213,11 +213,11 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
         return response
     }
 
-    /// Returns the work that continues the turn. A call that was begun and has no result is not made again: the model
-    /// learns that its outcome is unknown. Another account continues without the reasoning of the first account.
+    /// Returns the work that continues the turn. A call that has begun and has no result is not run again. The model is
+    /// informed that its outcome is unknown. Another account continues without the reasoning of the first account.
     ///
-    /// - Throws: if the calls can't be read, because a newer version wrote them: to ask the model again might repeat
-    ///   them.
+    /// - Throws: ``ChappieRuntimeError/nothingToResume`` if the calls can't be read because a newer version wrote them.
+    ///   If the model were asked again, it might repeat them.
     func remainder(
         in context: ChappieClientContext, _ decisions: [String: ChappieApprovalDecision], by account: ChappieAccountInfo
     ) throws(ChappieRuntimeError) -> ChappieTurnWork {
@@ -245,8 +245,8 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
 // MARK: Ending early
 
 extension ChappieTurn {
-    /// The items with which the turn becomes part of the conversation: each call has a result, and a message to the
-    /// model is the last item.
+    /// The items with which the turn becomes part of the conversation. Each call has a result, and the last item is a
+    /// message to the model.
     var itemsSoFar: [ChappieJSON] {
         guard !hasEnd else { return items }
         let results = ChappieToolExecutionResult.missing(in: items) { id in

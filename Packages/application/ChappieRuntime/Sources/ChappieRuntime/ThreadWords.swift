@@ -1,21 +1,22 @@
 import ChappieCore
 
 #if !canImport(Darwin)
-    // Canonical composition. Apple's SDKs leave this SPI out; there it comes from Foundation, by way of ChappieCore.
+    // This is for canonical composition. Apple's SDKs leave this SPI out. There it comes from Foundation, through
+    // ChappieCore.
     @_spi(_Unicode) import Swift
 #endif
 
-/// The text that a search sees: words of letters and digits, without case and accents. A store that has its own index
-/// cuts texts and queries by this, so that every store finds the same.
+/// The text that a search reads, as words of letters and digits without case and accents. A store that has its own
+/// index splits texts and queries with this type, so that every store finds the same threads.
 public struct ChappieThreadWords: Sendable, Hashable {
-    /// The words in order, doubled ones included; a word longer than 64 bytes is cut into pieces.
+    /// The words in order, including repeated ones. A word longer than 64 bytes is cut into pieces.
     public let words: [String]
     /// The words of a query that must follow one another.
     public private(set) var phrases: [[String]] = []
     /// Whether the last word of a query may be the beginning of a word.
     public private(set) var endsWithBeginning = true
 
-    /// The words of a text.
+    /// Splits a text into words.
     public init(_ text: String) {
         var words: [String] = []
         var word = ""
@@ -33,7 +34,7 @@ public struct ChappieThreadWords: Sendable, Hashable {
                 default: end()
                 }
             } else if Self.isOfWords(character) {
-                // Chinese and Japanese are written without spaces: each ideograph is a word.
+                // Chinese and Japanese are written without spaces, so each ideograph is a word.
                 let isIdeograph = character.unicodeScalars.first?.properties.isIdeographic ?? false
                 if isIdeograph { end() }
                 word += Self.folded(character)
@@ -47,17 +48,17 @@ public struct ChappieThreadWords: Sendable, Hashable {
         self.words = words
     }
 
-    /// A longer word is cut into pieces of this many bytes.
+    /// The size of the pieces into which a longer word is cut, in bytes.
     private static let longest = 64
 
-    /// The words of a query: between two quotation marks (`"`) a phrase, whose words must follow one another. The last
-    /// word may be the beginning of one, unless it is in a phrase.
+    /// Splits a query into words. Two quotation marks (`"`) enclose a phrase, whose words must follow one another. The
+    /// last word may be the beginning of a word, unless it is in a phrase.
     public init(query: String) {
         let parts = query.split(separator: "\"" as Character, omittingEmptySubsequences: false)
         var words: [String] = []
         for (index, part) in parts.enumerated() {
             let found = Self(String(part)).words
-            // A mark without its other one means nothing.
+            // A single quotation mark without a second one is ignored.
             let isPhrase = index % 2 == 1 && index < parts.count - 1
             if isPhrase, !found.isEmpty { phrases.append(found) }
             if !found.isEmpty { endsWithBeginning = !isPhrase }
@@ -66,8 +67,8 @@ public struct ChappieThreadWords: Sendable, Hashable {
         self.words = words
     }
 
-    /// Whether all of these words occur in `text`, the last one maybe as a beginning, and the phrases unchanged. No
-    /// words occur nowhere.
+    /// Returns whether each of the words occurs in `text`, and the phrases in their order. The last word may occur as
+    /// the beginning of a word. Without words, the result is `false`.
     public func occur(in text: String) -> Bool {
         guard let last = words.last else { return false }
         let found = Self(text).words
@@ -97,9 +98,9 @@ public struct ChappieThreadWords: Sendable, Hashable {
         return line
     }
 
-    /// Whether the character is a letter or digit, also with accents. A character may begin with a letter and hold a
-    /// quote: a letter that belongs before another character (https://www.unicode.org/reports/tr29/#Prepend) can have
-    /// any character after it.
+    /// Returns whether the character is a letter or digit, including those with accents. A character may begin with a
+    /// letter and contain a quote, because a letter that belongs before another character
+    /// (https://www.unicode.org/reports/tr29/#Prepend) can have any character after it.
     private static func isOfWords(_ character: Character) -> Bool {
         (character.isLetter || character.isNumber)
             && character.unicodeScalars.allSatisfy { scalar in
@@ -107,9 +108,9 @@ public struct ChappieThreadWords: Sendable, Hashable {
             }
     }
 
-    /// Returns a character without case and accent, cut if it has more accents than any script. Canonically equal ones
-    /// give the same bytes (https://www.unicode.org/reports/tr15/): file names of some systems have Korean and kana in
-    /// parts.
+    /// Returns a character without case and accent, cut if it has more accents than any script. Canonically equal
+    /// characters give the same bytes (https://www.unicode.org/reports/tr15/). In the file names of some systems,
+    /// Korean and kana are decomposed.
     private static func folded(_ character: Character) -> String {
         let lower = character.lowercased()
         guard lower.count == 1, let base = bases[Character(lower)] else {
@@ -123,8 +124,8 @@ public struct ChappieThreadWords: Sendable, Hashable {
         return String(base)
     }
 
-    /// Letters with the accents of Latin, Greek and Cyrillic script, and without. Canonical equivalence makes `é` the
-    /// key that was put together from `e` and its accent.
+    /// The letters without accents, by the letters with the accents of Latin, Greek and Cyrillic script. Canonical
+    /// equivalence makes `é` the same key as `e` with its accent.
     private static let bases: [Character: Character] = {
         // Grave, acute, circumflex, tilde, macron, breve, dot above, diaeresis, hook, ring, double acute, caron, horn,
         // dot below, comma below, cedilla, ogonek, Greek tonos' kin.
@@ -136,7 +137,7 @@ public struct ChappieThreadWords: Sendable, Hashable {
             for first in marks.unicodeScalars {
                 bases[Character(String(String.UnicodeScalarView([letter, first])))] = Character(letter)
                 guard letter.isASCII else { continue }
-                // Vietnamese has two.
+                // Vietnamese letters can have two accents.
                 for second in marks.unicodeScalars {
                     bases[Character(String(String.UnicodeScalarView([letter, first, second])))] = Character(letter)
                 }

@@ -27,7 +27,7 @@ extension ChappieThread {
             if let model = response.model, Records.isOther(model, than: finished.model) {
                 body["answeredBy"] = .string(model)
             }
-            // An answer is stored once: among the turn's items.
+            // An answer is stored only once, among the turn's items.
             body["output"] = Records.output(response.items, in: finished.items)
             if ChappieResponse(items: response.items).outputText != response.outputText {
                 body["text"] = .string(response.outputText)

@@ -6,7 +6,7 @@
     import ChappieURLSession
 
     /// The adapters of Apple's platforms: URLSession and the keychain. Without a `ByteStreamTransport` over
-    /// Network.framework, answers come as server-sent events.
+    /// Network.framework, answers arrive as server-sent events.
     enum PlatformAdapters {
         /// The sign-in button has its own notifier.
         static let notifier: (any Notifier)? = nil

@@ -3,21 +3,21 @@ public import ChappieClient
 public import ChappieCore
 public import Logging
 
-/// The entry point: sessions and clients over the platform's own adapters.
+/// The entry point, which creates sessions and clients over the platform's own adapters.
 ///
 /// On Linux these are libcurl for the network, the Secret Service for credentials, and the desktop's notifications. On
-/// macOS and iOS they are URLSession and the keychain, and the sign-in button has its own notifications; no Mac has
+/// macOS and iOS they are URLSession and the keychain, and the sign-in button has its own notifications. No Mac has
 /// built or run this yet. Use the initialisers of `ChappieAuthSession` and `ChappieClient` to bring other adapters.
 ///
 /// Sessions and clients with the same `store:` and the same slot (service, account, access group, issuer, backend and
-/// OAuth client) share one credential manager, so that a token is refreshed once and not once per object, and a
-/// sign-out reaches all of them. The first of them decides over which network tokens are renewed, and when the keyring
+/// OAuth client) share one credential manager, so that a token is refreshed only once and not once per object, and a
+/// sign-out reaches all of them. The first of them determines the network for renewals of tokens, and when the keyring
 /// can be read. Two stores are the same if they name the same place, if they are one object, or if they are `Hashable`
-/// and equal; see ``ChappieCredentialStorage/custom(_:)`` for others.
+/// and equal. See ``ChappieCredentialStorage/custom(_:)`` for others.
 ///
-/// A `logger:` gets messages at level `debug`: why tokens are renewed, and why a turn waited, was sent again or changed
-/// to server-sent events. No message has a token or a part of the conversation. Without a logger nothing is logged. The
-/// latest logger gets the renewals of a shared credential.
+/// A `logger:` gets messages at level `debug`. They report why tokens are renewed, and why a turn waited, was sent
+/// again or changed to server-sent events. No message contains a token or a part of the conversation. Without a logger
+/// nothing is logged. The latest logger gets the renewals of a shared credential.
 public enum Chappie {
     /// Creates a session, which is already signed in if the user has signed in before.
     ///
@@ -27,12 +27,14 @@ public enum Chappie {
     /// print(code.instructions)
     /// ```
     ///
-    /// It blocks the main thread while it reads the store, as `ChappieAuthSession` says; `loadedAuthSession` does not.
+    /// It blocks the main thread while it reads the store, as described in `ChappieAuthSession`. `loadedAuthSession`
+    /// does not.
     ///
     /// - Parameters:
-    ///   - configuration: the same as the client's.
-    ///   - store: `.keyring`, `.encryptedFile(passphrase:)`, `.memory` or any `CredentialStore`.
-    ///   - logger: see ``Chappie``. Default none.
+    ///   - configuration: The same configuration as the client's.
+    ///   - store: The store of the credential: `.keyring`, `.encryptedFile(passphrase:)`, `.memory` or any
+    ///     `CredentialStore`.
+    ///   - logger: The logger. See ``Chappie``. Default none.
     @MainActor
     public static func authSession(
         configuration: ChappieConfiguration = ChappieConfiguration(),
@@ -45,8 +47,9 @@ public enum Chappie {
 
     /// Creates the same session without blocking a thread. Returns after the store was read, which may ask the user.
     ///
-    /// It does not throw if the store can't be read: the session's state and its `lastStoreError` say why. If the task
-    /// is cancelled it returns at once, and the store's answer comes through `stateUpdates`.
+    /// The function does not throw if the store can't be read. The session's state and its `lastStoreError` report the
+    /// reason. If the task is cancelled, the function returns at once, and the store's answer arrives through
+    /// `stateUpdates`.
     @MainActor
     public static func loadedAuthSession(
         configuration: ChappieConfiguration = ChappieConfiguration(),
@@ -61,23 +64,24 @@ public enum Chappie {
         }
     }
 
-    /// Creates a client for one conversation. Another parameter wins over the value of `configuration`.
+    /// Creates a client for one conversation. The other parameters take precedence over the values of `configuration`.
     ///
     /// ```swift
     /// let answer = try await Chappie.client().send("Hello")
     /// ```
     /// - Parameters:
-    ///   - configuration: the model, the harness, the endpoints and the rest.
-    ///   - tools: the model may call them.
-    ///   - toolProviders: tools that may change between turns, such as the tools of a Model Context Protocol server.
-    ///   - store: the session's store: `.keyring`, `.encryptedFile(passphrase:)`, `.memory` or any `CredentialStore`.
-    ///   - logger: see ``Chappie``. Default none.
-    ///   - middleware: sees the HTTP exchanges with the backend, before the sign-in's header fields are added. It does
-    ///     not see the messages of a WebSocket.
-    ///   - rateLimitBackoff: how the client waits after a 429.
-    ///   - streamingTransportPolicy: WebSocket or server-sent events.
-    ///   - toolApprovalHandler: asks the user before a call of a tool whose policy is `.ask`. Without a handler such
-    ///     calls are denied.
+    ///   - configuration: The configuration, with the model, the harness, the endpoints and the rest.
+    ///   - tools: The tools that the model may call.
+    ///   - toolProviders: The providers of tools that may change between turns, such as the tools of a Model Context
+    ///     Protocol server.
+    ///   - store: The session's store: `.keyring`, `.encryptedFile(passphrase:)`, `.memory` or any `CredentialStore`.
+    ///   - logger: The logger. See ``Chappie``. Default none.
+    ///   - middleware: The middleware that sees the HTTP exchanges with the backend, before the sign-in's header fields
+    ///     are added. It does not see the messages of a WebSocket.
+    ///   - rateLimitBackoff: The way in which the client waits after a 429.
+    ///   - streamingTransportPolicy: The choice of WebSocket or server-sent events.
+    ///   - toolApprovalHandler: The handler that asks the user before a call of a tool whose policy is `.ask`. Without
+    ///     a handler, such calls are denied.
     public static func client(
         configuration: ChappieConfiguration = ChappieConfiguration(),
         tools: [ChappieHostTool] = [], toolProviders: [any ChappieToolProvider] = [],

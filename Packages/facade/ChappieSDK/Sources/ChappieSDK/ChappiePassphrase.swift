@@ -3,7 +3,7 @@ public import ChappieCrypto
 
 /// The source of the passphrase of an encrypted file.
 public struct ChappiePassphrase: Sendable {
-    /// Two passphrases with equal identities are the same.
+    /// The identity of a passphrase. Two passphrases with equal identities are the same.
     enum Identity: Hashable, Sendable {
         /// A hash, so that the text is not kept twice.
         case text(Int)
@@ -20,17 +20,17 @@ public struct ChappiePassphrase: Sendable {
         self.identity = identity
     }
 
-    /// A passphrase that the program already has.
+    /// Creates a source for a passphrase that the program already has.
     public init(_ text: String) { self.init(FixedPassphrase(Secret(text)), .text(text.hashValue)) }
 
-    /// Any other source. Two values count as two sources: give the session and the client the same value.
+    /// Wraps any other source. Two values count as two sources, so give the session and the client the same value.
     public init(_ source: any PassphraseSource) {
         let held = SharedSource(source: source)
         self.init(held, .source(ObjectIdentifier(held)))
     }
 
     /// Reads the passphrase from the file at this path. The file must belong to the user, be closed to other users, and
-    /// have 4 KiB at most. One line break at its end does not count.
+    /// have at most 4 KiB. One line break at its end does not count.
     public static func file(_ path: String) -> ChappiePassphrase {
         ChappiePassphrase(PassphraseFile(path: path), .file(path))
     }
@@ -42,8 +42,8 @@ public struct ChappiePassphrase: Sendable {
 
     /// Asks the user, once in the life of a store.
     ///
-    /// - Parameter ask: returns the passphrase; `nil` if the user gives none. `isNew`: the file is being created, so
-    ///   ask the user twice. Its errors become `CredentialStoreError.noPassphrase(_:)`.
+    /// - Parameter ask: Returns the passphrase, or `nil` if the user gives none. If `isNew` is `true`, the file is
+    ///   being created, so ask the user twice. Errors of this closure become `CredentialStoreError.noPassphrase(_:)`.
     public static func asking(
         _ ask: @escaping @Sendable (_ isNew: Bool) async throws -> String?
     ) -> ChappiePassphrase { ChappiePassphrase(Asked(ask: ask)) }

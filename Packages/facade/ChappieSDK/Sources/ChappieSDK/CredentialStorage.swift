@@ -5,14 +5,14 @@ import ChappieCrypto
 @_spi(ChappieInternals) public import ChappieFiles
 import Synchronization
 
-/// The place in which ``Chappie`` stores credentials: ``keyring`` unless the program chooses another place.
+/// The place in which ``Chappie`` stores credentials. It is ``keyring`` unless the program chooses another place.
 ///
 /// ```swift
 /// let storage: ChappieCredentialStorage = .encryptedFile(passphrase: .environment)
 /// let session = Chappie.authSession(store: storage)
 /// let client = Chappie.client(store: storage)
 /// ```
-/// It never falls back: if the chosen place can't be used, the session says why.
+/// There is no fallback. If the chosen place can't be used, the session reports the reason.
 public struct ChappieCredentialStorage: Sendable {
     enum Place: Sendable {
         case keyring(ChappieKeyringUnlocking)
@@ -27,30 +27,31 @@ public struct ChappieCredentialStorage: Sendable {
     private static let lastNumber = Atomic(0)
 
     /// The keyring of the login session, over the Secret Service, and on Apple's platforms the keychain. The
-    /// configuration's `keychainAccessibility` says when it can be read; the user is not asked to unlock it. The
-    /// default.
+    /// configuration's `keychainAccessibility` specifies when it can be read. The user is not asked to unlock it. This
+    /// is the default.
     public static let keyring = ChappieCredentialStorage(place: .keyring(.never))
 
-    /// Returns the keyring, which may ask the user to unlock it. For programs with a window.
+    /// Returns the keyring, which may ask the user to unlock it. It is for programs with a window.
     ///
     /// ```swift
     /// let storage: ChappieCredentialStorage = .keyring(unlocking: .promptAllowed)
     /// ```
-    /// It is the same place as ``keyring``. Sessions and clients of a process share what the first of them said.
+    /// It is the same place as ``keyring``. Sessions and clients of a process share the setting of the first of them.
     public static func keyring(unlocking: ChappieKeyringUnlocking) -> ChappieCredentialStorage {
         ChappieCredentialStorage(place: .keyring(unlocking))
     }
 
-    /// This process's memory, one place for each slot. It ends with the process. For temporary sign-ins and for tests.
+    /// This process's memory, with one place for each slot. It ends with the process. It is for temporary sign-ins and
+    /// for tests.
     public static let memory = ChappieCredentialStorage(place: .memory)
 
-    /// Returns an encrypted file for each slot (AES-256-GCM, with a key made by scrypt). For machines without a
+    /// Returns an encrypted file for each slot (AES-256-GCM, with a key made by scrypt). It is for machines without a
     /// keyring.
     ///
     /// - Parameters:
-    ///   - passphrase: the source of the passphrase, which the store asks when it first needs the passphrase.
-    ///   - directory: an absolute path. Default: `$XDG_DATA_HOME/chappie/credentials`, or
-    ///     `~/.local/share/chappie/credentials`, which the program `chappie` uses too; on Apple's platforms,
+    ///   - passphrase: The source of the passphrase, which the store asks when it first needs the passphrase.
+    ///   - directory: An absolute path. Default: `$XDG_DATA_HOME/chappie/credentials`, or
+    ///     `~/.local/share/chappie/credentials`, which the program `chappie` also uses. On Apple's platforms,
     ///     `credentials` in the program's own folder of Application Support.
     public static func encryptedFile(
         passphrase: ChappiePassphrase, directory: String? = nil
@@ -62,7 +63,7 @@ public struct ChappieCredentialStorage: Sendable {
     }
 
     /// Returns an encrypted file with a passphrase that the program already has. A passphrase in the source text is not
-    /// secret: use that in tests only.
+    /// secret, so use it only in tests.
     public static func encryptedFile(passphrase: String, directory: String? = nil) -> ChappieCredentialStorage {
         encryptedFile(passphrase: ChappiePassphrase(passphrase), directory: directory)
     }
@@ -74,15 +75,15 @@ public struct ChappieCredentialStorage: Sendable {
         encryptedFile(passphrase: .asking { _ in try await passphrase() }, directory: directory)
     }
 
-    /// Any other store. ``Chappie``'s functions also take the store itself.
+    /// Returns a storage for any other store. ``Chappie``'s functions also accept the store itself.
     ///
-    /// A plain `CredentialStore` is for one machine: its lock is in this machine's state folder. A place that several
-    /// machines can reach, such as a row of a database, needs a `SharedCredentialStore`, which brings a lock of that
-    /// place. Without it two machines send the same single-use refresh token, and the user's sign-in ends.
+    /// A plain `CredentialStore` is for one machine, because its lock is in this machine's state folder. A place that
+    /// several machines can reach, such as a row of a database, needs a `SharedCredentialStore`, which brings a lock of
+    /// that place. Without it two machines send the same single-use refresh token, and the user's sign-in ends.
     ///
     /// Each call with a store that is neither an object nor `Hashable` is another place, because such stores can't be
-    /// compared: give the same storage to the session and to its clients. Otherwise each of them has the credential for
-    /// itself, as if it were another process.
+    /// compared. Give the same storage to the session and to its clients. Otherwise each of them has its own
+    /// credential, as if it were another process.
     public static func custom(_ store: any CredentialStore) -> ChappieCredentialStorage {
         let identity: Identity =
             if type(of: store) is AnyClass {
@@ -97,9 +98,10 @@ public struct ChappieCredentialStorage: Sendable {
     }
 
     /// Returns the store at this place, with the lock that keeps other processes out of the place. If the store can't
-    /// be made, or if `files` throws for the keyring, every call of the store throws the reason.
+    /// be created, or if `files` throws for the keyring, every call of the store throws the reason.
     ///
-    /// - Parameter files: Makes the lock in files of a credential in the keyring. Default: in this user's state folder.
+    /// - Parameter files: Creates the lock in files for a credential in the keyring. Default: a lock in this user's
+    ///   state folder.
     @_spi(ChappieInternals) public func store(
         _ accessibility: ChappieKeychainAccessibility,
         files: () throws(CredentialStoreError) -> FileCredentialLock = Self.userLock
@@ -122,7 +124,8 @@ public struct ChappieCredentialStorage: Sendable {
         .userDefault { ProcessInfo.processInfo.environment[$0] }
     }
 
-    /// Stores with equal identities share a manager: stores at the same place, the same object, or equal values.
+    /// The identity of a store. Stores with equal identities share a manager. These are stores at the same place, the
+    /// same object, or equal values.
     enum Identity: Hashable, Sendable {
         case keyring
         case memory
@@ -154,25 +157,25 @@ public struct ChappieCredentialStorage: Sendable {
     }
 }
 
-/// Whether the desktop may ask the user to unlock the keyring.
+/// A setting for whether the desktop may ask the user to unlock the keyring.
 public struct ChappieKeyringUnlocking: Sendable, Hashable {
-    /// The time that the user has; `nil` without a question.
+    /// The time that the user has, or `nil` if the user is not asked.
     let limit: Duration?
 
-    /// A locked keyring is an error at once (`locked`): for programs that run unattended.
+    /// A locked keyring is an error at once (`locked`). This is for programs that run unattended.
     public static let never = Self(limit: nil)
 
-    /// Lets the desktop's own dialogue ask, and the user has a minute.
+    /// The desktop's own dialogue may ask, and the user has a minute.
     public static let promptAllowed = Self.promptAllowed(within: .seconds(60))
 
-    /// Lets the desktop's own dialogue ask, and the user has this time, which must be positive. A dialogue that is
-    /// dismissed is `denied`, and an unanswered one is `timedOut`.
+    /// Returns a setting with which the desktop's own dialogue may ask. The user has this time, which must be positive.
+    /// A dialogue that is dismissed is `denied`, and an unanswered one is `timedOut`.
     public static func promptAllowed(within limit: Duration) -> Self {
         Self(limit: limit)
     }
 }
 
-/// Replaces a store that can't be made, for example without a home directory.
+/// A replacement for a store that can't be created, for example without a home directory.
 private struct NoStore: CredentialStore {
     let reason: CredentialStoreError
 
@@ -182,20 +185,20 @@ private struct NoStore: CredentialStore {
     func delete(_ slot: CredentialSlot) throws(CredentialStoreError) { throw reason }
 }
 
-/// Keeps credentials in this process's memory, until the process ends.
+/// A store that keeps credentials in this process's memory until the process ends.
 ///
-/// It is for temporary sign-ins, and for machines on which the user wants to store nothing. It is never a fallback: a
-/// program chooses it.
+/// It is for temporary sign-ins, and for machines on which the user wants to store nothing. It is never a fallback. A
+/// program must choose it.
 public actor ChappieEphemeralCredentialStore: CredentialStore {
     private var secrets: [CredentialSlot: Secret] = [:]
 
-    /// An empty store.
+    /// Creates an empty store.
     public init() {}
 
     /// Returns the last saved secret.
     public func load(_ slot: CredentialSlot) -> Secret? { secrets[slot] }
-    /// Keeps the secret.
+    /// Saves the secret.
     public func save(_ secret: Secret, in slot: CredentialSlot) { secrets[slot] = secret }
-    /// Drops the secret.
+    /// Deletes the secret.
     public func delete(_ slot: CredentialSlot) { secrets[slot] = nil }
 }

@@ -1,6 +1,7 @@
-// `import ChappieSDK` brings the values, the session and the client by their names. All names begin with Chappie,
-// except the older name of the sign-in button, `SignInWithChatGPTButton`. Ports, transports, decoders and stores come
-// with the modules that declare them. Only ChappieClient is exported whole, because it declares nothing else.
+// `import ChappieSDK` makes the values, the session and the client available by their names. All names begin with
+// Chappie, except the older name of the sign-in button, `SignInWithChatGPTButton`. Ports, transports, decoders and
+// stores are available from the modules that declare them. Only ChappieClient is exported completely, because it
+// declares nothing else.
 
 @_exported import ChappieClient
 

@@ -10,7 +10,7 @@ import Synchronization
 /// The transports of one network policy.
 final class Transports: Sendable {
     let http: any HTTPTransport
-    /// Without one, answers arrive only as server-sent events.
+    /// The transport for WebSockets. Without one, answers arrive only as server-sent events.
     let webSocket: (any WebSocketTransport)?
 
     init(http: any HTTPTransport, webSocket: (any WebSocketTransport)?) {
@@ -19,22 +19,22 @@ final class Transports: Sendable {
     }
 }
 
-/// The adapters of this platform, made once per process and shared.
+/// The adapters of this platform, which are created once per process and shared.
 final class PlatformComposition: Sendable {
     static let shared = PlatformComposition()
 
     private let networks = Mutex<[ChappieNetworkPolicy: Transports]>([:])
     private let managers = Mutex<[ManagerKey: WeakManager]>([:])
 
-    /// The key of a manager. A sign-out has to reach every session and client of the credential, whatever else their
-    /// configurations differ in.
+    /// The key of a manager. A sign-out has to reach every session and client of the credential, even if their
+    /// configurations differ in other properties.
     private struct ManagerKey: Hashable, Sendable {
         let slot: CredentialSlot
         let store: ChappieCredentialStorage.Identity
     }
 
-    /// A manager lives as long as a session, a client or its own work holds it, because an app may have many users, one
-    /// after the other.
+    /// A weak reference to a manager. A manager lives as long as a session, a client or its own work holds it, because
+    /// an app may have many users, one after the other.
     private struct WeakManager {
         weak var manager: CredentialManager?
     }
@@ -42,12 +42,12 @@ final class PlatformComposition: Sendable {
     let notifier = PlatformAdapters.notifier
     let modelCache = ChappieFileModelCache { ProcessInfo.processInfo.environment[$0] }
 
-    /// Notes on networks that block WebSockets.
+    /// Creates the notes on networks that block WebSockets.
     static func webSocketNotes(under policy: ChappieNetworkPolicy) -> ChappieFileWebSocketNotes? {
         ChappieFileWebSocketNotes(proxy: policy.proxy) { ProcessInfo.processInfo.environment[$0] }
     }
 
-    /// Creates the transports of a network policy.
+    /// Returns the transports of a network policy.
     func transports(for policy: ChappieNetworkPolicy) -> Transports {
         networks.withLock { networks in
             if let known = networks[policy] { return known }
@@ -57,8 +57,8 @@ final class PlatformComposition: Sendable {
         }
     }
 
-    /// Creates the manager of the configuration's slot in `storage`, which logs to `logger` if there is one. The
-    /// configuration that makes it decides about its network, its accessibility and the name under which it renews
+    /// Returns the manager of the configuration's slot in `storage`, which logs to `logger` if there is one. The
+    /// configuration that creates it determines its network, its accessibility and the name under which it renews
     /// tokens.
     func credentials(
         for configuration: ChappieConfiguration, in storage: ChappieCredentialStorage = .keyring, logger: Logger? = nil
@@ -86,8 +86,8 @@ final class PlatformComposition: Sendable {
 }
 
 extension BrowserSignInPorts {
-    /// Returns the adapters of this platform for a sign-in with a browser on this machine; `nil` if the configuration
-    /// has none. Nothing is opened or read before such a sign-in begins.
+    /// Returns the adapters of this platform for a sign-in with a browser on this machine, or `nil` if the
+    /// configuration has none. Nothing is opened or read before such a sign-in begins.
     ///
     /// - Parameter variable: Looks up a variable of the process. Default: its environment.
     @_spi(ChappieInternals) public static func ofPlatform(

@@ -4,20 +4,22 @@ public import ChappieAuth
 @_exported public import ChappieThreadsSQLite
 
 extension ChappieFileThreadStore {
-    /// Threads in a file on this machine, with their key in the keyring unless the program chooses another place.
+    /// Creates a store of threads in a file on this machine. Their key is in the keyring unless the program chooses
+    /// another place.
     ///
     /// ```swift
     /// let runtime = Chappie.client().runtime(store: ChappieFileThreadStore())
     /// ```
-    /// The storage policy decides when the key can be read: with `.complete` only while the keyring is unlocked and the
-    /// login session is not locked, otherwise while the keyring is unlocked. The store never falls back to plain text.
+    /// The storage policy determines when the key can be read. With `.complete`, it can be read only while the keyring
+    /// is unlocked and the login session is not locked. Otherwise it can be read while the keyring is unlocked. The
+    /// store never falls back to plain text.
     ///
     /// - Parameters:
-    ///   - directory: An absolute path. Default: a folder of the app and the user whose client makes the runtime:
-    ///     `$XDG_STATE_HOME/chappie/threads/KEYCHAIN-SERVICE/DIGEST`, or the same in `~/.local/state`. Without a runtime,
-    ///     use ``init(owner:storagePolicy:limits:keys:)``.
-    ///   - storagePolicy: Encryption and backups.
-    ///   - limits: How much may be stored. Default 512 MiB.
+    ///   - directory: An absolute path. Default: a folder of the app and the user whose client creates the runtime:
+    ///     `$XDG_STATE_HOME/chappie/threads/KEYCHAIN-SERVICE/DIGEST`, or the same in `~/.local/state`. Without a
+    ///     runtime, use ``init(owner:storagePolicy:limits:keys:)``.
+    ///   - storagePolicy: The policy for encryption and backups.
+    ///   - limits: The limits for the stored data. Default 512 MiB.
     ///   - keys: The store of the key: `.keyring`, `.encryptedFile(passphrase:)` or any `CredentialStore`. With
     ///     `.memory` the threads can't be read after the process ends.
     public convenience init(
@@ -29,15 +31,15 @@ extension ChappieFileThreadStore {
             keys: keys.store(storagePolicy.accessibility))
     }
 
-    /// The threads of one user of this app, also without a runtime.
+    /// Creates a store of the threads of one user of this app, which also works without a runtime.
     ///
     /// ```swift
     /// let store = ChappieFileThreadStore(owner: ChappieConfiguration(keychainService: "com.example.shop").credentialSlot)
     /// ```
     /// - Parameters:
     ///   - owner: The slot of the user's credential, which a configuration names.
-    ///   - storagePolicy: Encryption and backups.
-    ///   - limits: How much may be stored. Default 512 MiB.
+    ///   - storagePolicy: The policy for encryption and backups.
+    ///   - limits: The limits for the stored data. Default 512 MiB.
     ///   - keys: The store of the key.
     public convenience init(
         owner: CredentialSlot, storagePolicy: ChappieFileThreadStoreStoragePolicy = .init(),

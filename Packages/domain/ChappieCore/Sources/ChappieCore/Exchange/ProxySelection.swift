@@ -1,15 +1,15 @@
 /// The proxy for requests to one origin.
 @_spi(ChappieInternals) public struct ProxySelection: Sendable, Hashable {
-    /// The setting, with its credentials and a scheme that curl knows: must not be shown.
+    /// The setting, with its credentials and a scheme that curl knows. It must not be shown.
     public let url: String
-    /// `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`.
+    /// The scheme: `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`.
     public let scheme: String
     /// The name or address of the proxy.
     public let host: String
     /// The port of the proxy.
     public let port: Int
 
-    /// `host:port`.
+    /// The proxy as `host:port`.
     public var label: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
     /// The variables from which ``ChappieNetworkPolicy/Proxy/environment`` is read.
@@ -19,17 +19,18 @@
 
     private static let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
 
-    /// Reads the policy for `origin`; `nil` for no proxy. Lower case wins over upper case, an empty variable counts as
-    /// unset, and `HTTP_PROXY` is ignored: a web server sets it from a request header (CGI's `HTTP_` prefix).
+    /// Reads the policy for `origin`, or returns `nil` for no proxy. Lower case wins over upper case, an empty variable
+    /// counts as unset, and `HTTP_PROXY` is ignored, because a web server sets it from a request header (CGI's `HTTP_`
+    /// prefix).
     ///
-    /// `socks://` counts as `socks5h://`. GNOME's proxy settings write it, and mean that.
+    /// `socks://` counts as `socks5h://`, because GNOME's proxy settings write the former and mean the latter.
     ///
-    /// A plain `http` request goes to loopback only. It is sent through a proxy only if the proxy is on loopback, too;
-    /// otherwise it would leave this machine in the clear.
+    /// A plain `http` request is sent only to loopback. It is sent through a proxy only if the proxy is also on
+    /// loopback. Otherwise it would leave this machine in plain text.
     ///
     /// - Throws: ``ChappieTransportError`` with code `.proxyFailed`, stage `.configuration`, if the setting is invalid.
-    ///   For a host that is excluded it does not matter. The message names the variable and the scheme, and doesn't
-    ///   repeat the setting, which may hold a password.
+    ///   For an excluded host, an invalid setting does not matter. The message names the variable and the scheme, and
+    ///   doesn't repeat the setting, which may contain a password.
     public init?(
         _ proxy: ChappieNetworkPolicy.Proxy, for origin: Origin, environment: [String: String]
     ) throws(ChappieTransportError) {
@@ -60,7 +61,7 @@
         let given = start.map { setting[..<$0.lowerBound].lowercased() } ?? "http"
         let scheme = given == "socks" ? "socks5h" : given
         guard Self.schemes.contains(scheme) else {
-            // A text without the form of a scheme may hold a password.
+            // A text without the form of a scheme may contain a password.
             let isShown =
                 given.count < 20 && given.utf8.allSatisfy { $0.isASCIIAlphanumeric || "+-.".utf8.contains($0) }
             throw refusal(
@@ -77,7 +78,7 @@
         self.port = port
     }
 
-    /// The user name and the password in the setting; `nil` if it has none.
+    /// The user name and the password in the setting, or `nil` if it has none.
     public var credentials: (user: String, password: String)? {
         let parts = URLComponents(string: "http://\(Self.authority(of: url))")
         guard let parts, let user = parts.user else { return nil }
@@ -91,7 +92,7 @@
 
     /// Returns the host and the port of a proxy URL, or `nil` for a URL without a host.
     private static func endpoint(of setting: String, _ scheme: String) -> (host: String, port: Int)? {
-        // A password may hold an @, which no other part can: the last @ ends it.
+        // A password may contain an @, which no other part can, so the last @ ends it.
         guard let place = authority(of: setting).split(separator: "@", omittingEmptySubsequences: false).last,
             let url = URL(string: "http://\(place)"), let host = url.host(), !host.isEmpty
         else { return nil }
@@ -100,8 +101,8 @@
     }
 }
 
-/// The hosts that are reached without a proxy, as curl reads NO_PROXY: names, which stand for all names below them,
-/// addresses, and networks (`10.0.0.0/8`). A single `*` stands for every host.
+/// The hosts that are reached without a proxy, in the form of curl's NO_PROXY. They are names, which include all names
+/// below them, addresses, and networks (`10.0.0.0/8`). A single `*` means every host.
 struct ProxyExclusions {
     private let entries: [Substring]
     private let isEverything: Bool
@@ -136,7 +137,7 @@ struct ProxyExclusions {
         let isBracketed = text.hasPrefix("[") && text.hasSuffix("]")
         let text = isBracketed ? text.dropFirst().dropLast() : text
         guard text.contains(":") else { return dotted(text) }
-        // RFC 4291, 2.2: one `::` stands for the groups that are missing, and the end may be an IPv4 address.
+        // One `::` replaces the missing groups, and the end may be an IPv4 address (RFC 4291, 2.2).
         let halves = text.split(separator: "::", maxSplits: 1, omittingEmptySubsequences: false)
         var groups: [[UInt8]] = []
         for half in halves {

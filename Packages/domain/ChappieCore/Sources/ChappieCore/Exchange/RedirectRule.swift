@@ -1,11 +1,11 @@
 public import HTTPTypes
 
-/// Decides which redirects are followed, and with which request (RFC 9110, section 15.4).
+/// Rules for the redirects that are followed, and for the requests that follow them (RFC 9110, section 15.4).
 @_spi(ChappieInternals) public enum RedirectRule {
     /// The number of redirects in a row that are followed.
     public static let limit = 5
 
-    /// Exchanges requests until the response is an answer rather than a redirect.
+    /// Sends requests until the response is an answer rather than a redirect.
     ///
     /// - Throws: The errors of `exchange` and of ``next(after:status:headerFields:followed:)``.
     public static func follow(
@@ -24,8 +24,8 @@ public import HTTPTypes
         }
     }
 
-    /// Returns the request that follows the redirect, or `nil` if the response is an answer rather than a redirect: it
-    /// has another status, or no `Location`.
+    /// Returns the request that follows the redirect, or `nil` if the response is an answer rather than a redirect
+    /// because it has another status or no `Location`.
     ///
     /// 307 and 308 keep method and body, 303 turns everything but HEAD into a GET, and 301 and 302 turn a POST into a
     /// GET, as browsers and curl do (the fetch standard, HTTP-redirect fetch, step 12).
@@ -43,7 +43,7 @@ public import HTTPTypes
         func refusal(_ reason: String) -> ChappieTransportError {
             ChappieTransportError(.redirectRefused, stage: .responseHead, host: origin.label, reason: reason)
         }
-        // Some networks redirect their users to a sign-in page first.
+        // Some networks first redirect their users to a sign-in page.
         func elsewhere(_ reason: String) -> ChappieTransportError {
             ChappieTransportError(
                 .redirectRefused, stage: .responseHead, host: origin.label, reason: reason,

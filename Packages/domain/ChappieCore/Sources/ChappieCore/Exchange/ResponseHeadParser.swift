@@ -1,20 +1,20 @@
 public import HTTPTypes
 
-/// Status and header fields of a response.
+/// The status and header fields of a response.
 @_spi(ChappieInternals) public struct ResponseHead: Sendable, Hashable {
     /// The status of the status line.
     public var status: HTTPResponse.Status
     /// The fields in the order in which they arrived.
     public var headerFields: HTTPFields
 
-    /// Makes a head from its parts.
+    /// Creates a head from its parts.
     public init(status: HTTPResponse.Status, headerFields: HTTPFields) {
         self.status = status
         self.headerFields = headerFields
     }
 
-    /// The rule that the head breaks, as a clause; `nil` if it breaks none. With a length that is unclear, a body that
-    /// was cut short could look whole (RFC 9112, 6.3).
+    /// The rule that the head breaks, as a clause. `nil` if it breaks none. If the length is unclear, a body that was
+    /// cut short could look complete (RFC 9112, 6.3).
     public var violation: String? {
         if status.code == 101 { return "it switched protocols without being asked" }
         guard headerFields[.transferEncoding] == nil else { return nil }
@@ -24,22 +24,23 @@ public import HTTPTypes
     }
 }
 
-/// Builds response heads from their lines, and finds the final head.
+/// A parser that builds response heads from their lines, and finds the final head.
 ///
-/// Heads of 1xx responses (RFC 9110, 15.2) come first and are dropped, except for 101, which is final. Lines after the
-/// final head are trailers, which are dropped, too.
+/// Heads of 1xx responses (RFC 9110, 15.2) precede the final head and are dropped, except for 101, which is final.
+/// Lines after the final head are trailers, which are also dropped.
 @_spi(ChappieInternals) public struct ResponseHeadParser: Sendable {
     /// The result of a line.
     public enum Outcome: Equatable, Sendable {
         /// The head continues, or this line doesn't count.
         case more
-        /// The final head is complete. Returned once.
+        /// The final head is complete. This is returned only once.
         case complete(ResponseHead)
-        /// The server broke a rule; the text is the clause that names it.
+        /// The server broke a rule. The text is the clause that names it.
         case failed(String)
     }
 
-    /// The limit for one head. `HTTPFields` traps at 65,535, and no honest server sends a tenth of this limit.
+    /// The maximum number of fields in one head. `HTTPFields` traps at 65,535, and no honest server sends a tenth of
+    /// this limit.
     public static let fieldLimit = 1000
 
     private enum Phase {
@@ -55,11 +56,13 @@ public import HTTPTypes
     private var phase = Phase.awaitingStatus
     private var bytesTaken = 0
 
+    /// Creates a parser.
+    ///
     /// - Parameters:
     ///   - byteLimit: The limit for all heads of one exchange together.
-    ///   - isStrict: For lines that nothing else has checked. A field that breaks the grammar of RFC 9110, section 5, a
-    ///     folded line (RFC 9112, 5.2) and a status line of a version other than HTTP/1.0 and 1.1 are failures. If this
-    ///     is `false`, such fields are skipped.
+    ///   - isStrict: Whether nothing else has checked the lines. If so, a field that breaks the grammar of RFC 9110,
+    ///     section 5, a folded line (RFC 9112, 5.2) and a status line of a version other than HTTP/1.0 and 1.1 are
+    ///     failures. Otherwise, such fields are skipped.
     public init(byteLimit: Int, isStrict: Bool) {
         self.byteLimit = byteLimit
         self.isStrict = isStrict
@@ -85,7 +88,7 @@ public import HTTPTypes
             phase = .fields(ResponseHead(status: status, headerFields: [:]))
             return .more
         case .fields(var head):
-            // The head has one owner while it grows, or each field would copy all before it.
+            // The head has only one owner while it grows. Otherwise each field would copy all fields before it.
             phase = .awaitingStatus
             if !line.isEmpty {
                 guard head.headerFields.count < Self.fieldLimit else {
@@ -105,7 +108,8 @@ public import HTTPTypes
         }
     }
 
-    /// `HTTP/1.1 200 OK`, `HTTP/2 200 ` (curl's rendering of a pseudo-header): RFC 9112, section 4.
+    /// Parses a status line (RFC 9112, section 4), such as `HTTP/1.1 200 OK` or `HTTP/2 200 `, which is curl's
+    /// rendering of a pseudo-header.
     private func status(_ line: some BidirectionalCollection<UInt8>) -> HTTPResponse.Status? {
         let parts = line.split(separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count >= 2, parts[0].starts(with: "HTTP/".utf8), parts[1].count == 3,
@@ -125,7 +129,7 @@ public import HTTPTypes
         return HTTPResponse.Status(code: code, reasonPhrase: reason)
     }
 
-    /// `nil` if the line breaks the grammar of RFC 9110, section 5.
+    /// Parses a header field, or returns `nil` if the line breaks the grammar of RFC 9110, section 5.
     private static func field(_ line: some BidirectionalCollection<UInt8>) -> HTTPField? {
         guard let colon = line.firstIndex(of: 0x3A),
             let name = HTTPField.Name(String(decoding: line[..<colon], as: UTF8.self))

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// The meeting point of a network's callbacks and the task that reads: the state of one exchange, and the waiting
-/// reader.
+/// The link between a network's callbacks and the task that reads. It contains the state of one exchange and the
+/// waiting reader.
 ///
-/// All state is under one lock; a waiting reader is resumed after the lock is released.
+/// All state is under one lock. A waiting reader is resumed after the lock is released.
 @_spi(ChappieInternals) public final class TransferHandoff: Sendable {
     private enum Reader {
         case none
@@ -36,12 +36,12 @@ import Synchronization
     /// Creates an exchange in this state, without a reader.
     public init(_ state: TransferState) { shared = Mutex(Shared(state: state)) }
 
-    /// Reads or changes the state and lets the reader wait: many small pieces then wake a task once.
+    /// Reads or changes the state without resuming the reader, so that many small pieces wake a task only once.
     public func withState<Value: Sendable>(_ change: (inout TransferState) -> Value) -> Value {
         shared.withLock { change(&$0.state) }
     }
 
-    /// Changes the state, then resumes the reader if there is a result for it.
+    /// Changes the state, and then resumes the reader if there is a result for it.
     @discardableResult
     public func act<Value: Sendable>(_ change: (inout TransferState) -> Value) -> Value {
         let (value, delivery) = shared.withLock { shared in

@@ -1,35 +1,36 @@
-/// One HTTP exchange: its phase, its deadline, and the bytes that have arrived and have not been read.
+/// The state of one HTTP exchange: its phase, its deadline, and the bytes that have arrived but have not been read.
 ///
-/// A synchronous machine. The caller passes in times, which are readings of ``LoopClock``.
+/// This is a synchronous state machine. The caller passes in times, which are readings of ``LoopClock``.
 @_spi(ChappieInternals) public struct TransferState: Sendable {
-    /// The stage of the exchange, and what is due next.
+    /// The stage of the exchange, with the stages that can follow.
     public enum Phase: Equatable, Sendable {
-        /// Resolving, connecting, the proxy's and the TLS handshake. Next: sending, awaitingHead, ended.
+        /// The exchange is resolving, connecting, or in the handshake of the proxy or of TLS. Next: sending,
+        /// awaitingHead, ended.
         case connecting
         /// Part of the request body is still unsent. Next: awaitingHead, awaitingBody (a server may answer early),
         /// ended.
         case sending
-        /// The request is out. Next: awaitingBody, ended.
+        /// The request has been sent. Next: awaitingBody, ended.
         case awaitingHead
         /// The head has arrived, but no byte of the body. Next: receiving, ended.
         case awaitingBody
-        /// Next: paused, ended.
+        /// The body is arriving. Next: paused, ended.
         case receiving
         /// The reader is slower than the network, so no deadline runs for the server. Next: receiving, ended.
         case paused
         case ended
     }
 
-    /// The network has to wait while this many bytes are buffered: enough to keep a fast connection busy while the
-    /// reader works, and small enough for hundreds of streams.
+    /// The number of buffered bytes at which the network has to wait. It is large enough to keep a fast connection busy
+    /// while the reader works, and small enough for hundreds of streams.
     public static let highWaterMark = 256 << 10
 
-    /// If a transfer is cut off after a silence of this length, its connection may be dead.
+    /// The length of a silence after which the connection of a transfer that is cut off may be dead.
     public static let suspiciousSilence = Duration.seconds(5)
 
-    /// The present phase.
+    /// The current phase.
     public private(set) var phase = Phase.connecting
-    /// Whether the connection may be dead: a deadline has passed, or the reader gave up waiting for the server.
+    /// Whether the connection may be dead, because a deadline has passed or the reader gave up waiting for the server.
     public private(set) var doubtsConnection = false
     private var deadlines: ChappieDeadlines
     private var lastProgress: Int
@@ -43,14 +44,14 @@
         lastProgress = now
     }
 
-    /// Whether nothing more can happen to it.
+    /// Whether the exchange has ended.
     public var hasEnded: Bool { end != nil }
 
     // MARK: The network's reports
 
-    /// The connection stands and the request is about to go out.
+    /// Records that the connection is established and that the request is about to be sent.
     ///
-    /// - Returns: Whether the request may go out.
+    /// - Returns: Whether the request may be sent.
     public mutating func connected(hasBody: Bool, at now: Int) -> Bool {
         // The first attempt may have reached the server, and an adapter does not repeat a request on its own.
         guard phase == .connecting else { return false }
@@ -58,18 +59,20 @@
         return true
     }
 
-    /// A piece of the request body was handed to the connection.
+    /// Records that a piece of the request body was handed to the connection.
     public mutating func sentBody(isWhole: Bool, at now: Int) {
         if phase == .sending { move(to: isWhole ? .awaitingHead : .sending, at: now) }
     }
 
-    /// The final head has arrived.
+    /// Records that the final head has arrived.
     public mutating func received(_ head: ResponseHead, at now: Int) {
         guard !hasEnded else { return }
         self.head = head
         move(to: .awaitingBody, at: now)
     }
 
+    /// Buffers bytes of the body, unless too many are already buffered.
+    ///
     /// - Returns: Whether the bytes were taken. Otherwise the network has to wait and offer them again.
     public mutating func receivedBody(_ bytes: UnsafeRawBufferPointer, at now: Int) -> Bool {
         let isTaken = buffer.count < Self.highWaterMark
@@ -89,14 +92,15 @@
         return !isFull
     }
 
-    /// Answers whether a network that waits may continue, and moves to `receiving` if so.
+    /// Returns whether a waiting network may continue, and moves to `receiving` if so.
     public mutating func resume(at now: Int) -> Bool {
         guard phase == .paused, buffer.isEmpty else { return false }
         move(to: .receiving, at: now)
         return true
     }
 
-    /// The transfer is over, with this error or complete; the first report counts. Buffered bytes are still delivered.
+    /// Records that the transfer has ended, with this error or complete. Only the first report counts. Buffered bytes
+    /// are still delivered.
     public mutating func ended(_ error: (any Error)? = nil) {
         phase = .ended
         if end == nil { end = error.map { .failure($0) } ?? .success(()) }
@@ -118,16 +122,16 @@
         return .success(buffer)
     }
 
-    /// The server has announced a silence of this length within the body.
+    /// Allows a silence of this length within the body, which the server has announced.
     public mutating func allow(silence: Duration) { deadlines.idle = max(deadlines.idle, silence) }
 
-    /// A deadline of ours has passed.
+    /// Ends the transfer because a deadline has passed.
     public mutating func timedOut(_ error: any Error) {
         doubtsConnection = true
         ended(error)
     }
 
-    /// The reader has given up, so nothing more is delivered.
+    /// Ends the transfer because the reader has given up, so that nothing more is delivered.
     public mutating func cancelled(at now: Int) {
         if deadline != nil { doubtsConnection = now - lastProgress >= Self.suspiciousSilence.nanoseconds }
         phase = .ended
@@ -139,14 +143,14 @@
 
     // MARK: Time
 
-    /// The time by which the next progress is due; `nil` if none is.
+    /// The time by which the next progress is due, or `nil` if none is.
     public var deadline: Int? { allowance.map { lastProgress + $0.nanoseconds } }
 
-    /// Returns the duration that the present phase was given, if it has passed by `now`.
+    /// Returns the duration that the current phase was given, if it has passed by `now`.
     public func expired(at now: Int) -> Duration? { deadline.flatMap { now >= $0 ? allowance : nil } }
 
-    /// Whether the deadline passed while nothing ran: timers are not late by seconds unless the machine slept. Then the
-    /// server was not silent, as far as anyone knows, but its connection has had time to break.
+    /// Returns whether the deadline passed while nothing ran. Timers are not late by seconds unless the machine slept.
+    /// In that case the server was not silent as far as is known, but its connection has had time to break.
     public func sleptThrough(at now: Int) -> Bool {
         deadline.map { now - $0 >= Self.suspiciousSilence.nanoseconds } ?? false
     }

@@ -1,7 +1,7 @@
 // MARK: Text
 
 extension ChappieJSON {
-    /// Returns the value as compact JSON, with members in their order. The same value always gives the same bytes.
+    /// Returns the value as compact JSON, with the members in their order. The same value always gives the same bytes.
     public func serialized() -> String { String(decoding: serializedBytes(), as: UTF8.self) }
 
     /// Returns the value as compact JSON in UTF-8.
@@ -127,6 +127,7 @@ extension ChappieJSONObject: Codable {
         self = object
     }
 
-    /// Encodes the object as its JSON text, since encoders don't keep the order of members and requests depend on it.
+    /// Encodes the object as its JSON text, because encoders don't keep the order of members, and requests depend on
+    /// it.
     public func encode(to encoder: any Encoder) throws { try ChappieJSON.object(self).serialized().encode(to: encoder) }
 }

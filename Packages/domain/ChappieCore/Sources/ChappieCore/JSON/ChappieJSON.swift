@@ -1,4 +1,5 @@
-/// A JSON value (RFC 8259) that loses nothing: numbers keep their digits, objects keep their order and unknown members.
+/// A JSON value (RFC 8259) that loses nothing. Numbers keep their digits, and objects keep their order and unknown
+/// members.
 ///
 /// ```swift
 /// let body: ChappieJSON = ["model": "gpt-6-sol", "stream": true]
@@ -27,12 +28,12 @@ public typealias ChappieJSONValue = ChappieJSON
 // MARK: Reading
 
 extension ChappieJSON {
-    /// The member `key` of an object; `nil` for other values and missing members.
+    /// The member `key` of an object, or `nil` for other values and missing members.
     public subscript(key: String) -> ChappieJSON? {
         if case .object(let object) = self { object[key] } else { nil }
     }
 
-    /// The element at `index` of an array; `nil` for other values and indices out of range.
+    /// The element at `index` of an array, or `nil` for other values and indices out of range.
     public subscript(index: Int) -> ChappieJSON? {
         if case .array(let array) = self, array.indices.contains(index) { array[index] } else { nil }
     }
@@ -47,7 +48,7 @@ extension ChappieJSON {
     public var array: [ChappieJSON]? { if case .array(let value) = self { value } else { nil } }
     /// The members of an object.
     public var object: ChappieJSONObject? { if case .object(let value) = self { value } else { nil } }
-    /// The number as an integer; `nil` if it is not an integer or does not fit.
+    /// The number as an integer, or `nil` if it is not an integer or does not fit.
     public var int: Int? { if case .number(let value) = self { value.int } else { nil } }
     /// The number as a double, which is always finite.
     public var double: Double? { if case .number(let value) = self { value.double } else { nil } }
@@ -69,7 +70,7 @@ extension ChappieJSON: ExpressibleByStringInterpolation, ExpressibleByIntegerLit
 
     /// Returns an integer as a JSON number.
     public static func integer(_ value: Int) -> ChappieJSON { .number(ChappieJSONNumber(value)) }
-    /// Returns a double as a JSON number; `null` if it is not finite.
+    /// Returns a double as a JSON number, or `null` if it is not finite.
     public static func double(_ value: Double) -> ChappieJSON { ChappieJSON(floatLiteral: value) }
     /// Returns the same as ``integer(_:)``, under the name of the case.
     public static func number(_ value: Int) -> ChappieJSON { integer(value) }
@@ -100,12 +101,12 @@ public struct ChappieJSONObject: Sendable, Hashable, ExpressibleByDictionaryLite
     /// All members, including those with a repeated name.
     public private(set) var members: [Member]
 
-    /// Members in the order given.
+    /// Creates an object with its members in the order given.
     public init(_ members: [(String, ChappieJSON)] = []) {
         self.members = members.map { Member(name: $0.0, value: $0.1) }
     }
 
-    /// Members in the order given.
+    /// Creates an object with its members in the order given.
     public init(members: [Member]) { self.members = members }
 
     public init(dictionaryLiteral elements: (String, ChappieJSON)...) { self.init(elements) }
@@ -115,7 +116,7 @@ public struct ChappieJSONObject: Sendable, Hashable, ExpressibleByDictionaryLite
     /// The names in order, including repeated ones.
     public var names: [String] { members.map(\.name) }
 
-    /// The value of `name`. Setting a value replaces it in place or appends it; setting `nil` removes every occurrence.
+    /// The value of `name`. Setting a value replaces it in place or appends it. Setting `nil` removes every occurrence.
     public subscript(name: String) -> ChappieJSON? {
         get { members.last { $0.name == name }?.value }
         set {
@@ -135,14 +136,14 @@ extension ChappieJSONObject {
         Dictionary(members.map { ($0.name, $0.value) }, uniquingKeysWith: { _, last in last })
     }
 
-    /// Whether both have the same names with the same values. The order does not count: an object is unordered (RFC
-    /// 8259, 1), and `JSONDecoder` keeps no order. Compare ``members`` if the order matters.
+    /// Returns whether both have the same names with the same values. The order does not count, because an object is
+    /// unordered (RFC 8259, 1) and `JSONDecoder` keeps no order. Compare ``members`` if the order matters.
     ///
     /// Each value is compared once. Two comparisons on each level would cost 2^depth for values that differ at the
     /// bottom.
     public static func == (one: ChappieJSONObject, other: ChappieJSONObject) -> Bool {
         let (ours, theirs) = (one.members, other.members)
-        // Copies of one object share their members: a conversation is compared with itself before each request.
+        // Copies of one object share their members. Before each request, a conversation is compared with itself.
         let isCopy = ours.withUnsafeBufferPointer { ours in
             theirs.withUnsafeBufferPointer { ours.baseAddress == $0.baseAddress }
         }
@@ -176,13 +177,13 @@ public struct ChappieJSONNumber: Sendable, Hashable {
     /// Creates an integer.
     public init(_ value: Int) { literal = String(value) }
 
-    /// - Returns: `nil` for NaN and the infinities, which JSON can't express.
+    /// Creates a number, or returns `nil` for NaN and the infinities, which JSON can't express.
     public init?(_ value: Double) {
         guard value.isFinite else { return nil }
         literal = Int(exactly: value)?.description ?? value.description
     }
 
-    /// Takes text that was checked against the grammar.
+    /// Creates a number from text that was checked against the grammar.
     init(checked literal: String) { self.literal = literal }
 
     /// The value, if it is an integer that fits. A number with a fraction or an exponent (`1.0`, `1e3`) is read as a
@@ -190,15 +191,15 @@ public struct ChappieJSONNumber: Sendable, Hashable {
     public var int: Int? {
         Int(literal) ?? Double(literal).flatMap { abs($0) < 0x1p53 ? Int(exactly: $0) : nil }
     }
-    /// The nearest double; `nil` if the number is out of range.
+    /// The nearest double, or `nil` if the number is out of range.
     public var double: Double? { Double(literal).flatMap { $0.isFinite ? $0 : nil } }
 }
 
 @_spi(ChappieInternals) extension ChappieJSON {
-    /// How many objects and arrays may be inside each other: deeper than any real payload, shallow enough for a small
-    /// thread's stack.
+    /// The maximum number of objects and arrays inside each other. It is deeper than any real payload, and shallow
+    /// enough for a small thread's stack.
     public static let maximumDepth = 256
 
-    /// The most members and elements of a JSON text.
+    /// The maximum number of members and elements of a JSON text.
     public static let maximumCount = 4_000_000
 }

@@ -1,16 +1,16 @@
 extension ChappieJSON {
-    /// Parses a whole JSON text.
+    /// Parses a complete JSON text.
     ///
-    /// Linear in time; at most 256 nested objects and arrays, with 4 million members and elements in all. Strict: RFC
-    /// 8259's grammar, valid UTF-8, no trailing text. The last of two equal names counts, and half a surrogate pair in
-    /// a string becomes U+FFFD.
+    /// Parsing takes linear time. The text may have at most 256 nested objects and arrays, and 4 million members and
+    /// elements in total. It must follow RFC 8259's grammar, be valid UTF-8, and have no trailing text. The last of two
+    /// equal names counts, and half a surrogate pair in a string becomes U+FFFD.
     ///
     /// - Throws: ``ChappieJSONError`` with the offset of the error.
     public init(parsing bytes: [UInt8]) throws(ChappieJSONError) {
         self = try bytes.withUnsafeBufferPointer { bytes throws(ChappieJSONError) in try ChappieJSON(parsing: bytes) }
     }
 
-    /// Parses a whole JSON text. See ``init(parsing:)-([UInt8])``.
+    /// Parses a complete JSON text. See ``init(parsing:)-([UInt8])``.
     public init(parsing text: String) throws(ChappieJSONError) { try self.init(parsing: Array(text.utf8)) }
 
     init(parsing bytes: UnsafeBufferPointer<UInt8>) throws(ChappieJSONError) {
@@ -20,9 +20,9 @@ extension ChappieJSON {
     }
 }
 
-/// Text that is not JSON, or is nested too deeply.
+/// The error for text that is not JSON, or that is nested too deeply.
 public struct ChappieJSONError: ChappieError, Hashable {
-    /// The error, in a few words; never the text itself.
+    /// A short description of the error, which never contains the text itself.
     public let reason: String
     /// The number of bytes from the start of the text to the error.
     public let offset: Int
@@ -30,13 +30,14 @@ public struct ChappieJSONError: ChappieError, Hashable {
     public var errorDescription: String? { "The text is not valid JSON: \(reason) at byte \(offset)." }
 }
 
-/// Reads JSON from bytes by recursive descent: linear in time, bounded in depth, strict about RFC 8259 and UTF-8.
+/// A reader that parses JSON from bytes by recursive descent. It is linear in time, bounded in depth, and strict about
+/// RFC 8259 and UTF-8.
 ///
 /// ``TextDeltaScanner`` uses its tokens without building values.
 struct JSONReader {
     private let bytes: UnsafeBufferPointer<UInt8>
     private var position = 0
-    /// The members and elements so far: two bytes of text may become a value of thirty.
+    /// The number of members and elements so far. Two bytes of text may become a value of thirty bytes.
     private var count = 0
 
     init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
@@ -101,7 +102,7 @@ struct JSONReader {
 
     // MARK: Tokens
 
-    /// Skips white space and returns the next character, without taking it; `nil` at the end.
+    /// Skips white space and returns the next character, without taking it, or `nil` at the end.
     @inline(__always)
     mutating func peek() -> Unicode.Scalar? {
         while position < bytes.count {
@@ -114,7 +115,7 @@ struct JSONReader {
         return nil
     }
 
-    /// Skips white space, and takes `character` if it comes next.
+    /// Skips white space, takes `character` if it is next, and returns whether it was.
     @inline(__always)
     mutating func take(_ character: Unicode.Scalar) -> Bool {
         guard peek() == character else { return false }
@@ -186,7 +187,7 @@ struct JSONReader {
             case "\"":
                 let rest = UnsafeBufferPointer(rebasing: bytes[run..<position])
                 position += 1
-                // Measured: validating costs twice as much as decoding, and ASCII needs no validation.
+                // In measurements, validating costs twice as much as decoding. ASCII needs no validation.
                 if run == start, isASCII { return String(decoding: rest, as: UTF8.self) }
                 if run > start { unescaped.append(contentsOf: rest) }
                 let string =
@@ -253,20 +254,20 @@ struct JSONReader {
     }
 }
 
-/// Searches runs of bytes for the decoders, eight bytes at a time if that is faster.
+/// Functions that search runs of bytes for the decoders, eight bytes at a time if that is faster.
 enum ByteScanner {
     private static let lanes: UInt64 = 0x0101_0101_0101_0101
     private static let topBits: UInt64 = 0x8080_8080_8080_8080
 
     /// Returns the offset of the first byte from `start` on that is a quote, a backslash, a control character or not
-    /// ASCII: these bytes of a JSON string need more work. `bytes.count` if there are none.
+    /// ASCII, or `bytes.count` if there is none. These bytes of a JSON string need more work.
     static func endOfPlainText(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
         guard let base = UnsafeRawPointer(bytes.baseAddress) else { return 0 }
         var index = start
         while bytes.count - index >= 8 {
             let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: index, as: UInt64.self))
-            // In each lane the top bit means "below": x - n borrows exactly if x < n. The first lane that borrows is
-            // right, since only the lanes after it are affected by its borrow.
+            // In each lane the top bit means "below", because x - n borrows exactly if x < n. The first lane that
+            // borrows is correct, because its borrow affects only the lanes after it.
             let quote = (word ^ 0x2222_2222_2222_2222) &- lanes
             let backslash = (word ^ 0x5C5C_5C5C_5C5C_5C5C) &- lanes
             let control = word &- 0x2020_2020_2020_2020
@@ -290,7 +291,7 @@ enum ByteScanner {
         var index = range.lowerBound
         while range.upperBound - index >= 8 {
             let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: index, as: UInt64.self)) ^ wanted
-            // A lane that is 0 borrows: its top bit, which was clear, is set.
+            // A lane that is 0 borrows, so its top bit, which was clear, is set.
             let found = (word &- lanes) & ~word & topBits
             if found != 0 { return index + found.trailingZeroBitCount / 8 }
             index += 8

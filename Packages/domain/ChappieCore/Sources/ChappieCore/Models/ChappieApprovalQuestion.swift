@@ -1,16 +1,17 @@
 extension ChappieApprovalRequest {
-    /// How many arguments are shown before the user asks for all of them.
+    /// The number of arguments that are shown before the user asks for all of them.
     private static let shownArguments = 30
-    /// How much of them is shown, in Unicode scalars: a character may be any number of these.
+    /// The length of the arguments that is shown, in Unicode scalars. A character may consist of any number of these.
     private static let shownLength = 2000
 
-    /// Returns the question in lines for a terminal, with a line feed at its end: the tool's description and the
-    /// arguments.
+    /// Returns the question as lines for a terminal, with the tool's description and the arguments. It ends with a line
+    /// feed.
     ///
-    /// A server and the model wrote these. They appear as JSON, which has no line feeds, with characters that could
-    /// deceive the eye written out, so that no part of them passes for a line of the program's.
+    /// A server and the model wrote these. They appear as JSON, which has no line feeds. Characters that could deceive
+    /// the user are written as escapes, so that no part of them looks like a line of the program.
     ///
-    /// - Parameter isWhole: Default `false`: at most 30 arguments and 2,000 characters, and the rest is counted.
+    /// - Parameter isWhole: Whether everything is shown. Default `false`, which shows at most 30 arguments and 2,000
+    ///   characters, and counts the rest.
     public func question(isWhole: Bool = false) -> String {
         var lines: [String] = []
         if let description = UntrustedText.message(toolDescription) {
@@ -24,7 +25,7 @@ extension ChappieApprovalRequest {
         let shown = isWhole ? members[...] : members.prefix(Self.shownArguments)
         var room = isWhole ? Int.max : Self.shownLength
         for (index, member) in shown.enumerated() {
-            // Room that short arguments leave goes to the arguments after them.
+            // The room that short arguments leave is used by the arguments after them.
             let argument = cut(
                 "\(written(.string(member.name))): \(written(member.value))", to: room / (shown.count - index))
             room -= min(room, argument.unicodeScalars.count)
@@ -37,7 +38,8 @@ extension ChappieApprovalRequest {
 }
 
 extension ChappieToolCall {
-    /// The call in our own words alone, for the line right above the prompt: nothing can push it off the screen.
+    /// A summary of the call in the program's own text, for the line right above the prompt, where nothing can push it
+    /// off the screen.
     @_spi(ChappieInternals) public var reminder: String {
         let count = argumentsJSON?.object?.members.count
         let arguments =
@@ -56,7 +58,7 @@ extension ChappieToolCall {
         "\(shownName) \(cut(written(argumentsJSON ?? .string(arguments)), to: 200))"
     }
 
-    /// The name, short and without line feeds: the model may invent one.
+    /// The tool's name, short and without line feeds, because the model may invent one.
     @_spi(ChappieInternals) public var shownName: String {
         let name = (namespace.map { "\($0)/" } ?? "") + name
         return UntrustedText.line(name, limit: 129) ?? cut(written(.string(name)), to: 129)

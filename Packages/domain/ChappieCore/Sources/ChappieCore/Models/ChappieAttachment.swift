@@ -4,16 +4,16 @@
 /// .user("What is this?", images: [try ChappieImage(path: "photo.jpg")])
 /// ```
 ///
-/// PNG, JPEG, GIF and WebP, recognised by their first bytes, not by a file's name.
+/// The image is PNG, JPEG, GIF or WebP. Its first bytes determine the format, not the file's name.
 public struct ChappieImage: Sendable, Hashable {
-    /// The resolution in which the model sees the image; unknown values survive.
+    /// The resolution in which the model sees the image. Unknown values are kept.
     public struct Detail: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The model chooses.
         public static let auto = Detail(rawValue: "auto")
-        /// A small version: fast and cheap.
+        /// A small version, which is fast and cheap.
         public static let low = Detail(rawValue: "low")
         /// Tiles of full resolution.
         public static let high = Detail(rawValue: "high")
@@ -23,10 +23,10 @@ public struct ChappieImage: Sendable, Hashable {
 
     /// The kinds of images that models accept.
     public enum Format: String, Sendable, Hashable, Codable, CaseIterable {
-        /// The kind's name in a media type.
+        /// A kind, under its name in a media type.
         case png, jpeg, gif, webp
 
-        /// Recognises an image by its first bytes; `nil` for anything else.
+        /// Recognises an image by its first bytes, or returns `nil` for anything else.
         public init?(sniffing bytes: some Sequence<UInt8>) {
             let head = Array(bytes.prefix(12))
             if head.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) {
@@ -42,23 +42,23 @@ public struct ChappieImage: Sendable, Hashable {
             }
         }
 
-        /// `image/png`, …
+        /// The media type, such as `image/png`.
         public var mediaType: String { "image/\(rawValue)" }
     }
 
     /// The place from which the model gets the image.
     public enum Source: Sendable, Hashable {
-        /// An address: a `data:` URL with the image in it, or a URL that the backend fetches.
+        /// An address, which is a `data:` URL with the image in it, or a URL that the backend fetches.
         case url(String)
         /// The id of an upload at the backend.
         case fileID(String)
     }
 
-    /// 8 MB, the limit for an image unless a call sets another. The service takes about as much. A WebSocket message
-    /// may have 16 MiB in all; a larger message is sent over HTTP.
+    /// The limit for an image unless a call sets another: 8 MB. The service accepts about as much. A WebSocket message
+    /// may have 16 MiB in total. A larger message is sent over HTTP.
     public static let defaultLimit = 8_000_000
 
-    /// The most squares of 32 by 32 pixels that the service takes in one image.
+    /// The largest number of squares of 32 by 32 pixels that the service accepts in one image.
     private static let patchLimit = 30_000
 
     /// The place from which the model gets the image.
@@ -75,8 +75,8 @@ public struct ChappieImage: Sendable, Hashable {
     /// Creates an image with these bytes.
     ///
     /// - Parameters:
-    ///   - name: For messages, such as a file's name.
-    ///   - limit: In bytes. Default ``defaultLimit``.
+    ///   - name: The image's name in messages, such as a file's name.
+    ///   - limit: The limit in bytes. Default ``defaultLimit``.
     /// - Throws: ``ChappieAttachmentError``.
     public init(
         bytes: [UInt8], name: String? = nil, detail: Detail = .high, limit: Int = ChappieImage.defaultLimit
@@ -89,7 +89,7 @@ public struct ChappieImage: Sendable, Hashable {
         self.init(source: .url(DataURL.make(bytes, format.mediaType)), detail: detail)
     }
 
-    /// Returns the reason why the service would not take an image of this many pixels, or without its end.
+    /// Returns the reason why the service would not accept the image (too many pixels or a missing end), or `nil`.
     private static func refusal(of bytes: [UInt8], _ format: Format, _ name: String) -> ChappieAttachmentError? {
         let head = ImageHead(bytes, format)
         if let size = head.size, size.patches > patchLimit {
@@ -98,7 +98,8 @@ public struct ChappieImage: Sendable, Hashable {
         return head.isCutOff ? .cutOffImage(name) : nil
     }
 
-    /// Returns the reason why the service would not take the image in a `data:` URL. `nil` for other URLs and formats.
+    /// Returns the reason why the service would not accept the image in a `data:` URL, or `nil` for other URLs and
+    /// formats.
     @_spi(ChappieInternals) public static func refusal(ofDataURL url: String, name: String) -> ChappieAttachmentError? {
         guard let size = DataURL.byteCount(of: url) else { return nil }
         guard size <= defaultLimit else { return .imageTooLarge(name, bytes: size, limit: defaultLimit) }
@@ -132,7 +133,7 @@ public struct ChappieFile: Sendable, Hashable {
         case fileID(String)
     }
 
-    /// 20 MiB, the limit for a file unless a call sets another.
+    /// The limit for a file unless a call sets another: 20 MiB.
     public static let defaultLimit = 20 << 20
 
     /// The name that the model sees.
@@ -149,9 +150,9 @@ public struct ChappieFile: Sendable, Hashable {
     /// Creates a file with these bytes.
     ///
     /// - Parameters:
-    ///   - name: The name that the model sees. Its ending decides the media type if the first bytes don't.
-    ///   - mediaType: For example `application/pdf`. Default `nil`: recognised.
-    ///   - limit: In bytes. Default ``defaultLimit``.
+    ///   - name: The name that the model sees. Its ending determines the media type if the first bytes don't.
+    ///   - mediaType: The media type, such as `application/pdf`. Default `nil`, which recognises it.
+    ///   - limit: The limit in bytes. Default ``defaultLimit``.
     /// - Throws: ``ChappieAttachmentError``.
     public init(
         bytes: [UInt8], name: String, mediaType: String? = nil, limit: Int = ChappieFile.defaultLimit
@@ -200,7 +201,7 @@ public enum ChappieAttachmentError: ChappieError, Hashable {
     case tooLarge(String, limit: Int)
     /// The image has more bytes than the limit.
     case imageTooLarge(String, bytes: Int, limit: Int)
-    /// The image has more pixels than the service takes.
+    /// The image has more pixels than the service accepts.
     case tooManyPixels(String, width: Int, height: Int)
     /// The end of the image is missing.
     case cutOffImage(String)
@@ -244,14 +245,14 @@ public enum ChappieAttachmentError: ChappieError, Hashable {
         }
     }
 
-    /// Returns `8.3 MB`, rounded up, or `700 bytes`.
+    /// Returns a size such as `8.3 MB`, which is rounded up, or `700 bytes`.
     private static func size(_ bytes: Int) -> String {
         guard bytes >= 100_000 else { return "\(bytes) bytes" }
         let tenths = (bytes - 1) / 100_000 + 1
         return tenths % 10 == 0 ? "\(tenths / 10) MB" : "\(tenths / 10).\(tenths % 10) MB"
     }
 
-    /// Returns the name if a shell takes it as one word and it is that of a file, else a word in its place.
+    /// Returns the name if it is a file's name that a shell reads as one word, and a placeholder otherwise.
     private static func shellWord(_ name: String) -> String {
         let isPlain = name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._/-".contains($0)) }
         return isPlain && name.contains(".") && !name.hasPrefix("-") ? name : "IMAGE"
@@ -264,7 +265,7 @@ public enum ChappieAttachmentError: ChappieError, Hashable {
         "data:\(mediaType);base64,\(Data(bytes).base64EncodedString())"
     }
 
-    /// Returns about how many bytes a Base64 URL contains; `nil` for other URLs.
+    /// Returns the approximate number of bytes that a Base64 URL contains, or `nil` for other URLs.
     public static func byteCount(of url: String) -> Int? {
         digits(of: url).map { $0.count / 4 * 3 - $0.suffix(2).count { $0 == UInt8(ascii: "=") } }
     }
@@ -276,7 +277,7 @@ public enum ChappieAttachmentError: ChappieError, Hashable {
     }
 
     /// Returns the content of a Base64 URL, or `nil` for other URLs. If the content is longer than `limit` bytes, the
-    /// result is longer than that, too.
+    /// result is also longer than that.
     public static func bytes(of url: String, limit: Int) -> [UInt8]? {
         guard let digits = digits(of: url) else { return nil }
         guard digits.count / 4 <= limit / 3 + 1 else { return [UInt8](repeating: 0, count: limit + 1) }

@@ -6,7 +6,7 @@
 /// .user("What is on it?", images: [try ChappieImage(path: "photo.jpg")])
 /// ```
 public struct ChappieInputMessage: Sendable, Hashable, Codable {
-    /// The speaker; unknown values survive.
+    /// The speaker. Unknown values are kept.
     public struct Role: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -15,9 +15,9 @@ public struct ChappieInputMessage: Sendable, Hashable, Codable {
         public static let user = Role(rawValue: "user")
         /// The model.
         public static let assistant = Role(rawValue: "assistant")
-        /// The program, about the whole conversation.
+        /// The program, about the entire conversation.
         public static let system = Role(rawValue: "system")
-        /// The program, above the user.
+        /// The program, which ranks above the user.
         public static let developer = Role(rawValue: "developer")
     }
 
@@ -35,15 +35,15 @@ public struct ChappieInputMessage: Sendable, Hashable, Codable {
         self.options = options
     }
 
-    /// The text of the message, its text parts joined.
+    /// The text of the message, which is its text parts joined.
     public var text: String {
         parts.reduce(into: "") { text, part in if case .text(let more) = part { text += more } }
     }
 
     /// Returns a message of the user.
     public static func user(_ text: String) -> Self { user(text, images: []) }
-    /// Returns a message of the user: images and files, then the text about them. `fastMode` asks for low reasoning
-    /// effort.
+    /// Returns a message of the user, which has the images and files before the text about them. `fastMode` asks for
+    /// low reasoning effort.
     public static func user(
         _ text: String, images: [ChappieImage] = [], files: [ChappieFile] = [], fastMode: Bool = false
     ) -> Self {
@@ -51,11 +51,11 @@ public struct ChappieInputMessage: Sendable, Hashable, Codable {
             role: .user, parts: images.map(Part.image) + files.map(Part.file) + [.text(text)],
             options: ChappieMessageOptions(fastMode: fastMode))
     }
-    /// Returns a message of the program about the whole conversation.
+    /// Returns a message of the program about the entire conversation.
     public static func system(_ text: String) -> Self { .init(role: .system, parts: [.text(text)]) }
     /// Returns an earlier message of the model.
     public static func assistant(_ text: String) -> Self { .init(role: .assistant, parts: [.text(text)]) }
-    /// Returns an instruction of the program, which ranks above the user's.
+    /// Returns an instruction of the program, which ranks above the user's instructions.
     public static func developer(_ text: String) -> Self { .init(role: .developer, parts: [.text(text)]) }
 
     /// The message as an input item of the Responses API.
@@ -69,12 +69,14 @@ public struct ChappieInputMessage: Sendable, Hashable, Codable {
 
 /// The options for the answer to one message.
 public struct ChappieMessageOptions: Sendable, Hashable, Codable {
-    /// Default `.automatic`: the model's default.
+    /// The amount of reasoning. Default `.automatic`, which is the model's default.
     public var reasoningEffort: ChappieReasoningEffort
-    /// Default `nil`: the model's default.
+    /// The length of the answer. Default `nil`, which is the model's default.
     public var verbosity: ChappieVerbosity?
 
-    /// - Parameter fastMode: Low effort, unless `reasoningEffort` is set. Default `false`.
+    /// Creates the options for the answer to one message.
+    ///
+    /// - Parameter fastMode: Whether the effort is low, unless `reasoningEffort` is set. Default `false`.
     public init(
         fastMode: Bool = false, reasoningEffort: ChappieReasoningEffort = .automatic, verbosity: ChappieVerbosity? = nil
     ) {
@@ -89,7 +91,7 @@ public struct ChappieMessageOptions: Sendable, Hashable, Codable {
     }
 }
 
-/// The amount of reasoning before an answer; unknown values survive.
+/// The amount of reasoning before an answer. Unknown values are kept.
 ///
 /// Other types would have an optional instead of ``automatic``. Here `.none` is an effort and must not mean "not
 /// given".
@@ -97,7 +99,7 @@ public struct ChappieReasoningEffort: RawRepresentable, Sendable, Hashable, Coda
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// The model's default; requests don't name it.
+    /// The model's default. Requests don't name it.
     public static let automatic = ChappieReasoningEffort(rawValue: "automatic")
     /// No reasoning at all.
     public static let none = ChappieReasoningEffort(rawValue: "none")
@@ -118,13 +120,13 @@ public struct ChappieReasoningEffort: RawRepresentable, Sendable, Hashable, Coda
 }
 
 extension KeyedDecodingContainer {
-    /// Synthesised decoding calls this: documents may omit an effort that is automatic.
+    /// Decodes an effort. Synthesised decoding calls this, because documents may omit an effort that is automatic.
     func decode(_ type: ChappieReasoningEffort.Type, forKey key: Key) throws -> ChappieReasoningEffort {
         try decodeIfPresent(type, forKey: key) ?? .automatic
     }
 }
 
-/// The length of a model's answers; unknown values survive.
+/// The length of a model's answers. Unknown values are kept.
 public struct ChappieVerbosity: RawRepresentable, Sendable, Hashable, Codable {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }

@@ -11,7 +11,7 @@ extension ChappieInputMessage {
         /// Any other part. It is sent unchanged.
         case other(ChappieJSON)
 
-        /// Returns an image by its address, `https:` or `data:`, which is not checked.
+        /// Returns an image with this `https:` or `data:` address, which is not checked.
         public static func imageURL(_ url: String) -> Part { .image(ChappieImage(source: .url(url))) }
     }
 }
@@ -20,7 +20,8 @@ extension ChappieInputMessage.Part: Codable {
     /// Decodes any JSON.
     public init(from decoder: any Decoder) throws { self.init(try ChappieJSON(from: decoder)) }
 
-    /// Encodes the part as a user's. In a request, ``ChappieInputMessage/role`` decides the type of text parts.
+    /// Encodes the part as a part of a user's message. In a request, ``ChappieInputMessage/role`` determines the type
+    /// of text parts.
     public func encode(to encoder: any Encoder) throws { try json(isAssistant: false).encode(to: encoder) }
 
     /// Reads a part in the form of the Responses API.

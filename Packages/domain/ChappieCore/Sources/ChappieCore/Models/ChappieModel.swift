@@ -10,7 +10,7 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     public var description: String?
     /// Whether requests may name it.
     public var supportedInAPI: Bool
-    /// The rank; a lower number comes first.
+    /// The rank. Models with lower numbers precede the others.
     public var priority: Int
     /// Whether the backend lists the model for users. Default `true`, also for a visibility that is not known here.
     public var isListed: Bool
@@ -18,7 +18,7 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     public var inputModalities: [String]
     /// The efforts that requests may name.
     public var supportedReasoningLevels: [ChappieReasoningEffort]
-    /// The effort of a request that names none; `.automatic` if the backend does not name it.
+    /// The effort of a request that names none, or `.automatic` if the backend does not name it.
     public var defaultReasoningLevel: ChappieReasoningEffort
     /// The effort that requests use for `ultra`, if the model has one.
     public var multiAgentReasoningEffort: ChappieReasoningEffort?
@@ -26,22 +26,23 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     public var contextWindow: Int?
     /// The largest window that the model supports, in tokens.
     public var maximumContextWindow: Int?
-    /// The part of the window that a conversation may fill, in percent; the rest is for the answer. Default 95.
+    /// The part of the window that a conversation may fill, in percent. The rest is for the answer. Default 95.
     public var effectiveContextWindowPercent: Int
-    /// The size in tokens at which the backend's own clients compact a conversation; `nil` for 90 % of the window.
+    /// The size in tokens at which the backend's own clients compact a conversation, or `nil` for 90 % of the window.
     public var autoCompactTokenLimit: Int?
-    /// Whether the model has the backend's tool that searches, as the list says it.
+    /// Whether the model has the backend's search tool, according to the list.
     public var supportsSearchTool: Bool
-    /// The kinds of content that the model reads on the web, `text` or also `image`; empty if the list does not offer
-    /// web search with it. See `ChappieHostedTool.webSearch()`.
+    /// The kinds of content that the model reads on the web, `text` or also `image`. Empty if the list does not offer
+    /// web search with the model. See `ChappieHostedTool.webSearch()`.
     public var webSearchContentTypes: [String]
-    /// The tiers of service that requests may name, beside the usual one.
+    /// The tiers of service that requests may name, in addition to the usual one.
     public var serviceTiers: [ChappieServiceTier]
     /// Whether several tools may be called in one round.
     public var supportsParallelToolCalls: Bool
-    /// Whether requests have the lite form: tools are sent in the input, and calls come one at a time.
+    /// Whether requests have the lite form, in which tools are sent in the input and calls arrive one at a time.
     public var usesResponsesLite: Bool
-    /// Names the family of models that can read this model's compactions. Compactions of another family are left out.
+    /// The name of the family of models that can read this model's compactions. Compactions of another family are left
+    /// out.
     public var compactionHash: String?
     /// Whether the model writes summaries of its reasoning. Default `true`.
     public var supportsReasoningSummaries: Bool
@@ -58,12 +59,12 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     public var minimalClientVersion: String?
     /// The backend's note for users about the availability of the model.
     public var availabilityNote: String?
-    /// The model that replaces this one; `nil` if this model stays.
+    /// The model that replaces this one, or `nil` if this model stays.
     public var upgrade: ChappieModelUpgrade?
 
     public var id: String { slug }
 
-    /// The time when the model is retired; `nil` if the backend does not name it.
+    /// The time when the model is retired, or `nil` if the backend does not name it.
     public var retiresAt: Date? { upgrade?.retirementAt }
 
     /// Whether a request may ask for a summary of the reasoning, and the model then writes one.
@@ -119,13 +120,13 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     }
 }
 
-/// A tier of service that a model is offered in: how soon its answers come, and what that costs.
+/// A tier of service in which a model is offered. It determines how soon answers arrive, and their cost.
 public struct ChappieServiceTier: Sendable, Hashable, Codable, Identifiable {
     /// The name in requests, such as `priority`.
     public var id: String
     /// The name for users, such as `Fast`.
     public var name: String
-    /// The meaning and the cost, in the backend's words.
+    /// The backend's text about the meaning and the cost.
     public var description: String?
 
     /// Creates a tier with the given properties.
@@ -147,7 +148,7 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
     public var model: String
     /// The changes, in Markdown, for users.
     public var notes: String?
-    /// The time when the old model is retired; `nil` if the backend does not name it.
+    /// The time when the old model is retired, or `nil` if the backend does not name it.
     public var retirementAt: Date?
 
     /// Creates an upgrade with the given properties.
@@ -168,10 +169,10 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
 }
 
 @_spi(ChappieInternals) extension ChappieModel {
-    /// Reads one entry of the model list; `nil` if it has no slug, or a slug that is not plain text. All other members
-    /// have a default.
+    /// Reads one entry of the model list, or returns `nil` if it has no slug, or a slug that is not plain text. All
+    /// other members have a default.
     public init?(_ json: ChappieJSON) {
-        // It goes into header fields, and on terminals.
+        // The slug is put into header fields and shown on terminals.
         guard let slug = UntrustedText.token(json["slug"]?.string ?? json["id"]?.string, limit: 200) else { return nil }
         func effort(_ json: ChappieJSON?) -> ChappieReasoningEffort? {
             json?.string.map(ChappieReasoningEffort.init(rawValue:))
@@ -208,10 +209,11 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
             upgrade: ChappieModelUpgrade(json["upgrade"]))
     }
 
-    /// Reads the model list, best first: the backend's `{"models":[…]}` or an OpenAI-style `{"data":[…]}`.
+    /// Reads the model list, which begins with the best model. It is the backend's `{"models":[…]}` or an OpenAI-style
+    /// `{"data":[…]}`.
     ///
-    /// - Parameter ranked: whether `priority` decides; otherwise the order of the list stays.
-    /// - Returns: `nil` if the body is neither. Entries without a slug are skipped.
+    /// - Parameter ranked: Whether `priority` determines the order. Otherwise the order of the list stays.
+    /// - Returns: The models, or `nil` if the body is neither. Entries without a slug are skipped.
     public static func list(_ body: ChappieJSON, ranked: Bool = true) -> [ChappieModel]? {
         guard let entries = body["models"]?.array ?? body["data"]?.array else { return nil }
         let models = entries.compactMap(ChappieModel.init)
@@ -228,13 +230,13 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
         ["gpt-reserve", "codex-auto-review"].contains { slug == $0 || slug.hasPrefix($0 + "-") }
     }
 
-    /// From the least to the most.
+    /// The efforts, from the lowest to the highest.
     private static let efforts: [ChappieReasoningEffort] = [
         .none, .minimal, .low, .medium, .high, .extraHigh, .max, .ultra,
     ]
 
     /// Returns the effort for a request to this model if the caller asked for `wanted`. `ultra` is never sent. An
-    /// effort that the model does not support becomes the nearest below it, or else the lowest.
+    /// effort that the model does not support becomes the nearest lower one, or else the lowest.
     ///
     /// If a model does not list its efforts, the result is its default, or the caller's value.
     public func effort(for wanted: ChappieReasoningEffort) -> ChappieReasoningEffort {
@@ -252,17 +254,17 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
     }
 }
 
-/// Selects the models to list. Default: the models that the backend lists for users.
+/// A filter for the models to list. By default it matches the models that the backend lists for users.
 public struct ChappieModelFilter: Sendable, Hashable, Codable {
-    /// Whether the API supports the model; `nil` matches both.
+    /// Whether the API supports the model. `nil` matches both.
     public var supportedInAPI: Bool?
-    /// A kind of input that the model supports: `text`, `image`, …; `nil` matches all.
+    /// A kind of input that the model supports, such as `text` or `image`. `nil` matches all.
     public var inputModality: String?
-    /// Whether the model can search the web; `nil` matches both.
+    /// Whether the model can search the web. `nil` matches both.
     public var supportsSearchTool: Bool?
-    /// Whether several tools may be called in one round; `nil` matches both.
+    /// Whether several tools may be called in one round. `nil` matches both.
     public var supportsParallelToolCalls: Bool?
-    /// A reasoning effort that requests may name, in the backend's spelling; `nil` matches all.
+    /// A reasoning effort that requests may name, in the backend's spelling. `nil` matches all.
     public var reasoningLevel: String?
     /// Whether models that the backend hides from lists match. Default `false`.
     public var includesHidden: Bool
@@ -280,10 +282,10 @@ public struct ChappieModelFilter: Sendable, Hashable, Codable {
         self.includesHidden = includesHidden
     }
 
-    /// Models for text that the API supports.
+    /// A filter for the models for text that the API supports.
     public static let textInAPI = ChappieModelFilter(supportedInAPI: true, inputModality: "text")
 
-    /// Whether `model` may be listed.
+    /// Returns whether `model` may be listed.
     public func matches(_ model: ChappieModel) -> Bool {
         func agrees<Value: Equatable>(_ wanted: Value?, _ value: Value) -> Bool { wanted == nil || wanted == value }
         return (includesHidden || model.isListed) && agrees(supportedInAPI, model.supportedInAPI)

@@ -1,4 +1,4 @@
-/// A ChatGPT plan; unknown plans keep their raw value.
+/// A ChatGPT plan. Unknown plans keep their raw value.
 public enum ChappiePlan: Sendable, Hashable {
     /// A plan for one user.
     case free, go, plus, pro, proLite, proMax
@@ -6,7 +6,7 @@ public enum ChappiePlan: Sendable, Hashable {
     case team, business, selfServeBusinessUsageBased, enterprise, enterpriseUsageBased
     /// A plan for a school or a university.
     case edu, eduPro
-    /// A plan that this version does not know; the string is the backend's.
+    /// A plan that this version does not know. The string is the backend's name.
     case other(String)
 
     private static let known: [(raw: String, plan: ChappiePlan, name: String)] = [
@@ -18,13 +18,13 @@ public enum ChappiePlan: Sendable, Hashable {
         ("enterprise_cbp_usage_based", .enterpriseUsageBased, "Enterprise CBP Usage Based"),
         ("edu", .edu, "Edu"), ("edu_pro", .eduPro, "Edu Pro"),
     ]
-    /// Whether both names stand for one plan: ChatGPT Team was renamed to Business.
+    /// Returns whether both names mean the same plan. ChatGPT Team was renamed to Business.
     @_spi(ChappieInternals) public func isSame(as other: ChappiePlan) -> Bool {
         let business: [ChappiePlan] = [.team, .business, .selfServeBusinessUsageBased]
         return self == other || business.contains(self) && business.contains(other)
     }
 
-    /// Reads the backend's name of a plan, in upper or lower case; `hc` is Enterprise and `education` is Edu.
+    /// Reads the backend's name of a plan, in upper or lower case. `hc` is Enterprise and `education` is Edu.
     public init(rawValue: String) {
         let word = rawValue.lowercased()
         let canonical = ["hc": "enterprise", "education": "edu"][word] ?? word

@@ -1,35 +1,37 @@
 /// A response, complete or in part.
 public struct ChappieResponse: Sendable, Hashable, Codable {
-    /// The backend's id; empty if it sent none.
+    /// The backend's id. Empty if it sent none.
     public var id: String
     /// The progress of the response.
     public var status: ChappieResponseStatus
     /// The model that answered, according to the backend.
     public var model: String?
-    /// The answer: the text of the messages in ``items``, in order, without commentary. If some messages are marked as
-    /// the answer, it is their text alone. If a turn ends without any other text than commentary, that is the answer.
+    /// The answer, which is the text of the messages in ``items``, in order, without commentary. If some messages are
+    /// marked as the answer, it is only their text. If a turn ends with no text except commentary, the commentary is
+    /// the answer.
     public var outputText: String
-    /// The model's messages about its work, in the whole turn, separated by blank lines; empty if there are none.
+    /// The model's messages about its work in the entire turn, separated by blank lines. Empty if there are none.
     public var commentary: String {
         get { progress ?? "" }
         set { progress = newValue.isEmpty ? nil : newValue }
     }
-    /// The sentences with which the model refused, instead of an answer or in addition to it; usually empty.
+    /// The sentences with which the model refused, instead of an answer or in addition to it. Usually empty.
     public var refusals: [String] {
         items.filter { $0.type == "message" }.flatMap { $0.json["content"]?.array ?? [] }.compactMap { part in
             part["type"]?.string == "refusal" ? part["refusal"]?.string : nil
         }
     }
-    /// Whether the user interrupted the answer: it has the text so far, and the conversation continues from there.
+    /// Whether the user interrupted the answer. The response has the text so far, and the conversation continues from
+    /// there.
     public var isInterrupted: Bool { status == .incomplete && incompleteReason == Self.interruption }
     /// The ``incompleteReason`` of an answer that the user interrupted.
     @_spi(ChappieInternals) public static let interruption = "interrupted"
     /// The ``incompleteReason`` of an answer whose connection broke for good.
     @_spi(ChappieInternals) public static let lostConnection = "connection_lost"
-    /// The pages that the answer cites, in the order in which it first cites them. Each stands here once, and only
-    /// addresses of the web do.
+    /// The pages that the answer cites, in the order in which it first cites them. Each occurs only once. Only
+    /// addresses of the web are included.
     public var sources: [ChappieSource] { ChappieSource.cited(in: items.lazy.map(\.json)) }
-    /// Optional, so that responses without it can be decoded.
+    /// The stored ``commentary``. It is optional, so that responses without it can be decoded.
     private var progress: String?
     /// The completed items, in order, including unknown ones.
     public var items: [ChappieOutputItem]
@@ -37,11 +39,12 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
     public var usage: ChappieTokenUsage?
     /// The reason why the response failed.
     public var error: ChappieResponseError?
-    /// The reason why a response is incomplete, in the backend's spelling: `max_output_tokens`, `content_filter`, …;
-    /// `interrupted` if the user interrupted it; `connection_lost` if the connection broke for good.
+    /// The reason why a response is incomplete, in the backend's spelling, such as `max_output_tokens` or
+    /// `content_filter`. It is `interrupted` if the user interrupted the response, and `connection_lost` if the
+    /// connection broke for good.
     public var incompleteReason: String?
-    /// The server's id of the exchange (`x-request-id`), for questions to its operator. Over a kept WebSocket it is the
-    /// id of the opening handshake.
+    /// The server's id of the exchange (`x-request-id`), for questions to its operator. Over a WebSocket that stays
+    /// open, it is the id of the opening handshake.
     public var requestID: String?
     /// The response object in its original form.
     public var raw: ChappieJSON
@@ -72,7 +75,7 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
 }
 
 @_spi(ChappieInternals) extension ChappieResponse {
-    /// Reads a response object; `fallback` is its status if the object has none.
+    /// Reads a response object. `fallback` is its status if the object has none.
     public init(_ json: ChappieJSON, _ fallback: ChappieResponseStatus) {
         self.init(
             id: json["id"]?.string ?? "",
@@ -99,7 +102,7 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
         return response
     }
 
-    /// Whether the model wants another request at once, with its output so far.
+    /// Whether the model asks for another request at once, with its output so far.
     public var wantsToGoOn: Bool { status == .completed && raw["end_turn"] == false }
 }
 
@@ -117,7 +120,7 @@ extension [ChappieOutputItem] {
     }
 }
 
-/// The role of a message in the model's work; unknown values survive.
+/// The role of a message in the model's work. Unknown values are kept.
 public struct ChappieMessagePhase: RawRepresentable, Sendable, Hashable, Codable {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
@@ -130,7 +133,7 @@ public struct ChappieMessagePhase: RawRepresentable, Sendable, Hashable, Codable
     public static let finalAnswer = ChappieMessagePhase(rawValue: "final_answer")
 }
 
-/// The progress of a response; unknown values survive.
+/// The progress of a response. Unknown values are kept.
 public struct ChappieResponseStatus: RawRepresentable, Sendable, Hashable, Codable {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
@@ -139,7 +142,7 @@ public struct ChappieResponseStatus: RawRepresentable, Sendable, Hashable, Codab
     public static let inProgress = ChappieResponseStatus(rawValue: "in_progress")
     /// The answer is complete.
     public static let completed = ChappieResponseStatus(rawValue: "completed")
-    /// The response failed; see ``ChappieResponse/error``.
+    /// The response failed. See ``ChappieResponse/error``.
     public static let failed = ChappieResponseStatus(rawValue: "failed")
     /// The answer ended early, for example at a length limit or a content filter. It has the text so far.
     public static let incomplete = ChappieResponseStatus(rawValue: "incomplete")
@@ -157,7 +160,7 @@ public struct ChappieOutputItem: Sendable, Hashable, Codable {
     /// Creates an item in the backend's form.
     public init(_ json: ChappieJSON) { self.json = json }
 
-    /// The kind of item: `message`, `reasoning`, `function_call`, `custom_tool_call`, …; empty if the item has none.
+    /// The kind of item: `message`, `reasoning`, `function_call`, `custom_tool_call`, …. Empty if the item has none.
     public var type: String { json["type"]?.string ?? "" }
     public var id: String? { json["id"]?.string }
     /// The name of the called tool.
@@ -165,8 +168,8 @@ public struct ChappieOutputItem: Sendable, Hashable, Codable {
     /// The id that a tool's result must name.
     public var callID: String? { json["call_id"]?.string }
 
-    /// The text of a message, its `output_text` parts joined; empty for other items. Marks of sources, which the
-    /// service writes for its own clients, are left out: ``json`` has them.
+    /// The text of a message, which is its `output_text` parts joined. Empty for other items. Marks of sources, which
+    /// the service writes for its own clients, are left out. ``json`` contains them.
     public var text: String {
         guard type == "message", let parts = json["content"]?.array else { return "" }
         let text = parts.reduce(into: "") { text, part in
@@ -175,7 +178,7 @@ public struct ChappieOutputItem: Sendable, Hashable, Codable {
         return SourceMarks.removed(from: text)
     }
 
-    /// The role of a message in the model's work; `nil` for other items, and if the backend does not mark it.
+    /// The role of a message in the model's work. `nil` for other items, and if the backend does not mark it.
     public var phase: ChappieMessagePhase? {
         guard type == "message" else { return nil }
         return json["phase"]?.string.map(ChappieMessagePhase.init(rawValue:))
@@ -189,7 +192,7 @@ public struct ChappieOutputItem: Sendable, Hashable, Codable {
     public func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
 }
 
-/// The tokens that one response used; a count is zero if the backend does not report it.
+/// The tokens that one response used. A count is zero if the backend does not report it.
 public struct ChappieTokenUsage: Sendable, Hashable, Codable {
     /// The tokens of the input, including cached ones.
     public var inputTokens: Int
@@ -202,7 +205,7 @@ public struct ChappieTokenUsage: Sendable, Hashable, Codable {
     /// The tokens of input and output together.
     public var totalTokens: Int
 
-    /// Token counts with these values.
+    /// Creates token counts with these values.
     public init(
         inputTokens: Int = 0, cachedInputTokens: Int = 0, outputTokens: Int = 0, reasoningTokens: Int = 0,
         totalTokens: Int = 0
@@ -215,7 +218,7 @@ public struct ChappieTokenUsage: Sendable, Hashable, Codable {
     }
 
     init(_ json: ChappieJSON) {
-        // Counts are added up. The bound keeps a wrong count from overflowing.
+        // Counts are added up. The bound prevents an overflow by a wrong count.
         func count(_ json: ChappieJSON?) -> Int? { json?.int.map { min(max($0, 0), 1 << 40) } }
         let input = count(json["input_tokens"]) ?? 0
         let output = count(json["output_tokens"]) ?? 0
@@ -232,7 +235,7 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
     public var type: String?
     /// The backend's code for the error.
     public var code: String?
-    /// The backend's sentence. It is safe to show to the user: it has no control characters and at most
+    /// The backend's sentence. It is safe to show to the user. It has no control characters and at most
     /// ``messageLimit`` Unicode scalars.
     public var message: String?
     /// The account's plan.
@@ -272,7 +275,8 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
         let error = body["error"].flatMap { $0.isNull ? nil : $0 } ?? body["errors"]?.array?.first
         let beside = body["error_description"]?.string ?? body["message"]?.string ?? body["detail"]?.string
         if let word = error?.string {
-            // OAuth's form (RFC 6749, 5.2): the string is a code, and the sentence is a member beside it.
+            // This is OAuth's form (RFC 6749, 5.2). The string is a code, and the sentence is another member next to
+            // it.
             self.init(.string(word), message: beside ?? word)
             code = word
         } else {
@@ -290,7 +294,7 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
         }
     }
 
-    /// Reads the body of an HTTP error: JSON in any known form, or a sentence. A web page has no sentence.
+    /// Reads the body of an HTTP error, which is JSON in any known form, or a sentence. A web page has no sentence.
     public init(text: String) {
         if let json = try? ChappieJSON(parsing: text) {
             self.init(body: json)
@@ -301,7 +305,7 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
         }
     }
 
-    /// Returns a sentence for a list of complaints, each with the place and the words.
+    /// Returns a sentence for a list of complaints, each with its place and its text.
     private static func complaints(_ list: [ChappieJSON]) -> String? {
         let words = list.compactMap { complaint -> String? in
             let place = (complaint["loc"]?.array ?? []).compactMap { $0.string ?? $0.int.map { "\($0)" } }
@@ -324,6 +328,6 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
 }
 
 extension ChappieOutputItem {
-    /// The backend's step on the web; `nil` for an item of another type.
+    /// The backend's step on the web, or `nil` for an item of another type.
     public var webSearch: ChappieWebSearch? { ChappieWebSearch(json) }
 }

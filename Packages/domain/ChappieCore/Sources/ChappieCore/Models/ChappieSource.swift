@@ -1,10 +1,10 @@
 /// A page of the web that an answer cites.
 ///
-/// Source: the annotations of type `url_citation` in the Responses API's output text.
+/// The data comes from the annotations of type `url_citation` in the Responses API's output text.
 public struct ChappieSource: Sendable, Hashable, Codable {
-    /// The address: `https:` or `http:`. The model has chosen it; show it before it is opened.
+    /// The address, which begins with `https:` or `http:`. The model has chosen it, so show it before it is opened.
     public var url: String
-    /// The title of the page; `nil` if the backend names none.
+    /// The title of the page, or `nil` if the backend names none.
     public var title: String?
 
     /// Creates a page with this address.
@@ -13,7 +13,7 @@ public struct ChappieSource: Sendable, Hashable, Codable {
         self.title = title
     }
 
-    /// An answer can cite more pages than anybody reads.
+    /// The largest number of pages. An answer can cite more pages than a user reads.
     private static let limit = 1000
 
     static func cited(in items: some Sequence<ChappieJSON>) -> [ChappieSource] {
@@ -39,17 +39,17 @@ public struct ChappieSource: Sendable, Hashable, Codable {
     }
 }
 
-/// A step of the backend on the web for an answer: an item of the type `web_search_call`.
+/// A step of the backend on the web for an answer, which is an item of the type `web_search_call`.
 public struct ChappieWebSearch: Sendable, Hashable, Codable {
-    /// One step; unknown steps survive as ``other(_:)``.
+    /// One step. Unknown steps are kept as ``other(_:)``.
     public enum Action: Sendable, Hashable, Codable {
-        /// It searched with these queries.
+        /// The backend searched with these queries.
         case search(queries: [String])
-        /// It opened a page.
+        /// The backend opened a page.
         case openPage(url: String?)
-        /// It looked for a text in a page.
+        /// The backend looked for a text in a page.
         case findInPage(url: String?, pattern: String?)
-        /// Something else, by its name.
+        /// Another step, with its name.
         case other(String)
     }
 
@@ -64,7 +64,7 @@ public struct ChappieWebSearch: Sendable, Hashable, Codable {
         self.status = status
     }
 
-    /// The step in a sentence, for users. Parts of it are the model's words.
+    /// The step in a sentence, for users. Parts of it are the model's text.
     public var sentence: String {
         switch action {
         case .search(let queries) where !queries.isEmpty: "Searched the web: \(queries.joined(separator: "; "))"

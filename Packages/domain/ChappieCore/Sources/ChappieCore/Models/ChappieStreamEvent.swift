@@ -1,25 +1,25 @@
-/// An event of a stream while a turn runs. New cases may be added: switch with a `default`.
+/// An event of a stream while a turn runs. New cases may be added, so switch with a `default`.
 ///
 /// The large, rare cases are indirect, so that the thousands of text deltas stay small.
 public enum ChappieStreamEvent: Sendable, Hashable {
     /// The backend has accepted the request.
     case created(String)
-    /// A piece of the answer; never empty. Pieces that arrive together may be joined.
+    /// A piece of the answer, never empty. Pieces that arrive together may be joined.
     case textDelta(String)
-    /// A piece of the model's text about its work; never empty, and not a part of the answer. ``item(_:)`` ends the
-    /// message.
+    /// A piece of the model's text about its work. It is never empty, and not a part of the answer. ``item(_:)`` ends
+    /// the message.
     case commentaryDelta(String)
     /// The connection broke in the middle of the answer, and the model writes another one. The complete new answer
     /// follows.
     ///
-    /// `discarded` is the text of the answer that broke: the end of the text that was delivered so far. Commentary,
-    /// summaries, arguments and items that came after the last ``toolCallCompleted(_:)`` are void, too. No tool of the
-    /// host has run for them. The event comes only if the client's `replayDivergence` allows it.
+    /// `discarded` is the text of the answer that broke, which is the end of the text that was delivered so far.
+    /// Commentary, summaries, arguments and items that arrived after the last ``toolCallCompleted(_:)`` are also void.
+    /// No tool of the host has run for them. The event occurs only if the client's `replayDivergence` allows it.
     case restarted(discarded: String)
-    /// A piece of the summary of the model's reasoning; never empty.
+    /// A piece of the summary of the model's reasoning, never empty.
     case reasoningSummaryDelta(String)
-    /// A piece of the arguments of a tool call that the model is writing, for a display of its progress. The whole call
-    /// comes as ``item(_:)``, and ``toolCallRequested(_:)`` follows if the call is the host's to carry out.
+    /// A piece of the arguments of a tool call that the model is writing, for a display of its progress. The complete
+    /// call arrives as ``item(_:)``. ``toolCallRequested(_:)`` follows if the host has to run the call.
     indirect case toolArgumentsDelta(ChappieToolArgumentsDelta)
     /// The account's limits, from the headers of the answer or from an event.
     indirect case usageLimits(ChappieUsageLimitSnapshot)
@@ -33,14 +33,14 @@ public enum ChappieStreamEvent: Sendable, Hashable {
     case transport(ChappieTransportEvent)
     /// The turn differs from the request, for instance in its model or its effort. Each difference is reported once.
     case notice(ChappieNotice)
-    /// An item is complete; unknown kinds are included.
+    /// An item is complete. Unknown kinds are included.
     case item(ChappieOutputItem)
-    /// The turn has ended; always the last event of a stream that did not throw.
+    /// The turn has ended. This is always the last event of a stream that did not throw.
     indirect case completed(ChappieResponse)
 }
 
 extension AsyncSequence where Element == ChappieStreamEvent {
-    /// The answer's text alone, piece by piece. It ends and fails like the stream itself. An answer that starts again
+    /// Only the answer's text, piece by piece. It ends and fails like the stream itself. An answer that starts again
     /// begins with a line feed.
     ///
     /// ```swift
@@ -59,42 +59,42 @@ extension AsyncSequence where Element == ChappieStreamEvent {
 
 /// A sentence for the user about a turn that differs from the request.
 public struct ChappieNotice: Sendable, Hashable, Codable {
-    /// The kinds of notices; unknown values survive.
+    /// The kinds of notices. Unknown values are kept.
     public struct Kind: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The conversation's model is retired or was refused; another model answers.
+        /// The conversation's model is retired or was refused. Another model answers.
         public static let modelReplaced = Kind(rawValue: "model_replaced")
-        /// The account's list offers no model, or it could not be loaded; the model is a guess.
+        /// The account's list offers no model, or it could not be loaded. The model is a guess.
         public static let modelGuessed = Kind(rawValue: "model_guessed")
         /// The model will be retired soon, or was retired.
         public static let modelRetires = Kind(rawValue: "model_retires")
-        /// Another model has answered than the one that was asked.
+        /// A model has answered that is not the requested one.
         public static let otherModel = Kind(rawValue: "other_model")
         /// The answer came in another tier of service than the request's.
         public static let otherTier = Kind(rawValue: "other_tier")
         /// The model does not support the requested effort, or has answered with another one.
         public static let effortChanged = Kind(rawValue: "effort_changed")
-        /// An image of the conversation can't be sent any more.
+        /// An image of the conversation can no longer be sent.
         public static let imageLeftOut = Kind(rawValue: "image_left_out")
-        /// The model does not take an option of the request; it is left out.
+        /// The model does not accept an option of the request, so the option is left out.
         public static let optionLeftOut = Kind(rawValue: "option_left_out")
-        /// The request offered a tool of the backend, and the answer came without it.
+        /// The request offered a tool of the backend, but the answer came without it.
         public static let toolNotUsed = Kind(rawValue: "tool_not_used")
-        /// A provider of tools has failed; the turn goes without its tools.
+        /// A provider of tools has failed. The turn continues without its tools.
         public static let toolsUnavailable = Kind(rawValue: "tools_unavailable")
         /// The conversation belongs to another account than the one that is signed in.
         public static let accountChanged = Kind(rawValue: "account_changed")
         /// The service reviews the answer before it shows anything, which can take minutes.
         public static let answerReviewed = Kind(rawValue: "answer_reviewed")
-        /// No data comes back over a WebSocket; the answer comes over server-sent events.
+        /// No data arrives over a WebSocket. The answer arrives over server-sent events.
         public static let webSocketBlocked = Kind(rawValue: "web_socket_blocked")
-        /// The turn before has no complete answer, and belongs to the conversation from here on.
+        /// The previous turn has no complete answer, and is part of the conversation from here on.
         public static let turnIncluded = Kind(rawValue: "turn_included")
-        /// The conversation was summed up to make room, or a summary leaves something out.
+        /// The conversation was summarised to make room, or a summary leaves something out.
         public static let compacted = Kind(rawValue: "compacted")
-        /// A summary of the earlier conversation can't be read any more, and nothing replaces it.
+        /// A summary of the earlier conversation can no longer be read, and nothing replaces it.
         public static let compactionLost = Kind(rawValue: "compaction_lost")
     }
 
@@ -122,7 +122,8 @@ public enum ChappieTransportEvent: Sendable, Hashable {
 
     /// The answer has begun to arrive.
     case connected(Kind)
-    /// The client waits before another attempt after a rate limit: attempt `attempt` of `maximum`, `delay` from now.
+    /// The client waits before another attempt after a rate limit. Attempt `attempt` of `maximum` follows, `delay` from
+    /// now.
     case waiting(attempt: Int, maximum: Int, delay: Duration)
     /// The connection broke or could not be opened. Attempt `attempt` of `maximum` follows, `delay` from now. The part
     /// of the answer that was delivered is not delivered again, unless ``ChappieStreamEvent/restarted(discarded:)``

@@ -2,11 +2,12 @@
 public struct ChappieToolCall: Sendable, Hashable, Codable {
     /// The name of the tool.
     public var name: String
-    /// The namespace in which the tool was declared; usually `nil`.
+    /// The namespace in which the tool was declared. Usually `nil`.
     public var namespace: String?
     /// The backend's id of the call, which the result must name.
     public var callID: String
-    /// The arguments in the model's spelling: JSON in a string for a function, free text for a custom tool.
+    /// The arguments in the model's spelling. They are JSON in a string for a function, and free text for a custom
+    /// tool.
     public var arguments: String
     /// Whether the tool is a custom tool, whose arguments are free text instead of JSON.
     public var isCustom: Bool
@@ -22,7 +23,7 @@ public struct ChappieToolCall: Sendable, Hashable, Codable {
         self.isCustom = isCustom
     }
 
-    /// ``arguments`` as JSON; `nil` if they are not JSON. Missing arguments count as an empty object.
+    /// The ``arguments`` as JSON, or `nil` if they are not JSON. Missing arguments count as an empty object.
     public var argumentsJSON: ChappieJSONValue? {
         if isCustom { return nil }
         return arguments.utf8.allSatisfy { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
@@ -31,7 +32,7 @@ public struct ChappieToolCall: Sendable, Hashable, Codable {
 }
 
 @_spi(ChappieInternals) extension ChappieToolCall {
-    /// Reads a `function_call` or a `custom_tool_call`; `nil` for other items, and for a call without an id.
+    /// Reads a `function_call` or a `custom_tool_call`, or returns `nil` for other items and for a call without an id.
     public init?(_ item: ChappieOutputItem) {
         guard item.isToolCall, let name = item.name, let callID = item.callID, !callID.isEmpty else { return nil }
         let isCustom = item.type == "custom_tool_call"
@@ -42,16 +43,16 @@ public struct ChappieToolCall: Sendable, Hashable, Codable {
     }
 }
 
-/// A piece of a tool call's arguments, while the model writes them: ``ChappieStreamEvent/toolArgumentsDelta(_:)``.
+/// A piece of a tool call's arguments, while the model writes them. See ``ChappieStreamEvent/toolArgumentsDelta(_:)``.
 public struct ChappieToolArgumentsDelta: Sendable, Hashable, Codable {
     /// The backend's id of the call, as in ``ChappieToolCall/callID``.
     public var callID: String
     /// The name of the tool.
     public var name: String
-    /// The namespace in which the tool was declared; usually `nil`.
+    /// The namespace in which the tool was declared. Usually `nil`.
     public var namespace: String?
-    /// The piece, never empty: a part of JSON for a function, free text for a custom tool. Pieces of a call that arrive
-    /// together are joined.
+    /// The piece, never empty. It is a part of JSON for a function, and free text for a custom tool. Pieces of a call
+    /// that arrive together are joined.
     public var delta: String
 
     /// Creates a piece with the given properties.
@@ -71,7 +72,8 @@ public struct ChappieToolArgumentsDelta: Sendable, Hashable, Codable {
 public struct ChappieToolResult: Sendable, Hashable, Codable, ExpressibleByStringInterpolation {
     /// The text that the model reads.
     public var output: String
-    /// Images and other parts beside the text, in the form of the Responses API (`input_image`, …). Default none.
+    /// Images and other parts in addition to the text, in the form of the Responses API (`input_image`, …). Default
+    /// none.
     public var parts: [ChappieJSONValue]
     /// Whether the tool failed. The model gets the output in either case. Default `false`.
     public var isError: Bool
@@ -87,20 +89,20 @@ public struct ChappieToolResult: Sendable, Hashable, Codable, ExpressibleByStrin
     public init(stringLiteral value: String) { self.init(output: value) }
 }
 
-/// Whether a tool may run without asking; unknown values survive.
+/// A policy that specifies whether a tool may run without asking. Unknown values are kept.
 public struct ChappieToolPolicy: RawRepresentable, Sendable, Hashable, Codable {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
 
     /// The tool runs whenever the model calls it.
     public static let automatic = ChappieToolPolicy(rawValue: "automatic")
-    /// The tool runs if the approval handler approves; without a handler it is denied.
+    /// The tool runs if the approval handler approves. Without a handler it is denied.
     public static let ask = ChappieToolPolicy(rawValue: "ask")
     /// The tool never runs. An unknown policy counts as this one.
     public static let deny = ChappieToolPolicy(rawValue: "deny")
 }
 
-/// A tool call that is about to run: ``ChappieStreamEvent/toolCallRequested(_:)``.
+/// A tool call that is about to run. See ``ChappieStreamEvent/toolCallRequested(_:)``.
 public struct ChappieToolExecutionRequest: Sendable, Hashable, Codable {
     /// The call in the model's form.
     public var call: ChappieToolCall
@@ -114,9 +116,9 @@ public struct ChappieToolExecutionRequest: Sendable, Hashable, Codable {
     }
 }
 
-/// The result of a tool call, which the model gets: ``ChappieStreamEvent/toolCallCompleted(_:)``.
+/// The result of a tool call, which the model gets. See ``ChappieStreamEvent/toolCallCompleted(_:)``.
 public struct ChappieToolExecutionResult: Sendable, Hashable, Codable {
-    /// The way in which a call ended; unknown values survive.
+    /// The way in which a call ended. Unknown values are kept.
     public struct Outcome: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -125,20 +127,20 @@ public struct ChappieToolExecutionResult: Sendable, Hashable, Codable {
         public static let succeeded = Outcome(rawValue: "succeeded")
         /// The handler threw, took too long, or did not run because the arguments don't fit.
         public static let failed = Outcome(rawValue: "failed")
-        /// The handler did not run: the policy or the user denied it.
+        /// The handler did not run, because the policy or the user denied it.
         public static let denied = Outcome(rawValue: "denied")
-        /// The handler did not run: the user answered in its place.
+        /// The handler did not run, because the user answered in its place.
         public static let answered = Outcome(rawValue: "answered")
-        /// The turn was interrupted, or the program ended, before the handler returned: it may have done its work, or a
-        /// part of it, or it did not run.
+        /// The turn was interrupted, or the program ended, before the handler returned. The handler may have done its
+        /// work or a part of it, or it did not run.
         public static let interrupted = Outcome(rawValue: "interrupted")
     }
 
-    /// The call, with the arguments that were used; the user may have edited them.
+    /// The call, with the arguments that were used. The user may have edited them.
     public var call: ChappieToolCall
     /// The way in which the call ended.
     public var outcome: Outcome
-    /// The model gets this result.
+    /// The result that the model gets.
     public var result: ChappieToolResult
 
     /// Creates a result with the given properties.
@@ -152,7 +154,7 @@ public struct ChappieToolExecutionResult: Sendable, Hashable, Codable {
     public var output: String { result.output }
 }
 
-/// A question to the user: may this tool run?
+/// A question to the user whether a tool may run.
 public struct ChappieApprovalRequest: Sendable, Hashable, Codable, Identifiable {
     /// The call in the model's form.
     public var call: ChappieToolCall
@@ -176,19 +178,19 @@ public struct ChappieApprovalRequest: Sendable, Hashable, Codable, Identifiable 
 public enum ChappieApprovalDecision: Sendable, Hashable, Codable {
     /// The range of an approval.
     public enum Scope: String, Sendable, Hashable, Codable {
-        /// This call alone.
+        /// Only this call.
         case once
         /// Every further call of the tool in this client, until its context is cleared or another account signs in.
         case session
     }
 
-    /// Run the call, optionally with arguments that the user has edited: for a custom tool a string, its text.
+    /// Run the call, optionally with arguments that the user has edited. For a custom tool they are a string, its text.
     case approved(arguments: ChappieJSONValue? = nil, scope: Scope = .once)
-    /// Don't run the call; the model gets the reason.
+    /// Don't run the call. The model gets the reason.
     case denied(reason: String)
-    /// Don't run the call; the model gets this text instead of the tool's output.
+    /// Don't run the call. The model gets this text instead of the tool's output.
     case answered(output: String)
     /// The user can't answer now. Calls that need no answer run, and then the turn ends with
-    /// `ChappieClientError.approvalPending`, which has all data for another process to continue.
+    /// `ChappieClientError.approvalPending`, which contains all data that another process needs to continue.
     case deferred
 }

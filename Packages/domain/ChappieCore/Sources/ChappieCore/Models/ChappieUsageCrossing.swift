@@ -4,9 +4,9 @@ public struct ChappieUsageCrossing: Sendable, Hashable, Codable {
     public var limitID: String
     /// A name of the family, if the backend sends one.
     public var limitName: String?
-    /// Whether it is the snapshot's first window. The length of the window names it.
+    /// Whether it is the snapshot's first window. The window is named after its length.
     public var isPrimary: Bool
-    /// The window in its present state.
+    /// The window in its current state.
     public var window: ChappieUsageWindow
     /// The highest threshold that the window has reached, in percent.
     public var threshold: Double
@@ -30,9 +30,9 @@ extension ChappieUsageLimitSnapshot {
     /// Returns the windows that have reached a threshold, each with the highest one. Additional limits are included.
     ///
     /// - Parameters:
-    ///   - earlier: The snapshot that was shown before. A window that had reached the threshold then is left out.
-    ///     Default `nil`: no window is left out.
-    ///   - thresholds: In percent. Default ``warningThresholds``.
+    ///   - earlier: The snapshot that was shown before. A window that had already reached the threshold in it is left
+    ///     out. Default `nil`, which leaves no window out.
+    ///   - thresholds: The thresholds, in percent. Default ``warningThresholds``.
     public func crossings(
         since earlier: ChappieUsageLimitSnapshot? = nil, thresholds: [Double] = warningThresholds
     ) -> [ChappieUsageCrossing] {

@@ -2,13 +2,14 @@ public import HTTPTypes
 
 /// The latest state of an account's limits, according to the backend.
 public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
-    /// The family of limits; `codex` is the usual one.
+    /// The family of limits. `codex` is the usual one.
     public var limitID: String
     /// A name of the family, if the backend sends one.
     public var limitName: String?
-    /// The model for which these limits are a reserve; `nil` for other limits.
+    /// The model for which these limits are a reserve. `nil` for other limits.
     public var normalModel: String?
-    /// The first window that the backend reports: the short one if the account has two. Its length names it.
+    /// The first window that the backend reports, which is the short one if the account has two. It is named after its
+    /// length.
     public var primary: ChappieUsageWindow?
     /// The second window, if the account has two.
     public var secondary: ChappieUsageWindow?
@@ -20,16 +21,16 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
     public var additional: [ChappieUsageLimitSnapshot]
     /// The user's spending limit in a workspace.
     public var spendControl: ChappieSpendControl?
-    /// The limit that was reached; `nil` if none was.
+    /// The limit that was reached, or `nil` if none was.
     public var reachedType: ReachedType?
-    /// The number of free resets that apply to the present windows; `nil` if the backend does not report it.
+    /// The number of free resets that apply to the current windows, or `nil` if the backend does not report it.
     public var availableResets: Int?
     /// The backend's sentence about additional quota, which is safe to show to the user.
     public var promotion: String?
     /// The models that have separate limits.
     public var models: [ChappieModelUsage]
 
-    /// The kinds of limits that can be reached; unknown values survive.
+    /// The kinds of limits that can be reached. Unknown values are kept.
     public struct ReachedType: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -75,7 +76,7 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
         isSilent && additional.isEmpty && spendControl == nil && reachedType == nil && models.isEmpty
     }
 
-    /// Whether the snapshot has no limits of its own family.
+    /// Whether the snapshot has no limits of the family ``limitID``.
     private var isSilent: Bool { primary == nil && secondary == nil && credits == nil }
 }
 
@@ -98,7 +99,7 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
 
     /// Reads the body of the usage endpoint.
     ///
-    /// - Returns: `nil` if it is not an object with a `plan_type` or a `rate_limit`.
+    /// - Returns: The snapshot, or `nil` if it is not an object with a `plan_type` or a `rate_limit`.
     public init?(usageBody json: ChappieJSON) {
         let plan = json["plan_type"]?.string
         guard plan != nil || json["rate_limit"]?.object != nil else { return nil }
@@ -171,9 +172,10 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
             secondary: window("secondary"), credits: credits)
     }
 
-    /// Returns the snapshot with the times of its resets, as far as the backend has only said how long they take.
+    /// Returns the snapshot with the time of each reset for which the backend has reported only the time until the
+    /// reset.
     ///
-    /// - Parameter now: the time of the backend's answer.
+    /// - Parameter now: The time of the backend's answer.
     public func dated(at now: Date) -> ChappieUsageLimitSnapshot {
         var dated = self
         dated.primary = primary?.dated(at: now)
@@ -185,7 +187,7 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
         return dated
     }
 
-    /// The time when all windows that are used up have reset; `nil` if it is unknown, or if none is used up.
+    /// The time when all windows that are used up have reset, or `nil` if it is unknown, or if none is used up.
     public var resetOfUsedUp: Date? {
         let windows = [primary, secondary].compactMap(\.self).filter { $0.usedPercent >= 100 }
         return windows.compactMap(\.resetsAt).max()
@@ -196,14 +198,14 @@ public struct ChappieUsageLimitSnapshot: Sendable, Hashable, Codable {
 
 /// One window of a usage limit.
 public struct ChappieUsageWindow: Sendable, Hashable, Codable {
-    /// 0…100; more if the backend sends more, up to a million.
+    /// The used part of the window in percent, 0…100. It is more if the backend sends more, up to a million.
     public var usedPercent: Double
-    /// The window's length; `nil` if it is unknown.
+    /// The window's length, or `nil` if it is unknown.
     public var windowMinutes: Int?
-    /// The time when the window resets, from 1970 to 9999; `nil` if it is unknown.
+    /// The time when the window resets, from 1970 to 9999, or `nil` if it is unknown.
     public var resetsAt: Date?
-    /// The time until the reset, from the moment of the backend's answer; not a countdown. `nil` if the backend does
-    /// not report it.
+    /// The time until the reset, from the moment of the backend's answer. It is not a countdown. `nil` if the backend
+    /// does not report it.
     public var resetsInSeconds: TimeInterval?
 
     /// Creates a window with the given properties.
@@ -216,8 +218,8 @@ public struct ChappieUsageWindow: Sendable, Hashable, Codable {
         self.resetsInSeconds = resetsInSeconds
     }
 
-    /// Creates the window that a backend reports; `nil` if it has the length 0, with which the backend fills an unused
-    /// place.
+    /// Creates the window that a backend reports, or returns `nil` if its length is 0, with which the backend fills an
+    /// unused place.
     init?(reported used: Double, minutes: Int?, resetsAt: Date?, resetsInSeconds: TimeInterval?) {
         if let minutes, minutes <= 0 { return nil }
         self.init(usedPercent: used, windowMinutes: minutes, resetsAt: resetsAt, resetsInSeconds: resetsInSeconds)
@@ -248,7 +250,7 @@ public struct ChappieModelUsage: Sendable, Hashable, Codable {
     public var slug: String
     /// Whether the account may use it now.
     public var isAvailable: Bool
-    /// The time from which it is available again; `nil` if the backend does not say.
+    /// The time from which it is available again, or `nil` if the backend does not report it.
     public var availableAt: Date?
     /// Whether credits would make it available now.
     public var creditsWouldEnable: Bool
@@ -287,16 +289,16 @@ public struct ChappieUsageCredits: Sendable, Hashable, Codable {
     public var isUnlimited: Bool
     /// The balance in the backend's spelling.
     public var balance: String?
-    /// The lowest and the highest number of messages on the user's machine that they pay for; `nil` if the backend does
-    /// not report it.
+    /// The lowest and the highest number of messages on the user's machine that they pay for, or `nil` if the backend
+    /// does not report it.
     public var approximateLocalMessages: [Int]?
-    /// The lowest and the highest number of messages in the cloud that they pay for; `nil` if the backend does not
+    /// The lowest and the highest number of messages in the cloud that they pay for, or `nil` if the backend does not
     /// report it.
     public var approximateCloudMessages: [Int]?
-    /// Whether the limit for what may be used beyond the plan is reached; `nil` if the backend does not report it.
+    /// Whether the limit for what may be used beyond the plan is reached, or `nil` if the backend does not report it.
     public var isOverageLimitReached: Bool?
 
-    /// Credits with the given properties.
+    /// Creates credits with the given properties.
     public init(
         hasCredits: Bool, isUnlimited: Bool, balance: String? = nil, approximateLocalMessages: [Int]? = nil,
         approximateCloudMessages: [Int]? = nil, isOverageLimitReached: Bool? = nil
@@ -333,14 +335,14 @@ public struct ChappieSpendControl: Sendable, Hashable, Codable {
     public var used: String?
     /// The amount that is left.
     public var remaining: String?
-    /// 0…100, as in ``ChappieUsageWindow/usedPercent``.
+    /// The used part of the limit in percent, 0…100, as in ``ChappieUsageWindow/usedPercent``.
     public var usedPercent: Double?
     /// The time when the limit resets.
     public var resetsAt: Date?
-    /// See ``ChappieUsageWindow/resetsInSeconds``.
+    /// The time until the reset. See ``ChappieUsageWindow/resetsInSeconds``.
     public var resetsInSeconds: TimeInterval?
 
-    /// Spending with the given properties.
+    /// Creates a spending limit with the given properties.
     public init(
         isReached: Bool, limit: String? = nil, used: String? = nil, remaining: String? = nil,
         usedPercent: Double? = nil, resetsAt: Date? = nil, resetsInSeconds: TimeInterval? = nil
@@ -368,24 +370,24 @@ public struct ChappieSpendControl: Sendable, Hashable, Codable {
 
 /// A usage limit that was reached.
 public struct ChappieUsageLimit: Sendable, Hashable, Codable {
-    /// The backend's name for the error; usually `usage_limit_reached`. A rate limit counts as a usage limit if the
+    /// The backend's name for the error, usually `usage_limit_reached`. A rate limit counts as a usage limit if the
     /// backend asks for a pause of more than half a minute.
     public var type: String
-    /// Safe to show to the user: see ``ChappieResponseError/message``.
+    /// The backend's sentence, which is safe to show to the user. See ``ChappieResponseError/message``.
     public var message: String?
     /// The account's plan.
     public var plan: ChappiePlan?
     /// The time when the limit resets.
     public var resetsAt: Date?
-    /// The time until the reset, from the moment of the backend's answer; not a countdown.
+    /// The time until the reset, from the moment of the backend's answer. It is not a countdown.
     public var resetsInSeconds: TimeInterval?
     /// All limits, if the answer contained them.
     public var rateLimit: ChappieUsageLimitSnapshot?
-    /// See ``ChappieResponse/requestID``.
+    /// The server's id of the exchange. See ``ChappieResponse/requestID``.
     public var requestID: String?
-    /// The page on which the user manages usage; `nil` if the backend has none.
+    /// The page on which the user manages usage, or `nil` if the backend has none.
     public var usagePage: URL?
-    /// The plan of the account according to the service, if the sign-in names another one: ``planOfSignIn``. The plan
+    /// The plan of the account according to the service, if the sign-in names another one, ``planOfSignIn``. The plan
     /// may have changed after the sign-in.
     public var planOfService: ChappiePlan?
     /// The plan that the sign-in names, if the service names another one.
@@ -407,7 +409,7 @@ public struct ChappieUsageLimit: Sendable, Hashable, Codable {
         self.usagePage = usagePage
     }
 
-    /// The limit that was reached, as far as the backend names it.
+    /// The limit that was reached, if the backend names it.
     public var reachedType: ChappieUsageLimitSnapshot.ReachedType? {
         if let reached = rateLimit?.reachedType, reached != .rateLimit { return reached }
         guard type.hasPrefix("workspace_") else { return rateLimit?.reachedType }

@@ -1,8 +1,8 @@
-/// What the bytes of an image say about it without being decoded.
+/// The properties of an image that its bytes show without being decoded.
 ///
-/// The bytes come from anybody: what is read is bounded by their number, and an unexpected form gives `nil`.
+/// The bytes come from an untrusted source. Reading is bounded by their number, and an unexpected form gives `nil`.
 @_spi(ChappieInternals) public struct ImageHead: Sendable, Hashable {
-    /// The size in pixels; `nil` if it is not found where the format has it.
+    /// The size in pixels, or `nil` if it is not found where the format defines it.
     public private(set) var size: Size?
     /// Whether the end of the image is missing.
     public private(set) var isCutOff = false
@@ -14,7 +14,7 @@
         /// The number of rows.
         public let height: Int
 
-        /// The number of squares of 32 by 32 pixels that cover the image: the service counts images in these.
+        /// The number of squares of 32 by 32 pixels that cover the image. The service measures images in these.
         public var patches: Int { ((width + 31) / 32) * ((height + 31) / 32) }
     }
 
@@ -86,7 +86,8 @@
         return Size(width: width, height: height)
     }
 
-    /// Returns the number of `count` bytes from `start`, the most significant first, or `nil` if there are fewer.
+    /// Returns the number in the `count` bytes from `start`, which begin with the most significant one, or `nil` if
+    /// there are fewer bytes.
     private static func big(_ bytes: [UInt8], _ start: Int, _ count: Int) -> Int? {
         guard start + count <= bytes.count else { return nil }
         return bytes[start..<start + count].reduce(0) { $0 << 8 | Int($1) }

@@ -1,13 +1,15 @@
-/// Time as an adapter: the wall clock, the elapsed time, and waiting.
+/// The port for time: the wall clock, the elapsed time, and waiting.
 ///
-/// The two readings differ on purpose: users set the wall clock, but nothing sets ``elapsed``. Deadlines use `elapsed`;
-/// token expiry uses `now`.
+/// The two readings differ on purpose. Users set the wall clock, but nothing sets ``elapsed``. Deadlines use `elapsed`.
+/// Token expiry uses `now`.
 public protocol ChappieClock: Sendable {
     /// The wall clock.
     var now: Date { get }
     /// The time since a fixed start. It also runs while the machine sleeps, and never goes backwards.
     var elapsed: Duration { get }
-    /// Waits. - Throws: `CancellationError` as soon as the task is cancelled.
+    /// Waits for `duration`.
+    ///
+    /// - Throws: `CancellationError` as soon as the task is cancelled.
     func sleep(for duration: Duration) async throws
 }
 
@@ -21,7 +23,7 @@ public struct SystemClock: ChappieClock {
     /// The machine's wall clock.
     public var now: Date { Date() }
 
-    /// Time on the machine's continuous clock, since a moment of this process.
+    /// The time on the machine's continuous clock, since a moment of this process.
     public var elapsed: Duration { Self.start.duration(to: .now) }
 
     /// Waits on the machine's continuous clock.

@@ -1,14 +1,14 @@
 import HTTPTypes
 
-/// An exchange that ended without a complete response: the stage, the host and the reason.
+/// The error of an exchange that ended without a complete response, with the stage, the host and the reason.
 ///
 /// It never contains a header, a body, a query or the user part of a URL.
 public struct ChappieTransportError: Error, Sendable, Hashable {
     /// The kind of failure.
     public enum Code: String, Sendable, Hashable, Codable {
-        /// The URL can't be used: it has no host or an unknown scheme.
+        /// The URL can't be used, for example because it has no host or an unknown scheme.
         case invalidURL
-        /// Plain `http` to a host that is not loopback.
+        /// The URL is plain `http` to a host that is not loopback.
         case insecureURL
         /// The extra CA file is missing, unreadable, or contains no certificate.
         case invalidCAFile
@@ -22,7 +22,7 @@ public struct ChappieTransportError: Error, Sendable, Hashable {
         case certificateRejected
         /// The TLS handshake failed for another reason (version, alert).
         case tlsFailed
-        /// A deadline passed; ``ChappieTransportError/stage`` names it.
+        /// A deadline passed. ``ChappieTransportError/stage`` names it.
         case timedOut
         /// The connection broke, or closed before the response was complete.
         case connectionLost
@@ -52,11 +52,11 @@ public struct ChappieTransportError: Error, Sendable, Hashable {
     public let code: Code
     /// The stage that the exchange had reached.
     public let stage: Stage
-    /// The host, with the port if it is not the scheme's default; empty if no host is known.
+    /// The host, with the port if it is not the scheme's default. Empty if no host is known.
     public let host: String
-    /// One clause in plain words, without a full stop.
+    /// The reason as one plain clause, without a full stop.
     public let reason: String
-    /// The user's next step, where the adapter knows more than the code says.
+    /// The user's next step, if the adapter knows more than the code specifies.
     private let advice: String?
 
     /// Creates an error with the given properties.
@@ -64,7 +64,7 @@ public struct ChappieTransportError: Error, Sendable, Hashable {
         self.init(code, stage: stage, host: host, reason: reason, advice: nil)
     }
 
-    /// Creates an error whose advice replaces that of its code: a sentence, with a full stop.
+    /// Creates an error whose advice replaces that of its code. The advice is a sentence with a full stop.
     @_spi(ChappieInternals) public init(_ code: Code, stage: Stage, host: String, reason: String, advice: String?) {
         self.code = code
         self.stage = stage
@@ -131,7 +131,7 @@ extension ChappieTransportError.Stage {
             advice: "Create a new client.")
     }
 
-    /// The system does not allow this process another thread.
+    /// The error for a system that does not allow this process another thread.
     public static var noThread: ChappieTransportError {
         ChappieTransportError(
             .unavailable, stage: .configuration, host: "",
@@ -141,7 +141,7 @@ extension ChappieTransportError.Stage {
 
     /// Returns the error for a deadline that has passed.
     ///
-    /// - Parameter allowance: The duration that the stage was given; `nil` if the system applied a separate limit.
+    /// - Parameter allowance: The duration that the stage was given, or `nil` if the system applied a separate limit.
     public static func timedOut(
         at stage: Stage, host: String, after allowance: Duration? = nil
     ) -> ChappieTransportError {
@@ -175,8 +175,8 @@ extension ChappieTransportError.Stage {
 
     /// Returns the error for a compressed answer to a request without Accept-Encoding, or `nil` if no coding is named.
     ///
-    /// Adapters remove no coding, so this explains an answer that can't be read. URLSession leaves the field in place
-    /// after it has decoded the body.
+    /// Adapters remove no coding, so this explains an answer that can't be read. URLSession keeps the field after it
+    /// has decoded the body.
     public static func compressed(_ response: HTTPExchangeResponse, host: String) -> ChappieTransportError? {
         guard let coding = UntrustedText.token(response.headerFields[.contentEncoding], limit: 50), coding != "identity"
         else { return nil }

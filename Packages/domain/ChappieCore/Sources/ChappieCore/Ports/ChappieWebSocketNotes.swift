@@ -1,7 +1,7 @@
-/// Remembers, from one run of a program to the next, on which networks no data comes back over a WebSocket: a port.
+/// A port that remembers, from one run of a program to the next, on which networks no data arrives over a WebSocket.
 ///
-/// Inspecting proxies answer the handshake and then pass no frame. The client asks before it opens a WebSocket, and
-/// decides how long a note counts. A complete fake, for a machine that stays in one network:
+/// Inspecting proxies answer the handshake, but then pass no frame. The client asks before it opens a WebSocket, and
+/// decides how long a note counts. A complete fake, for a machine that stays on one network:
 ///
 /// ```swift
 /// actor Memory: ChappieWebSocketNotes {
@@ -11,10 +11,10 @@
 /// }
 /// ```
 public protocol ChappieWebSocketNotes: Sendable {
-    /// Returns when a WebSocket to `backend` was last blocked on the network that this machine uses now; `nil` if that
-    /// is not known.
+    /// Returns the time when a WebSocket to `backend` was last blocked on the network that this machine uses now, or
+    /// `nil` if that is not known.
     func blockage(of backend: URL) async -> Date?
-    /// Notes that no data comes back over a WebSocket to `backend` on the network that this machine uses now. A failure
-    /// is ignored.
+    /// Notes that no data arrives over a WebSocket to `backend` on the network that this machine uses now. A failure is
+    /// ignored.
     func noteBlockage(of backend: URL, at time: Date) async
 }

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// A response body: a single reader pulls chunks of bytes one at a time.
+/// A response body, from which a single reader pulls chunks of bytes one at a time.
 ///
-/// Before ``next()`` is called, at most a small buffer is read from the network, so a slow reader slows the sender.
-/// Releasing the last copy or calling ``cancel()`` ends the transfer.
+/// Before ``next()`` is called, at most a small buffer is read from the network, so a slow reader slows down the
+/// sender. Releasing the last copy or calling ``cancel()`` ends the transfer.
 public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
     /// One chunk, never empty.
     public typealias Element = [UInt8]
@@ -14,9 +14,10 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
     ///
     /// - Parameters:
     ///   - next: Returns the next chunk (never empty), or `nil` at the end. Throws ``ChappieTransportError`` or
-    ///     `CancellationError`. Never called by two tasks at once, nor again after it returned `nil` or threw.
+    ///     `CancellationError`. It is never called by two tasks at the same time, and never again after it returned
+    ///     `nil` or threw.
     ///   - cancel: Ends the transfer. May be called at any time, more than once, from any thread.
-    ///   - allow: Raises the deadline between two reads. Default: nothing, for a body without one.
+    ///   - allow: Raises the deadline between two reads. Default: does nothing, for a body without a deadline.
     public init(
         next: @escaping @Sendable () async throws -> [UInt8]?, cancel: @escaping @Sendable () -> Void,
         allow: @escaping @Sendable (_ silence: Duration) -> Void = { _ in }
@@ -29,7 +30,7 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
         self.init(chunks: bytes.isEmpty ? [] : [bytes])
     }
 
-    /// Creates a body in memory, in the given chunks (empty ones are left out); for fakes and tests.
+    /// Creates a body in memory from the given chunks, for fakes and tests. Empty chunks are left out.
     public init(chunks: [[UInt8]]) {
         let rest = Source.Chunks(chunks.filter { !$0.isEmpty })
         self.init(next: { rest.list.withLock { $0.popFirst() } }, cancel: {})
@@ -37,10 +38,10 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
     /// Returns the next chunk, or `nil` at the end of the body.
     ///
-    /// - Throws: ``ChappieTransportError`` if the body ends early or a deadline passes; `CancellationError`.
+    /// - Throws: ``ChappieTransportError`` if the body ends early or a deadline passes, or `CancellationError`.
     public func next() async throws -> [UInt8]? { try await source.next() }
 
-    /// Returns the body itself, since it has one reader.
+    /// Returns the body itself, because it has one reader.
     public func makeAsyncIterator() -> HTTPBody { self }
 
     /// Ends the transfer now. The next read throws `CancellationError` or returns `nil`.
@@ -49,7 +50,7 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
     /// Raises ``ChappieDeadlines/idle`` of this exchange to `silence`, for a sender that has announced a pause.
     public func allow(silence: Duration) { source.allow(silence) }
 
-    /// Returns the whole body, up to `limit` bytes.
+    /// Returns the entire body, up to `limit` bytes.
     ///
     /// - Throws: ``ChappieTransportError`` with code `.bodyTooLarge` past `limit`, and the errors of ``next()``.
     public func collect(upTo limit: Int, host: String = "") async throws -> [UInt8] {
@@ -65,11 +66,11 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
         return whole
     }
 
-    /// Returns the beginning of an error's body: the bytes that arrive within `allowance`, up to `limit`. Ends the
-    /// transfer.
+    /// Returns the beginning of an error's body, and ends the transfer. The beginning consists of the bytes that arrive
+    /// within `allowance`, up to `limit`.
     ///
-    /// The body's own deadlines allow for a model that thinks. A page without an end must not delay the caller, and a
-    /// connection that breaks after the error's head does not change the error.
+    /// The body's own deadlines allow time for a model that thinks. A page without an end must not delay the caller,
+    /// and a connection that breaks after the error's head does not change the error.
     ///
     /// - Throws: `CancellationError`. A body that is cut off is not an error.
     @_spi(ChappieInternals) public func beginning(

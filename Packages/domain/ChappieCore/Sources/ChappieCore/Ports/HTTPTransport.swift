@@ -1,9 +1,9 @@
 public import HTTPTypes
 
-/// Performs one HTTP exchange: a request goes in, a head and a back-pressured body come out.
+/// A port that performs one HTTP exchange. It takes a request, and returns a head and a back-pressured body.
 ///
-/// A status of 400 or more is a response, not an error: the caller decides about it. Adapters follow redirects only
-/// within the origin of the request, never retry, and ignore `Retry-After`.
+/// A status of 400 or more is a response, not an error. The caller decides how to handle it. Adapters follow redirects
+/// only within the origin of the request, never retry, and ignore `Retry-After`.
 ///
 /// A complete fake:
 /// ```swift
@@ -14,42 +14,43 @@ public import HTTPTypes
 /// }
 /// ```
 public protocol HTTPTransport: Sendable {
-    /// Sends `request` and returns as soon as the final response head is known; the body follows on demand.
+    /// Sends `request` and returns as soon as the final response head is known. The body follows on demand.
     ///
-    /// - Throws: ``ChappieTransportError`` without a response; `CancellationError` if the task was cancelled
+    /// - Throws: ``ChappieTransportError`` if there is no response, or `CancellationError` if the task was cancelled
     ///   (within 100 ms, with the connection closed). No status code is an error.
     func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse
 }
 
-/// The request of one HTTP exchange, whole in memory.
+/// The request of one HTTP exchange, which is entirely in memory.
 public struct HTTPExchangeRequest: Sendable, Hashable {
     /// A request body and its coding.
     public struct Body: Sendable, Hashable {
         /// The body before any content coding.
         public var bytes: [UInt8]
-        /// With `.zstd` the adapter compresses the body and adds `content-encoding: zstd`. Default `.identity`.
+        /// The coding of the body. With `.zstd` the adapter compresses the body and adds `content-encoding: zstd`.
+        /// Default `.identity`.
         public var coding: Coding
 
-        /// The content codings that an adapter must support (RFC 9110, 8.4.1; zstd: RFC 8878).
+        /// The content codings that an adapter must support (RFC 9110, 8.4.1, and RFC 8878 for zstd).
         public enum Coding: String, Sendable, Hashable, Codable { case identity, zstd }
 
-        /// Creates a body that travels in `coding`.
+        /// Creates a body that is sent in `coding`.
         public init(bytes: [UInt8], coding: Coding = .identity) {
             self.bytes = bytes
             self.coding = coding
         }
     }
 
-    /// Default `GET`.
+    /// The method. Default `GET`.
     public var method: HTTPRequest.Method
-    /// An absolute `https` URL, or `http` to a loopback host; adapters refuse everything else.
+    /// An absolute `https` URL, or `http` to a loopback host. Adapters refuse everything else.
     public var url: URL
-    /// Sent unchanged. The adapter adds only `host`, `content-length` and, if the body's coding requires it,
-    /// `content-encoding`: no user agent, no accept of its own.
+    /// The header fields, which are sent unchanged. The adapter adds only `host`, `content-length` and, if the body's
+    /// coding requires it, `content-encoding`. It adds neither `user-agent` nor `accept`.
     public var headerFields: HTTPFields
-    /// Default `nil`: no body.
+    /// The body. Default `nil`, which means no body.
     public var body: Body?
-    /// Deadlines for this exchange only; `nil` (the default) means the deadlines of the adapter's
+    /// The deadlines that apply only to this exchange. `nil` (the default) means the deadlines of the adapter's
     /// ``ChappieNetworkPolicy``.
     public var deadlines: ChappieDeadlines?
 
@@ -67,8 +68,8 @@ public struct HTTPExchangeRequest: Sendable, Hashable {
 }
 
 extension HTTPExchangeRequest {
-    /// Returns the header fields that an adapter sends to `origin`. It frames the message by itself: a second statement
-    /// of the length would be an attack or a mistake.
+    /// Returns the header fields that an adapter sends to `origin`. The adapter frames the message by itself. A second
+    /// statement of the length would be an attack or a mistake.
     ///
     /// - Throws: ``ChappieTransportError`` with code `.invalidURL` for CONNECT. It asks for a tunnel (RFC 9110, 9.3.6),
     ///   and adapters build tunnels by themselves.
@@ -84,12 +85,12 @@ extension HTTPExchangeRequest {
     }
 }
 
-/// The response of one HTTP exchange: the final head (informational and redirect heads are dropped) and the body, which
-/// follows.
+/// The response of one HTTP exchange, with the final head and the body, which follows. Informational and redirect heads
+/// are dropped.
 public struct HTTPExchangeResponse: Sendable {
     /// The final status.
     public var status: HTTPResponse.Status
-    /// All fields in order.
+    /// All header fields in order.
     public var headerFields: HTTPFields
     /// The body, which the caller pulls.
     public var body: HTTPBody
@@ -104,10 +105,10 @@ public struct HTTPExchangeResponse: Sendable {
 
 // MARK: Middleware
 
-/// A layer between a caller and an ``HTTPTransport``: adds headers, retries, logs.
+/// A layer between a caller and an ``HTTPTransport`` that, for example, adds headers, retries or logs.
 ///
-/// `next` is `@concurrent` so that a program in Swift's default mode can omit that word. A program that is built with
-/// `NonisolatedNonsendingByDefault` must write it.
+/// `next` is `@concurrent` so that a program in Swift's default mode can omit that attribute. A program that is built
+/// with `NonisolatedNonsendingByDefault` must write it.
 ///
 /// A complete example:
 /// ```swift
@@ -131,12 +132,12 @@ public protocol HTTPMiddleware: Sendable {
     ) async throws -> HTTPExchangeResponse
 }
 
-/// An ``HTTPTransport`` that passes every request through a list of middleware, the first one outermost.
+/// An ``HTTPTransport`` that passes every request through a list of middleware, of which the first one is outermost.
 public struct MiddlewareTransport: HTTPTransport {
     private let transport: any HTTPTransport
     private let middleware: [any HTTPMiddleware]
 
-    /// Wraps `transport`. `middleware[0]` gets the request first and the response last.
+    /// Wraps `transport`. `middleware[0]` is the first to get the request and the last to get the response.
     public init(_ transport: any HTTPTransport, middleware: [any HTTPMiddleware]) {
         self.transport = transport
         self.middleware = middleware

@@ -1,14 +1,14 @@
 public import HTTPTypes
 
-/// Opens WebSocket connections (RFC 6455) under the same network policy as ``HTTPTransport``.
+/// A port that opens WebSocket connections (RFC 6455) under the same network policy as ``HTTPTransport``.
 public protocol WebSocketTransport: Sendable {
     /// Performs the opening handshake.
     ///
     /// - Parameters:
-    ///   - url: `https` or `wss`; `http` or `ws` to a loopback host only.
-    ///   - headerFields: Sent unchanged, in addition to the fields of the handshake itself.
-    /// - Throws: ``ChappieTransportError`` without a valid answer; `CancellationError` within 100 ms.
-    ///   An answer other than 101 is not an error: it is ``WebSocketOpening/refused(_:)`` with its head and body.
+    ///   - url: An `https` or `wss` URL. `http` and `ws` are allowed only for a loopback host.
+    ///   - headerFields: The fields that are sent unchanged, in addition to the fields of the handshake itself.
+    /// - Throws: ``ChappieTransportError`` if there is no valid answer, or `CancellationError` within 100 ms. An answer
+    ///   other than 101 is not an error. It is ``WebSocketOpening/refused(_:)`` with its head and body.
     func open(_ url: URL, headerFields: HTTPFields) async throws -> WebSocketOpening
 }
 
@@ -25,36 +25,37 @@ public enum WebSocketOpening: Sendable {
 /// The connection answers pings, and sends them while the peer is silent, whether a task receives or not. Releasing the
 /// connection drops it without a closing handshake.
 public protocol WebSocketConnection: Sendable {
-    /// Whether no close, no error and no silence beyond the liveness deadline is known yet. `true` is not a guarantee.
+    /// Whether no close, no error and no silence beyond the liveness deadline is known so far. `true` is not a
+    /// guarantee.
     var isOpen: Bool { get }
 
-    /// Sends one message and waits until the network has taken it, so that a deadline for the answer does not include a
-    /// long upload. It stops waiting if the connection ends, if the network takes nothing for as long as a peer may be
-    /// silent, or if so many messages have arrived that they must be received first. ``receive(within:)`` reports the
-    /// state of the connection.
+    /// Sends one message and waits until the network has accepted it, so that a deadline for the answer does not
+    /// include a long upload. It stops waiting if the connection ends, if the network accepts nothing for as long as a
+    /// peer may be silent, or if so many messages have arrived that they must be received before it can continue.
+    /// ``receive(within:)`` reports the state of the connection.
     ///
-    /// - Throws: ``ChappieTransportError`` if the connection has ended; `CancellationError`, in which case the message
-    ///   may have been sent.
+    /// - Throws: ``ChappieTransportError`` if the connection has ended, or `CancellationError`, in which case the
+    ///   message may have been sent.
     func send(_ message: WebSocketMessage) async throws
 
     /// Returns all messages that have arrived since the last call, in order. Waits for one if none has arrived. After
     /// the end of the connection, this returns the messages that arrived before it, and then its end on every further
     /// call.
     ///
-    /// - Parameter deadline: The time to wait for a message; `nil` waits forever. Pings don't count as messages.
+    /// - Parameter deadline: The time to wait for a message. `nil` waits forever. Pings don't count as messages.
     /// - Throws: ``ChappieTransportError``: `.timedOut` at stage `.message` if the deadline has passed (the connection
     ///   stays usable) or at `.liveness` (it doesn't), `.connectionLost` if the peer left without a close frame,
-    ///   `.protocolViolation` if it broke the rules. `CancellationError`; the connection stays usable.
+    ///   `.protocolViolation` if it broke the rules. `CancellationError`, after which the connection stays usable.
     func receive(within deadline: Duration?) async throws -> WebSocketInbound
 
     /// Queues a ping ahead of later messages, and returns at once. If no byte of the peer arrives within `allowance`,
-    /// the connection ends: with `.timedOut` at stage `.firstByte` if none has arrived since the handshake, else at
-    /// `.liveness`.
+    /// the connection ends with `.timedOut`. The stage is `.firstByte` if no byte has arrived since the handshake, and
+    /// `.liveness` otherwise.
     func ping(within allowance: Duration)
 
     /// Waits until a byte has arrived after the last ``ping(within:)``. It need not be the pong.
     ///
-    /// - Throws: ``ChappieTransportError`` if the connection has ended; `CancellationError`.
+    /// - Throws: ``ChappieTransportError`` if the connection has ended, or `CancellationError`.
     func pong() async throws
 
     /// Sends the queued messages, closes with a handshake (RFC 6455, 7.1.2), and returns when it is complete, or after
@@ -65,9 +66,9 @@ public protocol WebSocketConnection: Sendable {
     func cancel()
 }
 
-/// A whole WebSocket message, defragmented and decompressed.
+/// A complete WebSocket message, defragmented and decompressed.
 public enum WebSocketMessage: Sendable, Hashable {
-    /// UTF-8 that was checked.
+    /// Text that was checked to be valid UTF-8.
     case text(String)
     /// Bytes of any kind.
     case binary([UInt8])
@@ -81,9 +82,9 @@ public enum WebSocketMessage: Sendable, Hashable {
     }
 }
 
-/// The next messages, or the end.
+/// The next messages, or the end of the connection.
 public enum WebSocketInbound: Sendable, Hashable {
-    /// One or more, in order.
+    /// One or more messages, in order.
     case messages([WebSocketMessage])
     /// The peer has closed with a handshake. Nothing follows.
     case closed(WebSocketCloseReason)
@@ -91,9 +92,9 @@ public enum WebSocketInbound: Sendable, Hashable {
 
 /// The reason why a WebSocket was closed (RFC 6455, 7.1.5 and 7.1.6).
 public struct WebSocketCloseReason: Sendable, Hashable {
-    /// 1000 is normal, 1001 going away, 1002 a protocol error, …; `nil` if the peer sent none.
+    /// The close code: 1000 is normal, 1001 going away, 1002 a protocol error, …. `nil` if the peer sent none.
     public var code: UInt16?
-    /// For logs, not for users; at most 123 bytes of UTF-8.
+    /// The text for logs, not for users. It has at most 123 bytes of UTF-8.
     public var reason: String
 
     /// Creates a reason with the given code and text.
@@ -102,8 +103,8 @@ public struct WebSocketCloseReason: Sendable, Hashable {
         self.reason = reason
     }
 
-    /// 1000: the conversation is over.
+    /// 1000, which means that the conversation has ended.
     public static let normal = WebSocketCloseReason(code: 1000)
-    /// 1001: the program or the server stops.
+    /// 1001, which means that the program or the server stops.
     public static let goingAway = WebSocketCloseReason(code: 1001)
 }

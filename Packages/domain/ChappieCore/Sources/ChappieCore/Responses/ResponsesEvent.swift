@@ -1,24 +1,24 @@
 /// One event of a Responses stream, over server-sent events or WebSocket.
 ///
-/// Everything that the backend sends arrives here. Events that are not listed, or have an unexpected form, are
+/// Everything that the backend sends arrives here. Events that are not listed, or that have an unexpected form, are
 /// ``other``.
 public enum ResponsesEvent: Sendable, Hashable {
-    // The rare, large payloads are indirect, so that the thousands of deltas are small to move.
+    // The rare, large payloads are indirect, so that the thousands of deltas are cheap to move.
 
-    /// `response.created`; any event may follow.
+    /// `response.created`. Any event may follow.
     indirect case created(ChappieResponse)
-    /// `response.output_item.added`: the item that begins, with the phase of a message.
+    /// `response.output_item.added`, with the item that begins, including the phase of a message.
     case outputItemAdded(ChappieOutputItem, outputIndex: Int?)
-    /// `response.output_item.done`: the final form of the item.
+    /// `response.output_item.done`, with the final form of the item.
     case outputItemDone(ChappieOutputItem, outputIndex: Int?)
-    /// `response.output_text.delta`; never empty.
+    /// `response.output_text.delta`, never empty.
     case outputTextDelta(String, itemID: String?)
-    /// `response.reasoning_summary_text.delta`; never empty.
+    /// `response.reasoning_summary_text.delta`, never empty.
     case reasoningSummaryTextDelta(String, itemID: String?, summaryIndex: Int)
-    /// `response.function_call_arguments.delta` or `response.custom_tool_call_input.delta`; never empty. The call is named
-    /// by its item's id, or by its own.
+    /// `response.function_call_arguments.delta` or `response.custom_tool_call_input.delta`, never empty. The call is
+    /// identified by its item's id or by its own id.
     case toolArgumentsDelta(String, itemID: String?, callID: String?)
-    /// `codex.response.metadata` or `response.metadata`: late values that resemble headers, and notes.
+    /// `codex.response.metadata` or `response.metadata`, with late values that resemble headers, and with notes.
     case metadata(headers: ChappieJSON, metadata: ChappieJSON)
     /// `codex.rate_limits`.
     indirect case rateLimits(ChappieUsageLimitSnapshot)
@@ -28,9 +28,9 @@ public enum ResponsesEvent: Sendable, Hashable {
     indirect case failed(ChappieResponse)
     /// `response.incomplete`. Terminal.
     indirect case incomplete(ChappieResponse)
-    /// `error`: the request failed as a whole. Terminal.
+    /// `error`. The entire request failed. Terminal.
     indirect case error(ResponsesErrorEvent)
-    /// Any other event, whole.
+    /// Any other event, with its type and its complete JSON.
     case other(type: String, ChappieJSON)
 
     /// Whether the response ends with this event.
@@ -43,7 +43,7 @@ public enum ResponsesEvent: Sendable, Hashable {
 
     /// Reads one event from its JSON text, the payload of a WebSocket message.
     ///
-    /// - Returns: `nil` for an event without content: an empty delta.
+    /// - Returns: The event, or `nil` for an empty delta, which has no content.
     /// - Throws: ``ChappieJSONError`` if the payload is not JSON or not an object with a `type`.
     public static func parse(_ payload: String) throws(ChappieJSONError) -> ResponsesEvent? {
         var payload = payload
@@ -108,15 +108,15 @@ public enum ResponsesEvent: Sendable, Hashable {
     }
 }
 
-/// An `error` event: an error of the whole request, which HTTP would report by its status.
+/// An `error` event, which reports that the entire request failed. HTTP would report this by its status.
 public struct ResponsesErrorEvent: Sendable, Hashable {
-    /// `status`, or else `status_code`; `nil` if the event has neither.
+    /// The value of `status`, or else of `status_code`. `nil` if the event has neither.
     public var status: Int?
     /// The error that the backend reports.
     public var error: ChappieResponseError
-    /// `headers`, for usage limits and `retry-after`.
+    /// The value of `headers`, for usage limits and `retry-after`.
     public var headers: ChappieJSON
-    /// The whole event.
+    /// The complete event.
     public var raw: ChappieJSON
 
     init(_ json: ChappieJSON) {

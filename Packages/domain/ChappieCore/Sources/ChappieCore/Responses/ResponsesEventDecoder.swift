@@ -1,7 +1,8 @@
-/// Decodes a Responses stream over server-sent events: bytes go in, events come out, until the terminal event.
+/// A decoder for a Responses stream over server-sent events. It takes bytes and returns events, until the terminal
+/// event.
 ///
-/// `[DONE]` and payloads that are not JSON are skipped (``skippedPayloads`` counts the latter). After a terminal event
-/// everything else is ignored, so that no caller waits for the end of the connection.
+/// The decoder skips `[DONE]` and payloads that are not JSON. ``skippedPayloads`` counts the latter. After a terminal
+/// event it ignores everything else, so that no caller waits for the end of the connection.
 public struct ResponsesEventDecoder: Sendable {
     private var decoder: ServerSentEventDecoder
     private var eventsReceived = 0
@@ -12,7 +13,9 @@ public struct ResponsesEventDecoder: Sendable {
     /// the end of the body does not count.
     public private(set) var skippedPayloads = 0
 
-    /// - Parameter maximumEventBytes: The limit for one event; default 64 MiB.
+    /// Creates a decoder.
+    ///
+    /// - Parameter maximumEventBytes: The limit for one event. Default 64 MiB.
     public init(maximumEventBytes: Int = 64 << 20) {
         decoder = ServerSentEventDecoder(maximumEventBytes: maximumEventBytes)
     }
@@ -25,9 +28,9 @@ public struct ResponsesEventDecoder: Sendable {
         try events { decoder, take throws(ResponsesStreamError) in try decoder.receivedBytes(bytes, deliver: take) }
     }
 
-    /// Ends the body.
+    /// Ends the body and returns the events that it completes.
     ///
-    /// - Throws: ``ResponsesStreamError/endedEarly(eventsReceived:)`` if no terminal event has come.
+    /// - Throws: ``ResponsesStreamError/endedEarly(eventsReceived:)`` if no terminal event has arrived.
     public mutating func connectionClosed() throws(ResponsesStreamError) -> [ResponsesEvent] {
         let skipped = skippedPayloads
         let events = try events { decoder, take throws(ResponsesStreamError) in
@@ -60,7 +63,7 @@ public struct ResponsesEventDecoder: Sendable {
                 }
             }
         } catch {
-            // Complete events are returned first; the next call throws again.
+            // This call first returns the complete events. The next call throws again.
             if events.isEmpty { throw error }
         }
         return events

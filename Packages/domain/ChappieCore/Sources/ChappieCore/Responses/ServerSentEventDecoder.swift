@@ -1,9 +1,10 @@
-/// Decodes an event stream (WHATWG HTML, 9.2.6 "Interpreting an event stream") from bytes in any chunking.
+/// A decoder for an event stream (WHATWG HTML, 9.2.6 "Interpreting an event stream") from chunks of any size.
 ///
-/// Only `data` is read, because the Responses API repeats everything else in it. Lines end in CR, LF or CRLF; a byte
-/// order mark at the start is dropped; the `data` lines of an event are joined by line feeds. One deviation from the
-/// standard: if the closing blank line of an event is missing at the end of the stream, the event is delivered, because
-/// some servers omit it. Linear in time; keeps at most one event in memory.
+/// The decoder reads only `data`, because the Responses API repeats everything else in it. Lines end in CR, LF or CRLF.
+/// A byte order mark at the start is dropped. The `data` lines of an event are joined by line feeds. The decoder
+/// deviates from the standard in one point. If the closing blank line of an event is missing at the end of the stream,
+/// the event is delivered, because some servers omit it. Decoding takes linear time and keeps at most one event in
+/// memory.
 @_spi(ChappieInternals) public struct ServerSentEventDecoder: Sendable {
     /// Takes the data of one event, which is valid only during the call.
     public typealias Delivery = (UnsafeBufferPointer<UInt8>) -> Void
@@ -13,17 +14,20 @@
     private var isFirstLine = true
     /// The bytes of a line whose end has not been received.
     private var pendingLine: [UInt8] = []
-    /// Whether the last line ended in CR, so that a LF right after it belongs to the same line end.
+    /// Whether the last line ended in CR, so that an LF right after it belongs to the same line end.
     private var skipsLineFeed = false
     private var data: [UInt8] = []
     private var hasData = false
     private var hasFailed = false
 
-    /// A line may exceed the limit by a byte order mark, the name of a field, its colon and its space.
+    /// The number of bytes by which a line may exceed the limit, for a byte order mark, the name of a field, its colon
+    /// and its space.
     private static let lineAllowance = 11
-    /// A buffer larger than this is released after the event that needed it.
+    /// The size of the largest buffer that is kept. A larger one is released after the event that needed it.
     private static let keptCapacity = 1 << 20
 
+    /// Creates a decoder.
+    ///
     /// - Parameter maximumEventBytes: The limit for the data of one event, including the line feeds between its lines.
     ///   Any other line may be 11 bytes longer. At least 1.
     public init(maximumEventBytes: Int) {
@@ -33,7 +37,7 @@
 
     /// Takes the next bytes and delivers the events that they complete.
     ///
-    /// - Throws: ``ResponsesStreamError/eventTooLarge(limitBytes:)``, again on every later call.
+    /// - Throws: ``ResponsesStreamError/eventTooLarge(limitBytes:)``. Every later call throws it again.
     public mutating func receivedBytes(_ bytes: [UInt8], deliver: Delivery) throws(ResponsesStreamError) {
         guard !hasFailed else { throw tooLarge() }
         try bytes.withUnsafeBufferPointer { bytes throws(ResponsesStreamError) in try readLines(bytes, deliver) }
@@ -55,8 +59,8 @@
         guard let first = bytes.first else { return }
         var position = skipsLineFeed && first == UInt8(ascii: "\n") ? 1 : 0
         skipsLineFeed = false
-        // The position of the next LF, searched once per LF: a stream of bare CRs must not scan its rest again for each
-        // line.
+        // The position of the next LF, which is searched only once per LF. A stream of bare CRs must not scan its rest
+        // again for each line.
         var feed = -1
         while position < bytes.count {
             if feed < position {
@@ -123,12 +127,12 @@
     }
 }
 
-/// A Responses stream that ended or failed before its terminal event.
+/// The error of a Responses stream that ended or failed before its terminal event.
 public enum ResponsesStreamError: Error, Sendable, Hashable {
     /// The stream ended before `response.completed`, `.failed` or `.incomplete`. `eventsReceived` is the number of
-    /// events before.
+    /// events before the end.
     case endedEarly(eventsReceived: Int)
-    /// One event is over the limit.
+    /// One event exceeds the limit.
     case eventTooLarge(limitBytes: Int)
 }
 

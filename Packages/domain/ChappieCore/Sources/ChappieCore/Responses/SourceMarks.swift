@@ -1,15 +1,15 @@
-/// Takes the marks of sources out of an answer's text, piece by piece; sans-IO.
+/// A filter that removes the marks of sources from an answer's text, piece by piece. It is sans-IO.
 ///
 /// The service writes such marks for its own clients, which draw a link or a name in their place:
 ///
-/// - From U+E200 to U+E201, with U+E202 between the parts: the kind, then its values, as in `cite` and `turn0search1`.
-///   A citation is left out, because the answer's list of sources has its page. An `entity` becomes its name, and a
-///   `url` a link.
+/// - A mark from U+E200 to U+E201 contains the kind and then its values, as in `cite` and `turn0search1`, with U+E202
+///   between the parts. A citation is left out, because the answer's list of sources has its page. An `entity` becomes
+///   its name, and a `url` becomes a link.
 /// - `:codex-file-citation[label]{path=a.md line_range_start=3}` becomes `a.md:3`.
 ///
-/// A mark may come in pieces. Its beginning is held back until its end has come, for ``limit`` bytes at most.
+/// A mark may arrive in pieces. Its beginning is held back until its end arrives, up to ``limit`` bytes.
 @_spi(ChappieInternals) public struct SourceMarks: Sendable {
-    /// The longest mark, in bytes. A text that begins like a mark and is longer is no mark.
+    /// The longest mark, in bytes. A text that begins like a mark and is longer is not a mark.
     public static let limit = 1000
 
     private var held = ""
@@ -18,7 +18,7 @@
     /// Whether a mark was left out between two spaces, of which one is enough.
     private var dropsSpace = false
 
-    /// Makes a filter for one message.
+    /// Creates a filter for one message.
     public init() {}
 
     /// Returns `text` without its marks.
@@ -27,7 +27,7 @@
         return marks.append(text) + marks.finish()
     }
 
-    /// Returns the text that can be shown now; maybe empty.
+    /// Takes the next piece of the text, and returns the text that can be shown now, which may be empty.
     public mutating func append(_ piece: String) -> String {
         if held.isEmpty, !dropsSpace, !piece.utf8.contains(where: Self.mayBegin) {
             previous = piece.last ?? previous
@@ -44,7 +44,7 @@
         return rest
     }
 
-    /// A mark begins with a colon or with U+E200, whose first byte this is.
+    /// Returns whether a mark may begin with this byte, which is a colon or the first byte of U+E200.
     private static func mayBegin(_ byte: UInt8) -> Bool { byte == 0x3A || byte == 0xEE }
 
     private mutating func read(isEnd: Bool) -> String {
@@ -89,13 +89,13 @@ private enum SourceMark {
     case bracketed(kind: Substring, values: [Substring])
     /// A place in a file.
     case file(name: Substring, line: String?)
-    /// A mark that stands for nothing in the text.
+    /// A mark that is left out of the text.
     case nothing
 
-    /// What a text begins with.
+    /// The result of reading the beginning of a text.
     enum Reading {
         case text
-        /// A mark whose end has not come.
+        /// A mark whose end has not arrived.
         case unfinished
         case mark(SourceMark, end: Substring.Index)
     }
@@ -105,7 +105,7 @@ private enum SourceMark {
         return text.first == ":" ? directive(text, mayGrow) : bracketed(text, mayGrow)
     }
 
-    /// Returns the mark's place in the text.
+    /// Returns the text that replaces the mark.
     ///
     /// - Parameter isAfterWord: Whether the text before it ends without a space.
     func text(isAfterWord: Bool) -> String {
@@ -133,14 +133,14 @@ private enum SourceMark {
         guard !kind.isEmpty, scalars[kind.endIndex] == "\u{E202}" || scalars[kind.endIndex] == "\u{E201}" else {
             return .text
         }
-        // No mark has a line feed in it, or another mark.
+        // A mark contains neither a line feed nor another mark.
         let stop = scalars[kind.endIndex...].firstIndex { ["\u{E201}", "\u{E200}", "\n"].contains($0) }
         if let stop, scalars[stop] == "\u{E201}", text[..<stop].utf8.count <= SourceMarks.limit {
             let values = scalars[kind.endIndex..<stop].split(separator: "\u{E202}").map(Substring.init)
             return .mark(.bracketed(kind: Substring(kind), values: values), end: scalars.index(after: stop))
         }
         if stop == nil, mayGrow { return .unfinished }
-        // It has no end: what can be a value is left out, and the text after it stays.
+        // The mark has no end. Characters that can belong to a value are left out, and the text after them stays.
         let rest = scalars[kind.endIndex...].drop { scalar in
             scalar == "\u{E202}" || scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar))
         }
@@ -178,14 +178,15 @@ private enum SourceMark {
         return .mark(.file(name: shown, line: line.map(String.init)), end: rest.startIndex)
     }
 
-    /// A directive without an end is left out if it is the end of the text, and is text otherwise.
+    /// Returns the reading of a directive without an end. It is left out if it is shorter than ``SourceMarks/limit``,
+    /// and is text otherwise.
     private static func cutOff(_ text: Substring) -> Reading {
         text.utf8.count < SourceMarks.limit ? .mark(.nothing, end: text.endIndex) : .text
     }
 
     /// Reads `path=a.md line=3}`, in which a value may be in quotation marks.
     ///
-    /// - Returns: the attributes and the text after the brace; `nil` if there is no brace.
+    /// - Returns: The attributes and the text after the brace, or `nil` if there is no brace.
     private static func attributes(_ text: Substring) -> ([Substring: Substring], rest: Substring)? {
         var attributes: [Substring: Substring] = [:]
         var rest = text

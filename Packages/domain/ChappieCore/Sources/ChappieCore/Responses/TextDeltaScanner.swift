@@ -1,9 +1,9 @@
-/// Reads `response.output_text.delta`, which is sent thousands of times, without building a JSON tree.
+/// A scanner that reads `response.output_text.delta`, which is sent thousands of times, without building a JSON tree.
 ///
 /// It accepts only a flat object of plain members, and leaves everything else to the parser. It uses the parser's
-/// tokens, so that both always agree. Measured at about a tenth of the parser's cost.
+/// tokens, so that both always agree. In measurements, it costs about a tenth as much as the parser.
 enum TextDeltaScanner {
-    /// - Returns: `nil` if the payload is another event, or not simple enough.
+    /// Returns the text and the item's id of a delta, or `nil` if the payload is another event or not simple enough.
     static func scan(_ bytes: UnsafeBufferPointer<UInt8>) -> (text: String, itemID: String?)? {
         var reader = JSONReader(bytes)
         guard reader.take("{") else { return nil }
@@ -31,7 +31,7 @@ enum TextDeltaScanner {
         return (text, itemID)
     }
 
-    /// Skips a plain string, a number, `[]`, or `null`: the values of the other members of a delta.
+    /// Skips a plain string, a number, `[]` or `null`, which are the values of the other members of a delta.
     private static func skip(_ first: Unicode.Scalar, _ reader: inout JSONReader) -> Bool {
         switch first {
         case "\"": reader.plainString() != nil

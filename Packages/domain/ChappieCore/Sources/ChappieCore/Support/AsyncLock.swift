@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Lets one task in at a time, in the order of their tickets.
+/// A lock that admits one task at a time, in the order of their tickets.
 @_spi(ChappieInternals) public final class AsyncLock: Sendable {
     /// A place in the queue of one lock.
     public final class Ticket: Sendable, Equatable {
@@ -9,13 +9,14 @@ import Synchronization
         public static func == (left: Ticket, right: Ticket) -> Bool { left === right }
     }
 
-    /// The tickets that were not returned, oldest first. The first one is inside or may enter.
+    /// The tickets that have not been given back, beginning with the oldest. The task of the first one is inside or may
+    /// enter.
     private let line = Mutex<[Ticket]>([])
 
-    /// Makes a free lock.
+    /// Creates a free lock.
     public init() {}
 
-    /// Draws a ticket now, after all earlier tickets. Every ticket must be returned by ``leave(_:)``.
+    /// Draws a ticket, which follows all earlier tickets. Every ticket must be given back with ``leave(_:)``.
     public func reserve() -> Ticket {
         let ticket = Ticket()
         let first = line.withLock { line in
@@ -28,8 +29,8 @@ import Synchronization
 
     /// Waits for the ticket's turn.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled before, or the ticket was returned. The ticket's place is
-    ///   then free for the next one.
+    /// - Throws: `CancellationError` if the task is cancelled before its turn, or if the ticket was given back. The
+    ///   next ticket then takes its place.
     public func enter(_ ticket: Ticket) async throws {
         do {
             try await ticket.turn.value()
@@ -40,7 +41,7 @@ import Synchronization
         }
     }
 
-    /// Returns the ticket, whether its turn had come or not, and lets the next one in. A second call does nothing.
+    /// Gives the ticket back, even before its turn, and admits the next one. A second call does nothing.
     public func leave(_ ticket: Ticket) {
         let first = line.withLock { line in
             line.removeAll { $0 == ticket }
@@ -50,9 +51,9 @@ import Synchronization
         first?.turn.fulfil(.success(()))
     }
 
-    /// Runs `work` alone, after all tasks that drew their ticket before.
+    /// Runs `work` while no other task is inside, after all tasks that drew their tickets earlier.
     ///
-    /// - Throws: The errors of `work`; `CancellationError` if the task is cancelled before its turn.
+    /// - Throws: The errors of `work`, or `CancellationError` if the task is cancelled before its turn.
     public func alone<Value>(_ work: () async throws -> Value) async throws -> Value {
         let ticket = reserve()
         defer { leave(ticket) }

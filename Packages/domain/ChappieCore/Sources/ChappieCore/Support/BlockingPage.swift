@@ -1,18 +1,20 @@
-/// A web page instead of a service's answer: it comes from a gateway, a portal or a proxy, not from the service.
+/// A web page that a gateway, a portal or a proxy sends instead of the service's answer.
 @_spi(ChappieInternals) public enum BlockingPage {
-    /// Whether an answer is a page that blocks the service. It does not concern a credential or a model.
+    /// Returns whether an answer is a page that blocks the service. Such a page does not concern a credential or a
+    /// model.
     public static func isOne(status: Int, contentType: String?, body: [UInt8]) -> Bool {
         status == 403 && isWebPage(contentType: contentType, body: body)
     }
 
-    /// Whether an answer is a web page. Some portals send a wrong content type, so the first character counts, too.
+    /// Returns whether an answer is a web page. Some portals send a wrong content type, so the first character also
+    /// counts.
     public static func isWebPage(contentType: String?, body: [UInt8]) -> Bool {
         let firstByte = body.first { ![0x20, 0x09, 0x0A, 0x0D, 0xEF, 0xBB, 0xBF].contains($0) }
         return contentType?.lowercased().hasPrefix("text/html") == true || firstByte == UInt8(ascii: "<")
     }
 
-    /// Whether an answer comes from a network on the way, which may require a sign-in. It has the status 511 (RFC 6585,
-    /// section 6), or it is a web page with the status of a success or of a missing address.
+    /// Returns whether an answer comes from a network on the way, which may require a sign-in. Such an answer has the
+    /// status 511 (RFC 6585, section 6), or it is a web page with the status of a success or of a missing address.
     public static func isOfNetwork(status: Int, contentType: String?, body: [UInt8]) -> Bool {
         status == 511
             || ((200..<300).contains(status) || [404, 405, 410, 451].contains(status))
@@ -30,7 +32,7 @@
         "Open any page in a browser, and sign in to the network if it asks you to. Otherwise check the proxy and the "
         + "configured address."
 
-    /// Returns the title of a web page, in one line; `nil` if it has none.
+    /// Returns the title of a web page, in one line, or `nil` if it has none.
     public static func title(of page: String) -> String? {
         guard let start = page.firstRange(of: "<title>") ?? page.firstRange(of: "<TITLE>") else { return nil }
         let rest = page[start.upperBound...]

@@ -1,11 +1,11 @@
-/// base64url (RFC 4648, section 5).
+/// Conversions to and from base64url (RFC 4648, section 5).
 @_spi(ChappieInternals) public enum Base64URL {
-    /// `bytes` without padding.
+    /// Returns `bytes` in base64url without padding.
     public static func encode(_ bytes: some Sequence<UInt8>) -> String {
         Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 
-    /// Returns the bytes that `text` encodes, with padding or without, or `nil` if it is not base64url.
+    /// Returns the bytes that `text` encodes, with or without padding, or `nil` if it is not base64url.
     public static func decode(_ text: String) -> [UInt8]? {
         guard !text.contains(where: { $0 == "+" || $0 == "/" }) else { return nil }
         let padding = text.contains("=") ? 0 : (4 - text.utf8.count % 4) % 4
@@ -14,9 +14,9 @@
     }
 }
 
-/// FNV-1a with 64 bits, for file names. It protects no secret, and two texts may share a digest.
+/// FNV-1a with 64 bits, for file names. It does not protect secrets, and two texts may have the same digest.
 @_spi(ChappieInternals) public enum FNV1a {
-    /// The digest of `parts`, which must not contain a NUL character, in 16 digits.
+    /// Returns the digest of `parts`, which must not contain a NUL character, in 16 digits.
     public static func hexadecimal(_ parts: [String]) -> String {
         var digest: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in parts.joined(separator: "\0").utf8 { digest = (digest ^ UInt64(byte)) &* 0x100_0000_01b3 }

@@ -1,4 +1,4 @@
-/// The common interface of Chappie's errors: a sentence for the user, and the next step.
+/// The common interface of Chappie's errors: a sentence for the user and the next step.
 ///
 /// ```swift
 /// do {
@@ -11,7 +11,7 @@
 public protocol ChappieError: LocalizedError, Sendable {
     /// The failure, as a sentence.
     var errorDescription: String? { get }
-    /// The user's next step, as a sentence; `nil` if no advice helps.
+    /// The user's next step, as a sentence. `nil` if no advice helps.
     var recoverySuggestion: String? { get }
 }
 

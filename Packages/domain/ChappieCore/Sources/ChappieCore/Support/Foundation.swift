@@ -1,4 +1,4 @@
-// This file alone chooses between FoundationEssentials, which keeps programs small on Linux, and Foundation, the only
+// Only this file chooses between FoundationEssentials, which keeps programs small on Linux, and Foundation, the only
 // choice on Apple platforms. Every file of this module, and every file that imports ChappieCore, gets it from here.
 #if canImport(FoundationEssentials) && !CHAPPIE_FULL_FOUNDATION
     @_exported public import FoundationEssentials

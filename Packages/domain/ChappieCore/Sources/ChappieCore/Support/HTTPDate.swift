@@ -1,11 +1,11 @@
-/// The two formats of a time in this protocol.
+/// Parsers for the two formats of a time in this protocol.
 @_spi(ChappieInternals) public enum HTTPDate {
-    /// `2026-11-20T23:42:00Z`, with an optional fraction and offset (RFC 3339, 5.6).
+    /// Parses a time such as `2026-11-20T23:42:00Z`, with an optional fraction and offset (RFC 3339, 5.6).
     public static func rfc3339(_ text: String) -> Date? {
         try? Date.ISO8601FormatStyle(includingFractionalSeconds: text.contains(".")).parse(text)
     }
 
-    /// `Fri, 20 Nov 2026 23:42:00 GMT` (RFC 9110, 5.6.7).
+    /// Parses a time such as `Fri, 20 Nov 2026 23:42:00 GMT` (RFC 9110, 5.6.7).
     public static func imfFixdate(_ text: String) -> Date? {
         let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
         let words = text.split(separator: " ")
@@ -17,9 +17,9 @@
 }
 
 extension Duration {
-    /// The duration for a sentence: `250 ms`, `2 s`, `1.5 s`, `3 min`. Rounded to milliseconds.
+    /// The duration as text for a sentence, such as `250 ms`, `2 s`, `1.5 s` or `3 min`. It is rounded to milliseconds.
     ///
-    /// Whole minutes are used from two minutes on, because limits are written as `60 s`.
+    /// Full minutes are written as `min` only from two minutes on, because limits are written as `60 s`.
     @_spi(ChappieInternals) public var words: String {
         let (seconds, attoseconds) = components
         let milliseconds = attoseconds / 1_000_000_000_000_000

@@ -1,6 +1,6 @@
-/// Scheme, host and port of a URL that is allowed (RFC 6454, section 4).
+/// The scheme, host and port of an allowed URL (RFC 6454, section 4).
 ///
-/// `ws` and `wss` count as `http` and `https` (RFC 6455, section 3): the same ports, the same rules.
+/// `ws` and `wss` count as `http` and `https` (RFC 6455, section 3). The ports and the rules are the same.
 @_spi(ChappieInternals) public struct Origin: Hashable, Sendable, CustomStringConvertible {
     /// The security of the connection, for any protocol on it.
     public enum Scheme: String, Sendable {
@@ -9,17 +9,19 @@
         /// TLS.
         case https
 
-        /// The port if the URL has none.
+        /// The port of a URL that names none.
         public var defaultPort: Int { self == .https ? 443 : 80 }
     }
 
     /// The security of the connection.
     public let scheme: Scheme
-    /// In lower case; an IPv6 address in brackets.
+    /// The host in lower case. An IPv6 address is in brackets.
     public let host: String
-    /// Between 1 and 65535.
+    /// The port, between 1 and 65535.
     public let port: Int
 
+    /// Creates the origin of `url`.
+    ///
     /// - Returns: `nil` for another scheme, a missing host, a host with characters that host names can't have, a user
     ///   name or password, or a port out of range.
     public init?(_ url: URL) {
@@ -38,16 +40,16 @@
     /// Whether the host is a name or an address of this machine.
     public var isLoopback: Bool { Self.isLoopback(host: host) }
 
-    /// The host, with the port if it is not the scheme's default: the name of the peer in errors.
+    /// The name of the peer in errors. It is the host, with the port if it is not the scheme's default.
     public var label: String { port == scheme.defaultPort ? host : "\(host):\(port)" }
 
-    /// `https://host`, with the port if it is not the scheme's default.
+    /// The origin as `https://host`, with the port if it is not the scheme's default.
     public var description: String { "\(scheme.rawValue)://\(label)" }
 
-    /// Whether `host` never leaves this machine: `localhost`, 127.0.0.0/8 in dotted decimal (RFC 1122, section
-    /// 3.2.1.3), and `::1`, with or without brackets.
+    /// Returns whether a connection to `host` never leaves this machine. Such hosts are `localhost`, 127.0.0.0/8 in
+    /// dotted decimal (RFC 1122, section 3.2.1.3), and `::1`, with or without brackets.
     ///
-    /// No name is resolved, and no short form counts (`127.1`, `0x7f.0.0.1`): another parser might read another
+    /// No name is resolved. Short forms (`127.1`, `0x7f.0.0.1`) do not count, because another parser might read another
     /// address.
     public static func isLoopback(host: String) -> Bool {
         if ["localhost", "::1", "[::1]"].contains(host.lowercased()) { return true }
@@ -56,8 +58,8 @@
         return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0).map(String.init) == String($0) }
     }
 
-    /// Whether `host` has only letters, digits, `-._`, an address in brackets, and escapes of non-ASCII bytes (an
-    /// internationalised name).
+    /// Returns whether `host` has only letters, digits, `-._`, an address in brackets, and escapes of non-ASCII bytes
+    /// (an internationalised name).
     ///
     /// Escapes of ASCII characters are refused, because the code that connects could read them differently.
     public static func isUsable(host: String) -> Bool {
@@ -78,7 +80,7 @@
 // MARK: Addresses that may be used
 
 @_spi(ChappieInternals) extension Origin {
-    /// The protocol of the exchange, which decides which schemes are allowed.
+    /// The protocol of the exchange, which determines the allowed schemes.
     public enum Application: Sendable {
         /// `https`, or `http` on this machine.
         case http
@@ -86,7 +88,7 @@
         case webSocket
     }
 
-    /// Creates the origin of an address that may be used: it has TLS, or its host is this machine.
+    /// Creates the origin of an address that may be used because it has TLS or because its host is this machine.
     ///
     /// - Throws: ``ChappieTransportError`` with code `.invalidURL` or `.insecureURL`.
     public init(of url: URL, for application: Application) throws(ChappieTransportError) {
@@ -121,13 +123,13 @@
         self = origin
     }
 
-    /// Returns the address of `url` for the code that connects, which so reads the same host that was checked. It has
-    /// no fragment, and for `nil` no path either.
+    /// Returns the address of `url` for the code that connects, so that this code reads the same host that was checked.
+    /// The address has no fragment. For `nil`, the path is `/`.
     public func target(of url: URL?) -> String {
         "\(scheme.rawValue)://\(host):\(port)" + (url.map(Self.originForm) ?? "/")
     }
 
-    /// Path and query in the form of a request line (RFC 9112, 3.2.1).
+    /// Returns the path and the query of `url` in the form of a request line (RFC 9112, 3.2.1).
     public static func originForm(of url: URL) -> String {
         let path = url.path(percentEncoded: true)
         let query = url.query(percentEncoded: true).map { "?" + $0 } ?? ""

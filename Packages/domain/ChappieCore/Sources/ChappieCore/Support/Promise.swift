@@ -2,7 +2,7 @@ import Synchronization
 
 /// A result that many tasks can wait for.
 ///
-/// A cancelled waiter stops waiting with `CancellationError`; the work continues for the others.
+/// A cancelled waiter stops waiting with `CancellationError`. The work continues for the others.
 @_spi(ChappieInternals) public final class Promise<Value: Sendable>: Sendable {
     private enum State {
         case pending([Int: CheckedContinuation<Value, any Error>], nextID: Int)
@@ -11,7 +11,7 @@ import Synchronization
 
     private let state = Mutex(State.pending([:], nextID: 0))
 
-    /// Makes a promise without a result.
+    /// Creates a promise without a result.
     public init() {}
 
     /// Whether there is a result.
@@ -21,7 +21,7 @@ import Synchronization
         }
     }
 
-    /// Gives `result` to all present and later waiters. Only the first call counts.
+    /// Gives `result` to all current and later waiters. Only the first call counts.
     public func fulfil(_ result: Result<Value, any Error>) {
         let waiters = state.withLock { state -> [CheckedContinuation<Value, any Error>] in
             guard case .pending(let waiters, _) = state else { return [] }
@@ -31,9 +31,9 @@ import Synchronization
         for waiter in waiters { waiter.resume(with: result) }
     }
 
-    /// Returns the result, as soon as it is available.
+    /// Waits for the result and returns it.
     ///
-    /// - Throws: The error of the work; `CancellationError` as soon as the waiting task is cancelled.
+    /// - Throws: The error of the work, or `CancellationError` as soon as the waiting task is cancelled.
     public func value() async throws -> Value {
         let id = state.withLock { state in
             guard case .pending(let waiters, let id) = state else { return 0 }
@@ -48,7 +48,7 @@ import Synchronization
     }
 
     private func wait(_ continuation: CheckedContinuation<Value, any Error>, as id: Int) {
-        // The task is marked as cancelled before `leave` runs, and both functions look under the lock: so no
+        // The task is marked as cancelled before `leave` runs, and both functions use the state under the lock. So no
         // cancellation is missed.
         let result = state.withLock { state -> Result<Value, any Error>? in
             switch state {

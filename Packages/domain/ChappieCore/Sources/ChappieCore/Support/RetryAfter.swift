@@ -1,12 +1,12 @@
-/// Reads how long a server asks its clients to wait.
+/// Functions that read how long a server asks its clients to wait.
 @_spi(ChappieInternals) public enum RetryAfter {
-    /// Some 30 years: a longer pause can't be added to a date.
+    /// The longest pause, which is some 30 years. A longer pause can't be added to a date.
     private static let longest: TimeInterval = 1e9
 
-    /// Returns the value of `Retry-After` (RFC 9110, 10.2.3): seconds, or an HTTP date in any of its three forms
-    /// (5.6.7).
+    /// Parses the value of `Retry-After` (RFC 9110, 10.2.3), which is a number of seconds, or an HTTP date in any of
+    /// its three forms (5.6.7).
     ///
-    /// - Returns: seconds from `now`, never negative; `nil` when the value is neither.
+    /// - Returns: The seconds from `now`, never negative, or `nil` if the value is neither.
     public static func seconds(_ value: String, now: Date) -> TimeInterval? {
         let number = value.split(separator: " ")
         if number.count == 1, number[0].first?.isNumber == true, let seconds = Double(number[0]), seconds.isFinite {
@@ -26,7 +26,7 @@
         return date.map { max($0.timeIntervalSince(now), 0) }
     }
 
-    /// Returns the pause that a message names, as in "Please try again in 1.5s." or "try again in 1h2m3s".
+    /// Returns the pause that a message specifies, as in "Please try again in 1.5s." or "try again in 1h2m3s".
     public static func seconds(inMessage message: String) -> TimeInterval? {
         let message = message.lowercased()
         guard let phrase = message.firstRange(of: "try again in") else { return nil }
@@ -43,7 +43,7 @@
         }
     }
 
-    /// Returns the length of a unit of time, by its name or symbol.
+    /// Returns the length in seconds of the unit of time with this name or symbol.
     private static func seconds(in unit: Substring) -> TimeInterval? {
         switch unit {
         case "ms", "millisecond", "milliseconds": 0.001

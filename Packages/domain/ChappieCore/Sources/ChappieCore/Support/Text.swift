@@ -8,12 +8,12 @@ extension StringProtocol {
     }
 
     /// Whether bytes that were not UTF-8 became replacement characters in this text. A path with such a character leads
-    /// somewhere else than the bytes did.
+    /// to another place than the original bytes.
     @_spi(ChappieInternals) public var isRepaired: Bool { unicodeScalars.contains("\u{FFFD}") }
 }
 
 extension UInt8 {
-    /// Whether this is a letter or a digit of ASCII.
+    /// Whether this is an ASCII letter or digit.
     @_spi(ChappieInternals) public var isASCIIAlphanumeric: Bool {
         switch self {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
@@ -23,16 +23,16 @@ extension UInt8 {
     }
 }
 
-/// Returns the names that the backend accepts for tools, and for groups of tools.
+/// Rules for the names that the backend accepts for tools and for groups of tools.
 @_spi(ChappieInternals) public enum ToolName {
-    /// Whether `name` has 1 to 64 letters, digits, `_` and `-`.
+    /// Returns whether `name` consists of 1 to 64 letters, digits, `_` and `-`.
     public static func isValid(_ name: String) -> Bool {
         (1...64).contains(name.utf8.count) && name.utf8.allSatisfy { $0.isASCIIAlphanumeric || "_-".utf8.contains($0) }
     }
 
-    /// The group of the tools that have none, by the backend's name for it.
+    /// The backend's name for the group of the tools without a group.
     public static let noGroup = "functions"
 
-    /// Whether tools may have `name` as their group.
+    /// Returns whether tools may have `name` as their group.
     public static func isValidGroup(_ name: String) -> Bool { isValid(name) && name != noGroup }
 }

@@ -1,28 +1,29 @@
-/// Text from a peer, made safe to be shown, logged or put into a header.
+/// Functions that make text from a peer safe to show, to log or to put into a header.
 @_spi(ChappieInternals) public enum UntrustedText {
-    /// `text` if it is 1 to `limit` characters of visible ASCII, which fits a header value or a code.
+    /// Returns `text` if it consists of 1 to `limit` characters of visible ASCII, so that it fits a header value or a
+    /// code.
     public static func token(_ text: String?, limit: Int) -> String? {
         guard let text, !text.isEmpty, text.utf8.count <= limit, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
         else { return nil }
         return text
     }
 
-    /// `text` if it has at most `limit` bytes and no character that moves a cursor or hides other text.
+    /// Returns `text` if it has 1 to `limit` bytes and no character that moves a cursor or hides other text.
     public static func line(_ text: String?, limit: Int) -> String? {
         guard let text, !text.isEmpty, text.utf8.count <= limit, !text.unicodeScalars.contains(where: isInvisible)
         else { return nil }
         return text
     }
 
-    /// `text` as a sentence: a missing full stop is added at its end.
+    /// Returns `text` as a sentence. A missing full stop is added at its end.
     public static func sentence(_ text: String) -> String {
         text.last.map { ".!?…".contains($0) } == false ? text + "." : text
     }
 
-    /// Replaces a secret in a text.
+    /// The replacement for a secret in a text.
     public static let redacted = "‹redacted›"
 
-    /// Returns a sentence from a peer, without invisible characters and without everything that looks like a secret.
+    /// Returns a sentence from a peer, without invisible characters and without anything that looks like a secret.
     ///
     /// - Parameter secrets: Exact strings that must not appear, whatever they look like.
     public static func message(_ text: String?, without secrets: [String] = [], limit: Int = 300) -> String? {
@@ -37,13 +38,13 @@
         return clean.count <= limit ? clean : clean.prefix(limit - 1) + "…"
     }
 
-    /// `text` without control characters, which a terminal would obey, and without characters that reverse or hide
-    /// text.
+    /// Returns `text` without control characters, which a terminal would obey, and without characters that reverse or
+    /// hide text.
     ///
     /// U+FFFD replaces C0, DEL and C1, the characters that embed, override or isolate a direction
     /// (https://www.unicode.org/reports/tr9/#Directional_Formatting_Characters), and tags. Line feed and tab stay.
     /// Carriage return is removed, since it would let a line overwrite itself, and so are the marks U+200E, U+200F and
-    /// U+061C. Text without such characters, which is nearly all, is returned unchanged.
+    /// U+061C. Text without such characters, which is nearly all text, is returned unchanged.
     public static func forTerminal(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: { isObeyed($0) || isDropped($0) }) else { return text }
         var safe = String.UnicodeScalarView()
@@ -68,8 +69,8 @@
         }
     }
 
-    /// `text` with each run of token characters (`b64token` of RFC 6750, 2.1, without the padding) replaced by the
-    /// result of `replacement`.
+    /// Returns `text` with each run of token characters (`b64token` of RFC 6750, 2.1, without the padding) replaced by
+    /// the result of `replacement`.
     private static func mapWords(
         in text: String, _ replacement: (_ word: Substring.UTF8View, _ before: Substring.UTF8View) -> String
     ) -> String {
@@ -90,7 +91,8 @@
         byte.isASCIIAlphanumeric || "._~+/-".utf8.contains(byte)
     }
 
-    /// Tokens are long, or have prefixes that this service uses. Words and error codes are neither.
+    /// Returns whether `word` looks like a token. Tokens are long or have prefixes that this service uses, unlike words
+    /// and error codes.
     private static func looksSecret(_ word: Substring) -> Bool {
         let prefixes = ["eyJ", "rt_", "rt.", "ac_", "at_", "sk-", "sess-"]
         if word.utf8.count >= 6, prefixes.contains(where: word.hasPrefix) { return true }
@@ -100,8 +102,8 @@
         return isMixed || word.utf8.count >= 64
     }
 
-    /// `text` for a user who has to judge it: every character that moves a cursor, or reverses or hides text, is
-    /// written as an escape like `\u{202E}`. Line feed and tab stay.
+    /// Returns `text` for a user who has to judge it. Every character that moves a cursor, or reverses or hides text,
+    /// is written as an escape such as `\u{202E}`. Line feed and tab stay.
     public static func writtenOut(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: isInvisible) else { return text }
         return text.unicodeScalars.reduce(into: "") { safe, scalar in
@@ -113,8 +115,8 @@
         }
     }
 
-    /// Whether the character is a control, or reverses or hides text (bidirectional marks, zero-width and tag
-    /// characters).
+    /// Returns whether the character is a control character, or reverses or hides text (bidirectional marks, zero-width
+    /// and tag characters).
     private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned: true
@@ -122,11 +124,11 @@
         }
     }
 
-    /// `text` without JSON Web Tokens (RFC 7519) and without tokens after "Bearer" (RFC 6750, 2.1). The rest is
+    /// Returns `text` without JSON Web Tokens (RFC 7519) and without tokens after "Bearer" (RFC 6750, 2.1). The rest is
     /// unchanged.
     ///
-    /// A service, or a proxy before it, may repeat the request in its error. Shorter runs are words: "Bearer token
-    /// missing".
+    /// A service, or a proxy before it, may repeat the request in its error. Runs of fewer than 16 characters are
+    /// words, as in "Bearer token missing".
     public static func withoutTokens(_ text: String) -> String {
         mapWords(in: text) { word, before in
             let isAfterBearer = before.suffix(7).elementsEqual("bearer ".utf8) { $0 | 0x20 == $1 }

@@ -1,14 +1,14 @@
 public import Dispatch
 
-/// Runs `work` beside a deadline: whichever ends first decides.
+/// Runs `work` with a deadline, and throws `late` if the deadline passes before `work` ends.
 ///
-/// At the deadline, or when the caller is cancelled, `work` is cancelled. Work that does not listen holds nothing up:
-/// its late result is dropped.
+/// At the deadline, or when the caller is cancelled, `work` is cancelled. Work that ignores the cancellation does not
+/// delay the caller. Its late result is dropped.
 ///
 /// - Parameters:
 ///   - limit: `nil` for no deadline.
 ///   - late: The error at the deadline.
-/// - Throws: The errors of `work`; `late`; `CancellationError`.
+/// - Throws: The errors of `work`, `late`, or `CancellationError`.
 @_spi(ChappieInternals) public func withDeadline<Value: Sendable>(
     _ limit: Duration?, clock: any ChappieClock, late: any Error, _ work: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {
@@ -35,7 +35,7 @@ public import Dispatch
     }
 }
 
-/// Runs `work` to its end, also for a caller that is cancelled: what has begun here must not stop half-way.
+/// Runs `work` to its end, even if the caller is cancelled, because the work must not stop half-way.
 @_spi(ChappieInternals) public func uncancelled<Value: Sendable, Failure: Error>(
     _ work: @escaping @Sendable () async throws(Failure) -> Value
 ) async throws(Failure) -> Value {
@@ -50,8 +50,8 @@ public import Dispatch
 }
 
 extension DispatchQueue {
-    /// Runs `work`, which blocks, on this queue: Swift's own threads are as many as there are cores, and must never
-    /// block. The work continues to its end if the caller is cancelled, and the caller waits for it.
+    /// Runs `work`, which blocks, on this queue. Swift has only as many threads as there are cores, and they must never
+    /// block. If the caller is cancelled, the work continues to its end, and the caller waits for it.
     @_spi(ChappieInternals) public func run<Value: Sendable, Failure: Error>(
         _ work: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
@@ -63,7 +63,7 @@ extension DispatchQueue {
 }
 
 extension Duration {
-    /// This many seconds, with fractions.
+    /// The duration in seconds, with fractions.
     @_spi(ChappieInternals) public var inSeconds: Double {
         Double(components.seconds) + Double(components.attoseconds) / 1e18
     }
@@ -73,13 +73,13 @@ extension Duration {
 @_spi(ChappieInternals) public enum LoopClock {
     private static let start = ContinuousClock.now
 
-    /// Nanoseconds since an arbitrary start in this process. They are whole numbers, since deadlines are compared
+    /// The nanoseconds since an arbitrary start in this process. They are integers, because deadlines are compared
     /// several times for each packet.
     public static var now: Int { (ContinuousClock.now - start).nanoseconds }
 }
 
 extension Duration {
-    /// The nanoseconds, bounded to some 290 years.
+    /// The duration in nanoseconds, limited to some 290 years.
     @_spi(ChappieInternals) public var nanoseconds: Int {
         let (seconds, attoseconds) = components
         let (whole, overflow) = Int(seconds).multipliedReportingOverflow(by: 1_000_000_000)
