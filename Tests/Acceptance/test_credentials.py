@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import subprocess
-import time
 
 import pytest
 
@@ -116,7 +115,7 @@ FOLDERS = {"read-only": """mount --bind "$0" "$0" && mount -o remount,bind,ro "$
                       exec "$@" """}
 
 
-@pytest.mark.parametrize("lifetime", [60, 1])
+@pytest.mark.parametrize("lifetime", [60, 0])
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_refresh_token_is_not_used_up_where_its_successor_can_not_be_saved(folder, lifetime, simulate, user, passphrase):
     """A token that still holds is used until it ends. The next program, which can write, goes on from there."""
@@ -126,13 +125,11 @@ def test_a_refresh_token_is_not_used_up_where_its_successor_can_not_be_saved(fol
     simulator = simulate(pollInterval=0, revokesFamilyOnReuse=True, firstAccessTokenLifetime=lifetime)
     mine = user(simulator, CHAPPIE_CREDENTIAL_STORE="file", **passphrase("a phrase")).sign_in()
     credentials = str(pathlib.Path(mine.environment["XDG_DATA_HOME"]) / "chappie/credentials")
-    if lifetime == 1:
-        time.sleep(1.1)  # Until the token has ended: the subject of the test, not a signal.
     since = len(simulator.log)
     with mine.start("ask", "--ephemeral", "--transport", "sse", "reply: here",
                     prefix=[*own, "sh", "-c", FOLDERS[folder], credentials]) as process:
         output, errors = process.communicate(timeout=60 * PATIENCE)
     assert not any("POST /oauth/token" in line for line in simulator.log[since:]), (errors, simulator.log)
     reason = {"read-only": "Read-only file system", "full": "No space left"}[folder]
-    assert (process.returncode, output) == (0, "here\n") if lifetime > 1 else reason in errors, (process.returncode, output, errors)
+    assert (process.returncode, output) == (0, "here\n") if lifetime else reason in errors, (process.returncode, output, errors)
     assert mine.run("ask", "--ephemeral", "--transport", "sse", "reply: here").output == "here\n"

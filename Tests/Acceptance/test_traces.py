@@ -43,9 +43,9 @@ STORIES = {
         "ask --verbose --transport sse -c more", *each("threads list", "threads search evening", "threads usage"), "threads show",
         "threads export --format html"],
         ["access token"]),
-    "a refresh": ({"firstAccessTokenLifetime": 1}, ["ask --verbose x", "ask --json --transport sse x"], ["access token", "refresh token"]),
+    "a refresh": ({"firstAccessTokenLifetime": 0}, ["ask --verbose x", "ask --json --transport sse x"], ["access token", "refresh token"]),
     **{f"a refresh that is {refusal}": (
-        {"rules": [{"match": REFRESH, "effect": {"refresh": refusal}}], "firstAccessTokenLifetime": 1},
+        {"rules": [{"match": REFRESH, "effect": {"refresh": refusal}}], "firstAccessTokenLifetime": 0},
         # Otherwise a sign-out would revoke the access token at the issuer (RFC 7009, 2.1), since there is no other token left.
         ["77 ask --verbose --json x", "77 status --json", "69 doctor --verbose", "logout --local --verbose"], ["refresh token"])
        for refusal in ("expired", "reused", "invalidated")},

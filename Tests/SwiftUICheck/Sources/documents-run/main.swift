@@ -49,7 +49,6 @@ import Foundation
     func perform(_ step: String, _ argument: String) async throws -> [String: String] {
         switch step {
         case "status": break
-        case "wait": try await Task.sleep(for: .seconds(Double(argument) ?? 0))
         case "sign-in": return try await signIn()
         case "ask": return ["answer": try await client.send(argument)]
         case "stream":
