@@ -1,4 +1,4 @@
-import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 import ChappieClient
 import ChappieCore
 import ChappieFiles
@@ -171,7 +171,7 @@ import Testing
             let body: ChappieJSON = ["token": .string(try #require(first.refreshToken))]
             let revocation = try await loopback.http.send(
                 HTTPExchangeRequest(
-                    method: .post, url: first.configuration.endpoints.profile.revokeURL,
+                    method: .post, url: first.configuration.endpoints.revokeURL,
                     headerFields: [.contentType: "application/json"], body: .init(bytes: body.serializedBytes())))
             #expect(revocation.status == .ok)
             revocation.body.cancel()

@@ -223,15 +223,15 @@ import Testing
                     name: name,
                     scenario: .scenario(
                         .rule(
-                            "/backend-api/codex/responses",
+                            "/v1/responses",
                             #""status":403,"body":{"error":{"code":"subscription_sharing_user_not_eligible","message":"Ask your administrator"}}"#
                         )),
-                    configure: { $0.endpoints.profile.errorTable = .chatGPTPlan })
+                    configure: onPlan)
             ]
         case .usageNotReported:
             [
                 Row(
-                    name: name, configure: { $0.endpoints.profile.paths.usage = nil },
+                    name: name, configure: onPlan,
                     ask: { "\(try await $0.usageLimits())" })
             ]
         case .timeLimitExceeded:
@@ -262,7 +262,7 @@ import Testing
             [
                 Row(
                     name: name, policy: Tenant.webSocketOnly,
-                    configure: { $0.endpoints.profile.webSocket?.messageLimit = 100 })
+                    configure: { $0.endpoints.webSocketMessageLimit = 100 })
             ]
         case .renewalFailed:
             [
@@ -284,6 +284,11 @@ import Testing
 
     private static let unauthorized = String.rule("/backend-api/*", #""unauthorized":true"#)
     private static let keyringIsLocked = CredentialStoreError.locked("the login keyring is locked")
+
+    private static func onPlan(_ configuration: inout ChappieConfiguration) {
+        configuration.endpoints.grant = .continueWithChatGPT(appName: "Test")
+        configuration.endpoints.backend = configuration.endpoints.issuer.appending(path: "v1")
+    }
 
     private static let town: ChappieJSONSchema = ["type": "object", "required": ["town"]]
 

@@ -58,9 +58,7 @@ struct Loopback: Sendable {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let locks = FileCredentialLock(directory: folder)
         let store = InMemoryCredentialStore()
-        var endpoints = ChappieEndpoints(issuer: simulator.issuer, backend: simulator.backend)
-        // Bodies that the test can read.
-        endpoints.profile.requestCodingThreshold = .max
+        let endpoints = ChappieEndpoints(issuer: simulator.issuer, backend: simulator.backend)
         var tenants: [Tenant] = []
         for account in accounts {
             let configuration = ChappieConfiguration(

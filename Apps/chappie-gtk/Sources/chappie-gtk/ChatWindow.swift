@@ -156,7 +156,7 @@ final class ChatWindow {
         let had = owner != nil
         owner = account
         keeping = account.map { account in
-            let endpoints = settings.configuration.endpoints.profile
+            let endpoints = settings.configuration.endpoints
             let words = [
                 endpoints.issuer.absoluteString, endpoints.backend.absoluteString, account.accountID ?? "",
                 account.userID ?? "",

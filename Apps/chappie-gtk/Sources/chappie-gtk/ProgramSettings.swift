@@ -68,7 +68,7 @@ struct ProgramSettings {
             default: files.append(word)
             }
         }
-        let service = ChappieEndpoints.chatGPT.profile
+        let service = ChappieEndpoints.chatGPT
         let environment = ProcessInfo.processInfo.environment
         guard
             let minimumTLS = ChappieNetworkPolicy.TLSVersion(rawValue: environment["CHAPPIE_MINIMUM_TLS"] ?? "1.2")

@@ -99,9 +99,9 @@ import Testing
 
     @Test func otherAddressesKeepTheFormOfTheirRoute() throws {
         let variables = ["CHAPPIE_ISSUER": "http://127.0.0.1:1", "CHAPPIE_BACKEND": "http://127.0.0.1:1/v1"]
-        let profile = try settings(variables, ["--route", "plan"]).configuration.endpoints.profile
-        #expect(profile.responsesURL.absoluteString == "http://127.0.0.1:1/v1/responses")
-        #expect(profile.openID != nil && profile.usageURL == nil && profile.errorTable == .chatGPTPlan)
+        let endpoints = try settings(variables, ["--route", "plan"]).configuration.endpoints
+        #expect(endpoints.responsesURL.absoluteString == "http://127.0.0.1:1/v1/responses")
+        #expect(endpoints.usesPlan && endpoints.usageURL == nil)
     }
 
     @Test func aSimulationHasTheDeviceCodeAlone() throws {
@@ -123,7 +123,7 @@ import Testing
         #expect(settings[.model]?.string == "gpt-6-luna" && configuration.keychainAccount == "work")
         #expect(settings.store == .file && settings.threadLimit == 3 << 20 && settings.passphraseFile == "/phrase")
         #expect(configuration.network.extraCAFile == "/ca.pem" && configuration.network.minimumTLS == .tls13)
-        #expect(configuration.endpoints.profile.issuer.absoluteString == "https://host")
+        #expect(configuration.endpoints.issuer.absoluteString == "https://host")
         #expect(settings.networkProblem == nil)
     }
 
@@ -145,7 +145,7 @@ import Testing
 
     @Test func addressesAreTakenOverAndCheckedBeforeUse() throws {
         let settings = try settings(["CHAPPIE_ISSUER": "http://127.0.0.1:8080", "CHAPPIE_BACKEND": ""])
-        #expect(settings.configuration.endpoints.profile.issuer.absoluteString == "http://127.0.0.1:8080")
+        #expect(settings.configuration.endpoints.issuer.absoluteString == "http://127.0.0.1:8080")
         #expect(settings.givenURLs.count == 2)
     }
 
@@ -418,7 +418,7 @@ import Testing
             var configuration = ChappieConfiguration()
             configuration.keychainAccount = account
             configuration.endpoints = ChappieEndpoints(
-                issuer: configuration.endpoints.profile.issuer, backend: try #require(URL(string: backend)))
+                issuer: configuration.endpoints.issuer, backend: try #require(URL(string: backend)))
             return try #require(LastAnswer(environment: home.environment(), configuration: configuration))
         }
         var summary = TransportSummary()

@@ -47,7 +47,7 @@ private func survives<Value: Codable & Hashable & Sendable>(_ value: Value) thro
         for configuration in configurations { #expect(try survives(configuration)) }
         #expect(ChappieConfiguration(toolLoopLimit: -1).toolLoopLimit == 0)
         var other = ChappieConfiguration()
-        other.endpoints.profile.forbiddenBodyFields = ["temperature"]
+        other.endpoints.usesWebSocket = false
         other.endpoints.registration.originator = "example"
         #expect(try survives(other) && other != ChappieConfiguration())
     }

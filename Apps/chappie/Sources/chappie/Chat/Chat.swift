@@ -99,8 +99,7 @@ struct Chat: ProgramCommand {
     ) async throws {
         let console = program.console
         console.note("Type a message. /help lists the commands, Ctrl-D ends the conversation.")
-        let profile = program.settings.configuration.endpoints.profile
-        if let manageUsage = PlanWords.manageUsage(profile) { console.note("\(PlanWords.inUse). \(manageUsage)") }
+        if let manageUsage = PlanWords.manageUsage(program.settings.configuration.endpoints) { console.note("\(PlanWords.inUse). \(manageUsage)") }
         let known = ChatCommand.known(to: session.conversation.client, program)
         let prompt = LineEditor.Prompt(
             "> ", isBold: console.terminals.styles,

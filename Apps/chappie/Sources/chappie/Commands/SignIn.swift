@@ -75,8 +75,7 @@ struct Login: ProgramCommand {
         if withAccessToken { return try await signInWithAccessToken(program) }
         let usesDesktop = !options.json && !options.simulate
         let opensBrowser = usesDesktop && !noBrowser
-        let profile = program.settings.configuration.endpoints.profile
-        let comesBack = profile.openID != nil || browser
+        let comesBack = program.settings.configuration.endpoints.usesPlan || browser
         let session = try await program.session()
         let earlier = session.accountInfo
         let model = ChappieSignInModel(
@@ -210,11 +209,11 @@ struct Login: ProgramCommand {
     /// Prints whether the user's plan pays, and how long the sign-in is valid.
     @MainActor
     private static func describe(_ session: ChappieAuthSession, _ info: ChappieAccountInfo, _ program: Program) {
-        let profile = program.settings.configuration.endpoints.profile
-        if info.planUse == .granted, let manageUsage = PlanWords.manageUsage(profile) {
+        let endpoints = program.settings.configuration.endpoints
+        if info.planUse == .granted, let manageUsage = PlanWords.manageUsage(endpoints) {
             program.console.line("\(PlanWords.inUse). \(manageUsage)")
         }
-        let isPlan = profile.openID != nil
+        let isPlan = endpoints.usesPlan
         if !isPlan, session.isRenewable { return }
         guard case .signedIn(let expiresAt?) = session.state else {
             if !session.isRenewable { program.console.line("The service gave no means to renew this sign-in.") }
@@ -284,7 +283,7 @@ struct Login: ProgramCommand {
             let first =
                 code.needsCode
                 ? "Open this page and sign in to ChatGPT:"
-                : program.settings.configuration.endpoints.profile.openID == nil
+                : !program.settings.configuration.endpoints.usesPlan
                     ? "Open this page in a browser on this machine, and sign in to ChatGPT:"
                     : "Continue with ChatGPT: open this page in a browser on this machine."
             var codeLines = code.needsCode ? ["Then enter this code:", "", "    \(code.userCode)", ""] : []
@@ -337,7 +336,7 @@ struct Status: ProgramCommand {
 
     func run(in program: Program) async throws {
         let (console, configuration) = (program.console, program.settings.configuration)
-        let profile = configuration.endpoints.profile
+        let endpoints = configuration.endpoints
         var info: ChappieAccountInfo?
         var expiresAt: Date?
         var grant: ChappieGrant?
@@ -371,7 +370,7 @@ struct Status: ProgramCommand {
                     "account": .string(configuration.keychainAccount),
                 ],
                 "route": .string(program.settings.route.rawValue),
-                "issuer": .string(profile.issuer.absoluteString), "backend": .string(profile.backend.absoluteString),
+                "issuer": .string(endpoints.issuer.absoluteString), "backend": .string(endpoints.backend.absoluteString),
                 "last_answer": program.lastAnswer?.read() ?? .null,
             ])
         } else if let info {
@@ -382,7 +381,7 @@ struct Status: ProgramCommand {
                 console.line("User      \(userID)")
             }
             if let planUse = info.planUse {
-                let finding = Finding.planUse(planUse, profile)
+                let finding = Finding.planUse(planUse, endpoints)
                 console.line(
                     "Plan      " + [finding.detail, finding.remedy].compactMap(\.self).joined(separator: ". "))
             }
@@ -400,7 +399,7 @@ struct Status: ProgramCommand {
             console.line("Stored    \(program.place)")
             if options.verbose { console.line("Transport \(Self.words(program.lastAnswer?.read()))") }
             let route = program.settings.route
-            console.line("Service   \(profile.backend.absoluteString)\(route == .device ? "" : " (\(route.words))")")
+            console.line("Service   \(endpoints.backend.absoluteString)\(route == .device ? "" : " (\(route.words))")")
         } else {
             console.line(ending ?? "You are not signed in\(program.settings.issuerWords.map { " at \($0)" } ?? "").")
         }

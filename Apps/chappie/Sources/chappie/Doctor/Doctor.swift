@@ -52,23 +52,21 @@ private struct DoctorChecks {
     /// - Throws: `CancellationError`.
     func run() async throws {
         let endpoints = program.settings.configuration.endpoints
-        let profile = endpoints.profile
         let lockless = program.settings.store == .keyring ? nil : "the credential is not in a keyring"
         try await check("session lock", unless: lockless) { .sessionLock(try await program.sessionLock.state()) }
         if let problem = folderProblem { show("folders", Finding(.warning, problem.reason, problem.remedy)) }
         let isSignedIn = try await checkStore()
         checkSettings()
-        let noIssuer = try await checkConnection(to: profile.issuer, called: "sign-in service")
-        let noBackend = try await checkConnection(to: profile.backend, called: "service")
+        let noIssuer = try await checkConnection(to: endpoints.issuer, called: "sign-in service")
+        let noBackend = try await checkConnection(to: endpoints.backend, called: "service")
         let noServer = noIssuer != nil && noBackend != nil ? "no server to compare with" : nil
         try await check("clock", unless: noServer) {
-            guard let head = try? await head(HTTPExchangeRequest(url: profile.issuer)) else {
+            guard let head = try? await head(HTTPExchangeRequest(url: endpoints.issuer)) else {
                 return Finding(.skipped, "no server to compare with")
             }
             return .clock(at: Date(), serverDate: head.headerFields[.date])
         }
-        if let openID = profile.openID {
-            let url = URL(string: profile.issuer.absoluteString + openID.discoveryPath) ?? profile.issuer
+        if let url = endpoints.discoveryURL {
             try await check("sign-in", unless: noIssuer) {
                 .discovery(status: try await head(HTTPExchangeRequest(url: url)).status.code)
             }
@@ -76,11 +74,11 @@ private struct DoctorChecks {
                 .registration(try await program.registrations.registration(for: program.credentials.slot))
             }
         }
-        let noDeviceCode = profile.openID == nil ? noIssuer : "this sign-in has no device code"
+        let noDeviceCode = !endpoints.usesPlan ? noIssuer : "this sign-in has no device code"
         try await check("device sign-in", unless: noDeviceCode) {
             let body: ChappieJSON = ["client_id": .string(endpoints.registration.clientID)]
             let request = HTTPExchangeRequest(
-                method: .post, url: profile.deviceUserCodeURL,
+                method: .post, url: endpoints.deviceUserCodeURL,
                 headerFields: [.contentType: "application/json", .accept: "application/json"],
                 body: .init(bytes: body.serializedBytes()))
             let head = try await head(request)
@@ -88,15 +86,15 @@ private struct DoctorChecks {
                 status: head.status.code, contentType: head.headerFields[.contentType] ?? "")
         }
         try await check("HTTP", unless: noBackend) {
-            let head = try await head(HTTPExchangeRequest(url: profile.modelsURL))
+            let head = try await head(HTTPExchangeRequest(url: endpoints.modelsURL))
             return .http(status: head.status.code, contentType: head.headerFields[.contentType] ?? "")
         }
         let noAccount = noBackend ?? (isSignedIn ? nil : "you are not signed in")
         var usage: ChappieUsageLimitSnapshot?
         if isSignedIn, let planUse = try? await program.credentials.accountInfo()?.planUse {
-            show("plan", .planUse(planUse, profile))
+            show("plan", .planUse(planUse, endpoints))
         }
-        let noUsage = profile.usageURL == nil ? "the service does not report it" : noAccount
+        let noUsage = endpoints.usageURL == nil ? "the service does not report it" : noAccount
         try await check("account", unless: noUsage) {
             usage = try await program.client().usageLimits()
             return Finding(.ok, "the service knows this account\(usage?.plan.map { ": \($0.displayName)" } ?? "")")
@@ -104,9 +102,9 @@ private struct DoctorChecks {
         show("limits", usage.map(Finding.limits) ?? Finding(.skipped, noUsage ?? "not known"))
         try await check("models", unless: noAccount) {
             let models = try await program.client().models()
-            return profile.sendsCodexFields ? .models(models) : .models(models, for: "your ChatGPT plan")
+            return endpoints.usesPlan ? .models(models, for: "your ChatGPT plan") : .models(models)
         }
-        let noWebSocket = profile.webSocket == nil ? "this service has no WebSocket" : noAccount
+        let noWebSocket = !endpoints.usesWebSocket ? "this service has no WebSocket" : noAccount
         try await check("WebSocket", unless: noWebSocket) { .webSocket(refusal: await webSocketRefusal()) }
         show("knowledge", .knowledge(at: Date()))
     }

@@ -102,14 +102,14 @@ extension Finding {
     }
 
     /// Returns the user's decision about the plan, as the sign-in reports it.
-    static func planUse(_ planUse: ChappiePlanUse, _ profile: ChappieEndpointProfile) -> Finding {
+    static func planUse(_ planUse: ChappiePlanUse, _ endpoints: ChappieEndpoints) -> Finding {
         guard planUse == .granted else {
             return Finding(
                 .failed, "you are signed in, but this app may not use your ChatGPT plan",
                 "Run \(Route.plan.login) once more, and allow plan use.")
         }
         return Finding(
-            .ok, [PlanWords.inUse, PlanWords.manageUsage(profile)].compactMap(\.self).joined(separator: ". "))
+            .ok, [PlanWords.inUse, PlanWords.manageUsage(endpoints)].compactMap(\.self).joined(separator: ". "))
     }
 
     /// Judges the answer to a request without a token. The service refuses it, and a refusal is an answer.

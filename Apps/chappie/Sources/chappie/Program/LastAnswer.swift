@@ -16,7 +16,7 @@ struct LastAnswer {
     init?(environment: ProgramEnvironment, configuration: ChappieConfiguration) {
         guard let folder = environment.folders.state else { return nil }
         account = .string(configuration.keychainAccount)
-        backend = .string(configuration.endpoints.profile.backend.absoluteString)
+        backend = .string(configuration.endpoints.backend.absoluteString)
         path = "\(folder)/last-answer-\(Self.fileName(of: configuration.keychainAccount)).json"
     }
 

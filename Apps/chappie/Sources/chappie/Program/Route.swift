@@ -1,4 +1,5 @@
 import ArgumentParser
+@_spi(ChappieInternals) import ChappieAuth
 import ChappieSDK
 import FoundationEssentials
 
@@ -21,10 +22,8 @@ enum Route: String, ExpressibleByArgument, CaseIterable {
     /// Returns the same route at other addresses.
     func endpoints(issuer: URL, backend: URL) -> ChappieEndpoints {
         var endpoints = endpoints
-        switch self {
-        case .device: endpoints.profile = ChappieEndpointProfile(issuer: issuer, backend: backend)
-        case .plan: endpoints.profile = .chatGPTPlan(issuer: issuer, backend: backend)
-        }
+        endpoints.issuer = issuer
+        endpoints.backend = backend
         return endpoints
     }
 
@@ -44,9 +43,9 @@ enum Route: String, ExpressibleByArgument, CaseIterable {
 enum PlanWords {
     static let inUse = "Using ChatGPT plan"
 
-    /// Returns the text about the profile's page, or `nil` if it has none.
-    static func manageUsage(_ profile: ChappieEndpointProfile) -> String? {
-        profile.usagePage.map { "Manage usage: \($0.absoluteString)" }
+    /// Returns the text about the page that manages the usage of the plan, or `nil` if there is no such page.
+    static func manageUsage(_ endpoints: ChappieEndpoints) -> String? {
+        endpoints.usagePage.map { "Manage usage: \($0.absoluteString)" }
     }
 
     /// Returns the answer of `chappie usage` and `/usage` if the service does not report the usage.

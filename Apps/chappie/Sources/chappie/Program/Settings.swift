@@ -123,15 +123,15 @@ struct Settings {
             for route in Route.allCases {
                 let usual = route.endpoints
                 let endpoints = route.endpoints(
-                    issuer: issuer ?? usual.profile.issuer, backend: backend ?? usual.profile.backend)
+                    issuer: issuer ?? usual.issuer, backend: backend ?? usual.backend)
                 issuers[route] = endpoints.credentialIssuer
             }
             endpoints = route.endpoints(
-                issuer: issuer ?? endpoints.profile.issuer, backend: backend ?? endpoints.profile.backend)
+                issuer: issuer ?? endpoints.issuer, backend: backend ?? endpoints.backend)
         }
         self.issuers = issuers
         let isGiven = ["CHAPPIE_ISSUER", "CHAPPIE_BACKEND", Self.caFileVariable].contains { environment[$0] != nil }
-        givenURLs = isGiven && !options.simulate ? [endpoints.profile.issuer, endpoints.profile.backend] : []
+        givenURLs = isGiven && !options.simulate ? [endpoints.issuer, endpoints.backend] : []
         // The transport checks the content of the file.
         var caFile: String?
         // If the choice cannot be read, the safer one applies.

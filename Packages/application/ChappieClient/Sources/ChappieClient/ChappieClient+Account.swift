@@ -11,8 +11,8 @@ extension ChappieClient {
     /// - Throws: ``ChappieClientError``: ``ChappieClientError/usageNotReported(_:)`` if the backend does not report
     ///   them, and nothing is sent then; `CancellationError`.
     public func usageLimits() async throws -> ChappieUsageLimitSnapshot {
-        let profile = configuration.endpoints.profile
-        guard let url = profile.usageURL else { throw ChappieClientError.usageNotReported(profile.usagePage) }
+        let endpoints = configuration.endpoints
+        guard let url = endpoints.usageURL else { throw ChappieClientError.usageNotReported(endpoints.usagePage) }
         let (_, json) = try await get(url, authorization(onlyFor: nil))
         guard let usage = json.flatMap(ChappieUsageLimitSnapshot.init(usageBody:)) else {
             throw ChappieClientError.invalidResponse
@@ -37,7 +37,7 @@ extension ChappieClient {
     func planChange(after limit: ChappieUsageLimit, of account: ChappieAccountInfo) async -> PlanChange? {
         guard let known = account.plan else { return nil }
         var plan = limit.plan
-        if plan?.isSame(as: known) ?? true, let url = configuration.endpoints.profile.usageURL {
+        if plan?.isSame(as: known) ?? true, let url = configuration.endpoints.usageURL {
             if let planAsked, clock.elapsed - planAsked < Self.planPause { return nil }
             planAsked = clock.elapsed
             let answer = try? await get(url, authorization(onlyFor: account), within: Self.patience)
@@ -79,12 +79,12 @@ extension ChappieClient {
     ) async throws -> (tag: String?, json: ChappieJSON?) {
         // A turn that waits for the answer has no time for a second try.
         let retry: [any HTTPMiddleware] = deadlines == nil ? [FreshConnectionRetry()] : []
-        let errors = BackendErrors(configuration.endpoints.profile)
+        let errors = BackendErrors(configuration.endpoints)
         let authorized = MiddlewareTransport(
             transport,
             middleware: middleware + [authorization] + retry + [PlanRefusals(errors: errors, clock: clock)])
         var fields: HTTPFields = [.accept: "application/json"]
-        if configuration.endpoints.profile.sendsCodexFields { fields[.wireFormatVersion] = WireFormat.version }
+        if !configuration.endpoints.usesPlan { fields[.wireFormatVersion] = WireFormat.version }
         var request = HTTPExchangeRequest(url: url, headerFields: fields, deadlines: deadlines)
         request.headerFields[.ifNoneMatch] = tag
         var (retries, hasWaited) = (0, false)

@@ -124,9 +124,9 @@ extension ChappieClient {
     ) async throws -> ModelList {
         let record = record(of: account)
         let known = await knownList(of: account)
-        let profile = configuration.endpoints.profile
-        var url = profile.modelsURL
-        if profile.sendsCodexFields {
+        let endpoints = configuration.endpoints
+        var url = endpoints.modelsURL
+        if !endpoints.usesPlan {
             url.append(queryItems: [URLQueryItem(name: "client_version", value: WireFormat.version)])
         }
         let (tag, json) = try await get(
@@ -139,7 +139,7 @@ extension ChappieClient {
                 await save(record.renewed(document, at: now), record)
             }
         } else {
-            guard let json, let models = ChappieModel.list(json, ranked: profile.ranksModels) else {
+            guard let json, let models = ChappieModel.list(json, ranked: !endpoints.usesPlan) else {
                 throw ChappieClientError.invalidResponse
             }
             list = ModelList(account: account, tag: tag, models: models, listedAt: now)
@@ -169,11 +169,11 @@ extension ChappieClient {
 
     /// `nil` for an account that has nothing to identify it.
     private func record(of account: ChappieAccountInfo) -> ModelListRecord? {
-        let profile = configuration.endpoints.profile
+        let endpoints = configuration.endpoints
         guard let id = account.ownerID, let user = account.userID else { return nil }
         return ModelListRecord(
-            owner: [profile.issuer.absoluteString, profile.backend.absoluteString, user, id],
-            format: WireFormat.version, ranked: profile.ranksModels)
+            owner: [endpoints.issuer.absoluteString, endpoints.backend.absoluteString, user, id],
+            format: WireFormat.version, ranked: !endpoints.usesPlan)
     }
 
     // MARK: What the service refuses

@@ -52,7 +52,7 @@ public actor ChappieClient: ChappieConversation {
     private var resumed: ChappieClientContext?
     /// Returns everything that was said in that conversation, if a store has it.
     private var history: TurnHistory?
-    /// Whether the backend has refused tools in namespaces, although its profile has them.
+    /// Whether the backend has refused tools in namespaces, although its documentation names them.
     private var hasFlatTools = false
     /// The models as they were listed last.
     var modelList: ModelList?
@@ -114,8 +114,7 @@ public actor ChappieClient: ChappieConversation {
         self.toolProviders = toolProviders
         approvalHandler = toolApprovalHandler
         named = configuration.model
-        let connection = ConversationConnection(
-            lifetime: configuration.endpoints.profile.webSocket?.lifetime ?? .zero)
+        let connection = ConversationConnection()
         self.connection = connection
         signOutWatcher = Task { [weak connection, signOuts = credentials.signOuts] in
             for await _ in signOuts { await connection?.retire()?.close(.normal) }
@@ -542,7 +541,7 @@ public actor ChappieClient: ChappieConversation {
         let isCompacted = conversation?.window != turn.conversation.window
         // Without the items that the turn's model could not read.
         if !isCompacted { conversation = turn.conversation }
-        if turn.conversation.hasFlatTools, configuration.endpoints.profile.toolEnvelope == .namespaces {
+        if turn.conversation.hasFlatTools, configuration.endpoints.usesPlan {
             hasFlatTools = true
             conversation?.hasFlatTools = true
         }
@@ -583,10 +582,10 @@ public actor ChappieClient: ChappieConversation {
         // Every model that the service still has takes the lite form, so a model that the list lacks gets it, too.
         var model =
             listed ?? ChappieModel(slug: choice.slug, supportsParallelToolCalls: false, usesResponsesLite: true)
-        let profile = configuration.endpoints.profile
-        if !profile.takesResponsesLite { model.usesResponsesLite = false }
+        let endpoints = configuration.endpoints
+        if endpoints.usesPlan { model.usesResponsesLite = false }
         if let role = (items + conversation.items).lazy.compactMap({ $0["role"]?.string })
-            .first(where: profile.refusedRoles.contains)
+            .first(where: endpoints.refusedRoles.contains)
         {
             throw ChappieClientError.unsupportedInput(
                 "The service takes no message of the role \"\(role)\".",
@@ -626,12 +625,13 @@ public actor ChappieClient: ChappieConversation {
                 tell(.imageByAddress, emit)
             }
         }
-        for tool in frame.hostedTools ?? [] where !tool.isOffered(by: model, listsTools: profile.sendsCodexFields) {
+        for tool in frame.hostedTools ?? [] where !tool.isOffered(by: model, listsTools: !endpoints.usesPlan) {
             throw ChappieClientError.unsupportedInput(
                 "The model \(UntrustedText.forTerminal(model.slug)) does not offer \(tool.name).",
                 "Ask without it, or name another model.")
         }
-        if let tier = frame.serviceTier, !model.serviceTiers.contains(where: { $0.id == tier }) {
+        let tiers = endpoints.usesPlan ? [] : model.serviceTiers
+        if let tier = frame.serviceTier, !tiers.contains(where: { $0.id == tier }) {
             throw ChappieClientError.unsupportedInput(
                 "The model \(UntrustedText.forTerminal(model.slug)) is not offered in the tier \(UntrustedText.forTerminal(tier)).",
                 "Ask without it, or name another model.")
@@ -644,7 +644,7 @@ public actor ChappieClient: ChappieConversation {
         default: break
         }
         frame.declare(
-            toolSet.declared(as: profile.toolEnvelope, inNamespace: conversation.takesNamespaces(frame)))
+            toolSet.declared(onPlan: endpoints.usesPlan, inNamespace: conversation.takesNamespaces(frame)))
         // The lite form has no tool choice: tools that must not be called are not declared.
         if frame.isLite, frame.toolChoice == .none { frame.tools = [] }
         // Of the turn's copy: a turn that fails leaves the conversation as it was.

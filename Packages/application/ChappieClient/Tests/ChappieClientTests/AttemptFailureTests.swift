@@ -8,7 +8,7 @@ import Testing
 
 /// The client classifies the errors of the backend, of the transports and of the sign-in.
 @Suite struct AttemptFailureTests {
-    private static let errors = BackendErrors(ChappieEndpoints.chatGPT.profile)
+    private static let errors = BackendErrors(.chatGPT)
     private static let now = Date(timeIntervalSince1970: 1_795_176_000)
 
     private func failure(_ status: Int, _ body: String, _ fields: HTTPFields = [:]) -> AttemptFailure {
@@ -42,14 +42,14 @@ import Testing
     }
 
     @Test func `each code of the table has its class`() throws {
-        let classes: [ChappieErrorTable.Meaning: [AttemptFailure.Kind]] = [
+        let classes: [ErrorTable.Meaning: [AttemptFailure.Kind]] = [
             // The answers here say nothing about a reset.
             .usageLimitReached: [.final], .quotaExceeded: [.final], .workspaceUnavailable: [.final],
             .rateLimited: [.rateLimited(resetsIn: nil)], .overloaded: [.overloaded], .contextWindowExceeded: [.final],
             .refused: [.final], .modelUnavailable: [.final], .unreadableReasoning: [.unreadableReasoning],
             .conversationLost: [.stale],
         ]
-        for (code, meaning) in ChappieErrorTable.chatGPT.meanings {
+        for (code, meaning) in ErrorTable.chatGPT.meanings {
             let error = #"{"code":"\#(code)","message":"m"}"#
             let kinds = [
                 failure(400, #"{"error":\#(error)}"#), failure(503, #"{"error":\#(error)}"#),

@@ -165,13 +165,13 @@ struct ClientHarness: Sendable {
     ///   - openings: how the first WebSockets open; later ones open, and answer with `replies`.
     ///   - handshake: holds up every WebSocket while it opens.
     ///   - others: the answers to HTTP requests that are no turns, in order.
-    ///   - endpoints: another backend than ChatGPT's; `profile` does not change it.
+    ///   - endpoints: another backend than ChatGPT's.
     init(
         _ wire: Wire = .serverSentEvents, _ replies: [Reply] = [], openings: [ScriptedWebSocketOpening] = [],
         others: [ScriptedHTTPAnswer] = [], endpoints other: ChappieEndpoints? = nil, signedIn: Bool = true,
         harness: ChappieHarness = "Be brief.",
         backoff: ChappieRateLimitBackoffPolicy = .default, policy: ChappieStreamingTransportPolicy? = nil,
-        profile: ChappieWebSocketProfile? = .chatGPT, clock: (any ChappieClock)? = nil,
+        messageLimit: Int? = nil, clock: (any ChappieClock)? = nil,
         handshake: ScriptedGate? = nil, modelCache: (any ChappieModelCache)? = nil,
         notes: (any ChappieWebSocketNotes)? = nil,
         middleware: [any HTTPMiddleware] = [], logger: Logger? = nil, tools: [ChappieHostTool] = [],
@@ -196,7 +196,7 @@ struct ClientHarness: Sendable {
             return .opened { _, _ in left.withLock { $0.replies.popFirst() }?.webSocketSteps ?? [] }
         }
         var endpoints = other ?? .chatGPT
-        if other == nil { endpoints.profile.webSocket = profile }
+        if let messageLimit { endpoints.webSocketMessageLimit = messageLimit }
         seed = SeededAuth(expiresAt: still.now.addingTimeInterval(86_400))
         let slot = CredentialSlot()
         credentials =
@@ -214,7 +214,7 @@ struct ClientHarness: Sendable {
             configuration: configuration, transport: http, webSocket: webSocket, credentials: credentials,
             tools: tools, toolProviders: providers, toolApprovalHandler: approval, clock: clock,
             entropy: FixedEntropy(),
-            modelCache: modelCache ?? SeededModelCache(profile: endpoints.profile, listedAt: clock.now),
+            modelCache: modelCache ?? SeededModelCache(endpoints: endpoints, listedAt: clock.now),
             webSocketNotes: notes,
             middleware: middleware, logger: logger)
         if let logger { credentials.log(to: logger) }
@@ -262,12 +262,12 @@ struct SeededModelCache: ChappieModelCache {
         ]
     ]
     var list = Self.list
-    var profile = ChappieEndpoints.chatGPT.profile
+    var endpoints = ChappieEndpoints.chatGPT
     let listedAt: Date
 
     func load(_ name: String) -> [UInt8]? {
         let person = SeededAuth()
-        let owner = [profile.issuer.absoluteString, profile.backend.absoluteString, person.userID, person.accountID]
+        let owner = [endpoints.issuer.absoluteString, endpoints.backend.absoluteString, person.userID, person.accountID]
         let record = ModelListRecord(owner: owner.compactMap(\.self), format: WireFormat.version)
         return record.document(tag: "\"seed\"", list: list, at: listedAt)
     }

@@ -8,12 +8,10 @@ import Testing
 
 /// A conversation sends and keeps its items; a kept connection continues it.
 @Suite struct ConversationTests {
-    private func conversation(
-        _ harness: ChappieHarness = .none, _ profile: ChappieEndpointProfile = ChappieEndpoints.chatGPT.profile
-    ) -> Conversation {
+    private func conversation(_ harness: ChappieHarness = .none) -> Conversation {
         Conversation(
             account: ChappieAccountInfo(), id: "id", now: Date(timeIntervalSince1970: 0),
-            configuration: ChappieConfiguration(harness: harness, endpoints: ChappieEndpoints(profile: profile)))
+            configuration: ChappieConfiguration(harness: harness))
     }
 
     private func answer(
@@ -70,16 +68,14 @@ import Testing
         }
     }
 
-    @Test func theBodyCarriesWhatTheBackendWantsAndNothingItRefuses() {
-        var profile = ChappieEndpoints.chatGPT.profile
-        profile.forbiddenBodyFields.insert("tool_choice")
-        let conversation = conversation(.none, profile)
+    @Test func theBodyHasTheMembersThatTheBackendRequires() {
+        let conversation = conversation()
         let body = conversation.body(
             asking: [.user(String(repeating: " ", count: 4096))], model: "gpt-6-sol",
             options: ChappieMessageOptions(fastMode: true, verbosity: .low))
         #expect(
             body.names == [
-                "model", "stream", "input", "tools", "parallel_tool_calls", "reasoning", "store", "include",
+                "model", "stream", "input", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "store", "include",
                 "prompt_cache_key", "text",
             ])
         #expect(body["store"] == false)
@@ -151,7 +147,7 @@ import Testing
     }
 
     @Test func pausesBeforeAnotherWebSocketGrowAndEnd() {
-        let connection = ConversationConnection(lifetime: .zero)
+        let connection = ConversationConnection()
         var now = Duration.seconds(1000)
         #expect(connection.mayTry(at: now))
         for pause in [30, 60, 120, 240, 480, 900, 900] {

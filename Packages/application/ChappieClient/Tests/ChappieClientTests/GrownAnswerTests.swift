@@ -241,7 +241,7 @@ import Testing
     ]
 
     @Test(arguments: errors) func aGrownErrorIsStillTheSameError(status: Int, body: ChappieJSON) throws {
-        let errors = BackendErrors(ChappieEndpoints.chatGPT.profile)
+        let errors = BackendErrors(.chatGPT)
         let now = Date(timeIntervalSince1970: 1_795_176_000)
         func failure(_ json: ChappieJSON) -> AttemptFailure {
             errors.failure(status: status, headerFields: [:], body: json.serializedBytes(), now: now)

@@ -7,24 +7,19 @@ import Testing
 
 @testable @_spi(ChappieInternals) import ChappieClient
 
-/// The public Responses API on the user's plan: `ChappieEndpointProfile.chatGPTPlan`.
+/// The public Responses API on the user's plan: `ChappieEndpoints.continueWithChatGPT(appName:)`.
 private enum PlanRoute {
-    /// The sign-in is a fake's, which knows no permissions: it has nothing to do with the form of requests.
-    static let endpoints: ChappieEndpoints = {
-        var endpoints = ChappieEndpoints(profile: .chatGPTPlan)
-        endpoints.profile.openID = nil
-        return endpoints
-    }()
+    static let endpoints = ChappieEndpoints.continueWithChatGPT(appName: "Test")
     static let usagePage = "https://chatgpt.com/settings/usage"
 
-    /// A backend with a WebSocket if `wire` is one: it is a switch in the profile.
+    /// A backend with a WebSocket if `wire` is one: the endpoints have a switch for it.
     static func harness(
         _ wire: Wire = .serverSentEvents, _ replies: [Reply], others: [ScriptedHTTPAnswer] = [],
         modelCache: (any ChappieModelCache)? = nil, tools: [ChappieHostTool] = [],
         configure: (inout ChappieConfiguration) -> Void = { _ in }
     ) -> ClientHarness {
         var endpoints = endpoints
-        if wire == .webSocket { endpoints.profile.webSocket = ChappieWebSocketProfile() }
+        endpoints.usesWebSocket = wire == .webSocket
         return ClientHarness(
             wire, replies, others: others, endpoints: endpoints, modelCache: modelCache, tools: tools,
             configure: configure)
@@ -75,17 +70,14 @@ private enum PlanRoute {
         #expect(url.absoluteString == "https://api.openai.com/v1/responses")
     }
 
-    @Test func forbiddenMembersAreLeftOutAlsoOfRequiredOnes() {
-        var endpoints = PlanRoute.endpoints
-        for name in ChappieEndpointProfile.chatGPTPlanForbiddenFields {
-            endpoints.profile.requiredBodyFields[name] = "x"
+    @Test func aTierIsRefusedBeforeAnythingIsSent() async {
+        let harness = PlanRoute.harness(.serverSentEvents, [])
+        await #expect(throws: ChappieClientError.self) {
+            _ = try await harness.client.response(
+                ChappieResponseRequest(messages: [.user("a")], serviceTier: "priority")
+            ).outputText
         }
-        #expect(ChappieEndpointProfile.chatGPTPlanForbiddenFields.count == 19)
-        let conversation = Conversation(
-            account: ChappieAccountInfo(), id: "c", now: Date(timeIntervalSince1970: 0),
-            configuration: ChappieConfiguration(endpoints: endpoints))
-        let body = conversation.body(adding: [], RequestFrame(model: "m"))
-        #expect(body.names.allSatisfy { !ChappieEndpointProfile.chatGPTPlanForbiddenFields.contains($0) })
+        #expect(harness.http.receivedRequests.isEmpty)
     }
 
     @Test func nothingIsCompressedAndNoWebSocketIsOpenedByDefault() async throws {
@@ -424,7 +416,7 @@ private enum PlanRoute {
     }
 
     @Test func theOtherBackendKnowsNoneOfThis() {
-        let errors = BackendErrors(ChappieEndpoints.chatGPT.profile)
+        let errors = BackendErrors(.chatGPT)
         for row in Row.all {
             let body = #"{"error":{"code":"\#(row.code)"}}"#
             let failure = errors.failure(status: 418, headerFields: [:], body: Array(body.utf8), now: Self.now)

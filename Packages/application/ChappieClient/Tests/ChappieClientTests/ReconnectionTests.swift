@@ -248,13 +248,12 @@ import Testing
     }
 
     @Test func aMessageTooLargeGoesOverHTTPBeforeAnythingIsSent() async {
-        let small = ChappieWebSocketProfile(messageLimit: 500)
         let long = String(repeating: "x", count: 600)
-        let harness = ClientHarness(.webSocket, [.answer("one")], profile: small)
+        let harness = ClientHarness(.webSocket, [.answer("one")], messageLimit: 500)
         #expect(await harness.ask(long).text == "one")
         #expect(harness.webSocket.receivedOpenings.isEmpty)
         let strict = ClientHarness(
-            .webSocket, policy: ChappieStreamingTransportPolicy(fallsBackToHTTPSSE: false), profile: small)
+            .webSocket, policy: ChappieStreamingTransportPolicy(fallsBackToHTTPSSE: false), messageLimit: 500)
         guard case .messageTooLarge(let bytes, limit: 500)? = await strict.ask(long).error else {
             Issue.record("not too large")
             return
@@ -265,7 +264,7 @@ import Testing
     @Test func aMessageTooLargeForTheKeptConnectionLeavesItForTheNext() async {
         let harness = ClientHarness(
             .webSocket, [.answer("one"), .answer("two", id: "r2"), .answer("three", id: "r3")],
-            profile: ChappieWebSocketProfile(messageLimit: 2000))
+            messageLimit: 2000)
         _ = await harness.ask("a")
         #expect(await harness.ask(String(repeating: "x", count: 2000)).events.last == .connected(.serverSentEvents))
         #expect(harness.webSocket.peers[0].isOpen)
@@ -340,8 +339,9 @@ import Testing
         #expect(harness.webSocket.receivedOpenings.count == 1)
     }
 
-    @Test func withoutAWebSocketInTheProfileNoneIsTried() async {
-        let harness = ClientHarness(.webSocket, [.answer("one")], profile: nil)
+    @Test func withoutAWebSocketAtTheServiceNoneIsTried() async {
+        let harness = ClientHarness(
+            .webSocket, [.answer("one")], configure: { $0.endpoints.usesWebSocket = false })
         #expect(await harness.ask().events == [.connected(.serverSentEvents)])
         #expect(harness.webSocket.receivedOpenings.isEmpty)
     }

@@ -92,7 +92,7 @@ import Testing
         (#"{"error":{"code":"model_not_allowed","message":"The model is not enabled for you."}}"#, false),
     ])
     func `only a 401 about the token renews it`(_ body: String, _ renews: Bool) async throws {
-        let errors = BackendErrors(ChappieEndpoints.chatGPT.profile)
+        let errors = BackendErrors(.chatGPT)
         var response = HTTPExchangeResponse(status: .unauthorized, body: HTTPBody(bytes: Array(body.utf8)))
         let refusal = try await errors.refusal(in: &response, now: Date())
         #expect((refusal == nil) == renews, "\(String(describing: refusal))")

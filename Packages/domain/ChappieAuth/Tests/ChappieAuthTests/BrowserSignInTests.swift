@@ -51,8 +51,8 @@ struct PlanHarness {
 
     static func endpoints(_ appName: String = "Test App") -> ChappieEndpoints {
         var endpoints = ChappieEndpoints.continueWithChatGPT(appName: appName)
-        endpoints.profile.issuer = URL(string: "https://issuer.test")!
-        endpoints.profile.backend = URL(string: "https://backend.test/v1")!
+        endpoints.issuer = URL(string: "https://issuer.test")!
+        endpoints.backend = URL(string: "https://backend.test/v1")!
         return endpoints
     }
 
@@ -699,6 +699,6 @@ struct PlanHarness {
             ChappieEndpoints.simulator(), .simulator(grant: .continueWithChatGPT(appName: "A")),
         ]
         #expect(Set(simulators.map(\.credentialIssuer)).count == 2)
-        #expect(simulators[1].profile.responsesURL.absoluteString == "http://127.0.0.1:8080/v1/responses")
+        #expect(simulators[1].responsesURL.absoluteString == "http://127.0.0.1:8080/v1/responses")
     }
 }

@@ -508,7 +508,7 @@ import Testing
     @Test(arguments: ["https://chatgpt.com/backend-api", "https://backend.test/backend-api"])
     func theCredentialOfAnotherServiceIsLeftAlone(_ backend: String) async throws {
         var seed = SeededAuth()
-        seed.endpoints.profile.backend = try #require(URL(string: backend))
+        seed.endpoints.backend = try #require(URL(string: backend))
         let inner = InMemoryCredentialStore([CredentialSlot(): seed.credential])
         let stand = Harness(nil, SessionHarness.signingIn(as: renewed))
         let manager = stand.otherManager(store: OneSecret(inner: inner))

@@ -365,7 +365,7 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
     // Endpoints are data: a program may keep them in its settings.
     @Test func endpointsSurviveARoundTrip() throws {
         var other = Service.endpoints
-        other.profile.requiredBodyFields = ["z": 1, "a": ["y": 2, "b": true]]
+        other.usesWebSocket = false
         other.registration.hostID = "host"
         for endpoints in [ChappieEndpoints.chatGPT, other] {
             let data = try JSONEncoder().encode(endpoints)

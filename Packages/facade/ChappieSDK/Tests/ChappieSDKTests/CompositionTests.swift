@@ -29,8 +29,8 @@ import Testing
     @Test func oneSlotHasOneManagerWhateverElseAConfigurationSays() {
         let composition = PlatformComposition()
         let manager = composition.credentials(for: ChappieConfiguration(keychainAccount: "one"))
-        let issuer = ChappieEndpoints.chatGPT.profile.issuer
-        let backend = ChappieEndpoints.chatGPT.profile.backend
+        let issuer = ChappieEndpoints.chatGPT.issuer
+        let backend = ChappieEndpoints.chatGPT.backend
         let named = ChappieRegistration(originator: "other", userAgent: "other/1")
         for same in [
             ChappieConfiguration(

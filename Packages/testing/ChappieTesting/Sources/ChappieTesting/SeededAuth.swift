@@ -1,4 +1,4 @@
-public import ChappieAuth
+@_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
 public import FoundationEssentials
 
@@ -51,7 +51,7 @@ public struct SeededAuth: Sendable {
         return Self.token(
             .object(
                 claims([
-                    ("iss", .string(endpoints.profile.issuer.absoluteString)), ("aud", .string(Self.issuedClientID)),
+                    ("iss", .string(endpoints.issuer.absoluteString)), ("aud", .string(Self.issuedClientID)),
                     ("sub", userID.map { .string($0) }), email,
                 ])))
     }
@@ -60,7 +60,7 @@ public struct SeededAuth: Sendable {
     /// ``ChappieGrant/continueWithChatGPT(appName:)``.
     public static let issuedClientID = "oaiapp_seeded"
 
-    private var isIssued: Bool { endpoints.profile.openID != nil }
+    private var isIssued: Bool { endpoints.usesPlan }
 
     /// The access token, made of the members above.
     public var accessToken: String {
@@ -77,14 +77,14 @@ public struct SeededAuth: Sendable {
         if !isIssued { tokens["account_id"] = accountID.map { .string($0) } }
         let grant = ChappieJSON.string(endpoints.grant.rawValue)
         var document = ChappieJSONObject([("version", 1), ("grant", grant), ("tokens", .object(tokens))])
-        if let openID = endpoints.profile.openID {
-            let scopes = openID.scopes.filter { isPlanUseGranted || $0 != openID.planScope }
+        if isIssued {
+            let scopes = OpenID.scopes.filter { isPlanUseGranted || $0 != OpenID.planScope }
             document["client_id"] = .string(endpoints.registration.clientID)
             document["issued_client_id"] = .string(Self.issuedClientID)
             document["scopes"] = .array(scopes.map { .string($0) })
         }
-        document["issuer"] = .string(endpoints.profile.issuer.absoluteString)
-        document["backend"] = Origin(endpoints.profile.backend).map { .string($0.description) }
+        document["issuer"] = .string(endpoints.issuer.absoluteString)
+        document["backend"] = Origin(endpoints.backend).map { .string($0.description) }
         document["last_refresh"] = lastRefresh.map { .string($0.formatted(.iso8601)) }
         return Secret(ChappieJSON.object(document).serializedBytes())
     }

@@ -6,7 +6,7 @@ import HTTPTypes
 struct BackendErrors: Sendable {
     /// The backend's, for errors.
     let host: String
-    private let table: ChappieErrorTable
+    private let table: ErrorTable
     private let usagePage: URL?
     /// Whether the sign-in can't be renewed any more. A service that then does not know the user means the sign-in.
     private let isRenewalRefused: @Sendable () -> Bool
@@ -16,11 +16,11 @@ struct BackendErrors: Sendable {
     /// How many header fields of an error inside the stream are read: `HTTPFields` traps when they are too many.
     private static let fieldLimit = 100
 
-    init(_ profile: ChappieEndpointProfile, isRenewalRefused: @escaping @Sendable () -> Bool = { false }) {
+    init(_ endpoints: ChappieEndpoints, isRenewalRefused: @escaping @Sendable () -> Bool = { false }) {
         self.isRenewalRefused = isRenewalRefused
-        host = profile.backend.host() ?? ""
-        table = profile.errorTable
-        usagePage = profile.usagePage
+        host = endpoints.backend.host() ?? ""
+        table = endpoints.errorTable
+        usagePage = endpoints.usagePage
     }
 
     /// Returns the failure for a 401 that is not about the token, so that a renewed one would not help; `nil` for any
@@ -318,7 +318,7 @@ struct BackendErrors: Sendable {
     ///
     /// - Parameter name: the type of a limit that has none.
     /// Returns the meaning of an error that comes without its code, as some do.
-    private static func meaning(of message: String?) -> ChappieErrorTable.Meaning? {
+    private static func meaning(of message: String?) -> ErrorTable.Meaning? {
         let message = message?.lowercased() ?? ""
         if message.contains("exceeds the context window") || message.contains("maximum context length") {
             return .contextWindowExceeded

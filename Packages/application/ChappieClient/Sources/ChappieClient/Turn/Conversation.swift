@@ -28,7 +28,7 @@ struct Conversation: Sendable {
     private var lacksCompaction = false
     /// Whether the backend of the plan has refused tools in a namespace, which it gets flat then.
     var hasFlatTools = false
-    private let profile: ChappieEndpointProfile
+    private let endpoints: ChappieEndpoints
     private let harnessItem: ChappieJSON?
 
     /// Item types that the backend takes back as input; others are shown to the host and dropped here.
@@ -42,7 +42,7 @@ struct Conversation: Sendable {
         self.id = id
         createdAt = now
         updatedAt = now
-        profile = configuration.endpoints.profile
+        endpoints = configuration.endpoints
         harnessItem = configuration.harness.inputItem
     }
 
@@ -218,7 +218,6 @@ struct Conversation: Sendable {
     /// In the lite form the tools are the first item of the input, also when there are none, and images have no
     /// `detail`.
     func body(adding added: [ChappieJSON], _ frame: RequestFrame) -> ChappieJSONObject {
-        let required = profile.requiredBodyFields
         var input: [ChappieJSON] = []
         if frame.isLite {
             input.append(["type": "additional_tools", "role": "developer", "tools": .array(frame.tools)])
@@ -230,7 +229,7 @@ struct Conversation: Sendable {
         ).written(items + added)
         var body: ChappieJSONObject = ["model": .string(frame.model)]
         if hasInstructions { body["instructions"] = harnessItem?["content"]?[0]?["text"] ?? "" }
-        body["stream"] = required["stream"] ?? true
+        body["stream"] = true
         body["input"] = .array(input)
         if !frame.isLite { body["tools"] = .array(frame.tools) }
         body["tool_choice"] = frame.isLite ? "auto" : frame.toolChoice.json
@@ -240,7 +239,8 @@ struct Conversation: Sendable {
         if effort != .automatic { reasoning["effort"] = .string(effort.rawValue) }
         if frame.isLite { reasoning["context"] = "all_turns" } else { reasoning["summary"] = "auto" }
         body["reasoning"] = .object(reasoning)
-        for member in required.members { body[member.name] = member.value }
+        body["store"] = false
+        body["include"] = ["reasoning.encrypted_content"]
         if let tier = frame.serviceTier { body["service_tier"] = .string(tier) }
         body["prompt_cache_key"] = .string(id)
         var text = ChappieJSONObject()
@@ -249,7 +249,6 @@ struct Conversation: Sendable {
             text["format"] = ["type": "json_schema", "name": "output", "strict": true, "schema": schema.json]
         }
         if !text.isEmpty { body["text"] = .object(text) }
-        for name in profile.forbiddenBodyFields { body[name] = nil }
         for path in frame.leftOut.sorted() { body.remove(path) }
         return body
     }
@@ -264,36 +263,36 @@ struct Conversation: Sendable {
     /// Returns the namespaces that calls may name in a request with these tools, or `nil` on a route that does not
     /// check them.
     private func namespaces(_ tools: [ChappieJSON]) -> Set<String>? {
-        guard profile.toolEnvelope != .namespaces else { return nil }
+        guard !endpoints.usesPlan else { return nil }
         return Set(tools.filter { $0["type"] == "namespace" }.compactMap { $0["name"]?.string })
     }
 
     /// Whether tools without a namespace get a common namespace.
     func takesNamespaces(_ frame: RequestFrame) -> Bool {
-        frame.isLite || profile.toolEnvelope == .namespaces && !hasFlatTools
+        frame.isLite || endpoints.usesPlan && !hasFlatTools
     }
 
     /// `body` as an HTTP request; a large one travels compressed.
     func request(_ body: ChappieJSONObject) -> HTTPExchangeRequest {
         let bytes = ChappieJSON.object(body).serializedBytes()
-        let coding = bytes.count >= profile.requestCodingThreshold ? profile.requestCoding : .identity
         var fields = identification(of: body)
         fields[.accept] = "text/event-stream"
         fields[.contentType] = "application/json"
         if Self.isLite(body) { fields[.responsesLite] = "true" }
         return HTTPExchangeRequest(
-            method: .post, url: profile.responsesURL, headerFields: fields, body: .init(bytes: bytes, coding: coding))
+            method: .post, url: endpoints.responsesURL, headerFields: fields,
+            body: .init(bytes: bytes, coding: endpoints.coding(ofBytes: bytes.count)))
     }
 
     /// Returns the opening handshake of the conversation's WebSocket, as a request.
     func opening(for body: ChappieJSONObject) -> HTTPExchangeRequest {
-        let fields = profile.webSocket?.headerFields ?? [:]
-        return HTTPExchangeRequest(url: profile.responsesURL, headerFields: fields + identification(of: body))
+        HTTPExchangeRequest(
+            url: endpoints.responsesURL, headerFields: endpoints.webSocketFields + identification(of: body))
     }
 
     /// Header fields that name the wire format, the conversation and the model: the backend routes by them.
     private func identification(of body: ChappieJSONObject) -> HTTPFields {
-        guard profile.sendsCodexFields else { return [:] }
+        guard !endpoints.usesPlan else { return [:] }
         let tier = body["service_tier"]?.string.map { ";tier=\($0)" } ?? ""
         return [
             .wireFormatVersion: WireFormat.version,

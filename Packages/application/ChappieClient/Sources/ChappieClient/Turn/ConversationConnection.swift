@@ -43,11 +43,11 @@ final class ConversationConnection: Sendable {
     /// A connection that was idle for this long is checked before it is used.
     private static let trustedIdle = Duration.seconds(10)
 
-    private let lifetime: Duration
-    private let state = Mutex(State())
+    /// The age after which a connection is not used again. The ChatGPT/Codex backend ends a connection after 60 minutes,
+    /// even during an answer.
+    private static let lifetime = Duration.seconds(55 * 60)
 
-    /// - Parameter lifetime: an older connection is not used again.
-    init(lifetime: Duration) { self.lifetime = lifetime }
+    private let state = Mutex(State())
 
     deinit { state.withLock { $0.kept?.socket.cancel() } }
 
@@ -90,7 +90,7 @@ final class ConversationConnection: Sendable {
     }
 
     private func serves(_ kept: OpenConnection, _ identity: Int, at now: Duration) -> Bool {
-        kept.socket.isOpen && kept.identity == identity && now - kept.openedAt < lifetime
+        kept.socket.isOpen && kept.identity == identity && now - kept.openedAt < Self.lifetime
     }
 
     /// Takes out the kept connection, if it can serve a request of this identity now and nothing is left in it of

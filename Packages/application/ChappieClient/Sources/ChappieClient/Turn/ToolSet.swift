@@ -53,16 +53,15 @@ struct ToolSet: Sendable {
     /// Returns the tools as a request declares them, always in the same order.
     ///
     /// - Parameter inNamespace: whether the tools that belong to no namespace stand in the one called `functions`. If
-    ///   not, and `envelope` is ``ChappieEndpointProfile/ToolEnvelope/namespaces``, then no tool stands in a namespace:
-    ///   the backend has refused them.
-    func declared(as envelope: ChappieEndpointProfile.ToolEnvelope, inNamespace: Bool = false) -> [ChappieJSON] {
-        if envelope == .namespaces, !inNamespace {
-            return order.compactMap { key in declarations[key]?.declared(as: envelope, name: key.flatName) }
+    ///   not, and `onPlan` is `true`, no tool is in a namespace, because the backend has refused them.
+    func declared(onPlan: Bool = false, inNamespace: Bool = false) -> [ChappieJSON] {
+        if onPlan, !inNamespace {
+            return order.compactMap { key in declarations[key]?.declared(name: key.flatName) }
         }
         var namespaces: [String] = []
         for key in order { if let name = key.namespace, !namespaces.contains(name) { namespaces.append(name) } }
         func list(_ namespace: String?) -> [ChappieJSON] {
-            order.filter { $0.namespace == namespace }.compactMap { declarations[$0]?.declared(as: envelope) }
+            order.filter { $0.namespace == namespace }.compactMap { declarations[$0]?.declared() }
         }
         func namespace(_ name: String, _ description: String, _ tools: [ChappieJSON]) -> ChappieJSON {
             [
@@ -71,7 +70,7 @@ struct ToolSet: Sendable {
             ]
         }
         let own = list(nil)
-        let about = envelope == .namespaces ? "Tools of this app." : ""
+        let about = onPlan ? "Tools of this app." : ""
         return (inNamespace && !own.isEmpty ? [namespace(ToolName.noGroup, about, own)] : own)
             + namespaces.map { namespace($0, "Tools of \($0).", list($0)) }
     }
@@ -93,21 +92,17 @@ struct ToolSet: Sendable {
 }
 
 extension ChappieHarnessTool {
-    fileprivate func declared(
-        as envelope: ChappieEndpointProfile.ToolEnvelope, name flatName: String? = nil
-    ) -> ChappieJSON {
-        var tool = ChappieJSONObject([("name", .string(flatName ?? name)), ("description", .string(description))])
+    fileprivate func declared(name flatName: String? = nil) -> ChappieJSON {
         let type = textFormat == nil ? "function" : "custom"
+        var tool = ChappieJSONObject([
+            ("type", .string(type)), ("name", .string(flatName ?? name)), ("description", .string(description)),
+        ])
         if let textFormat {
             tool["format"] = textFormat.json
         } else {
             tool["strict"] = false
             tool["parameters"] = inputSchema
         }
-        switch envelope {
-        case .flatFunction, .namespaces:
-            return .object(ChappieJSONObject(members: [.init(name: "type", value: .string(type))] + tool.members))
-        case .nestedFunction: return ["type": .string(type), type: .object(tool)]
-        }
+        return .object(tool)
     }
 }

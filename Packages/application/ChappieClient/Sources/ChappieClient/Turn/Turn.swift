@@ -210,7 +210,7 @@ struct Turn: Sendable {
 
     var conversationID: String { conversation.id }
     /// Whether the backend compacts a conversation itself.
-    var takesCompaction: Bool { runner.configuration.endpoints.profile.takesCompaction }
+    var takesCompaction: Bool { !runner.configuration.endpoints.usesPlan }
     /// The conversation before the turn, without what its model can't read.
     var conversation: Conversation { runner.conversation }
 
@@ -362,8 +362,8 @@ struct Turn: Sendable {
 
     private mutating func declareTools() {
         guard !frame.tools.isEmpty else { return }
-        let envelope = runner.configuration.endpoints.profile.toolEnvelope
-        frame.declare(tools.toolSet.declared(as: envelope, inNamespace: conversation.takesNamespaces(frame)))
+        let onPlan = runner.configuration.endpoints.usesPlan
+        frame.declare(tools.toolSet.declared(onPlan: onPlan, inNamespace: conversation.takesNamespaces(frame)))
     }
 
     /// - Returns: whether there was anything to leave out.

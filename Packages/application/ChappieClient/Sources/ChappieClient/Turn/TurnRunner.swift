@@ -60,7 +60,7 @@ struct TurnRunner: Sendable {
     private var deadlines: ChappieDeadlines { configuration.network.deadlines }
     private var pingPatience: Duration { min(Self.pingPatience, deadlines.firstByte) }
     private var errors: BackendErrors {
-        BackendErrors(configuration.endpoints.profile) { [authorization] in authorization.isRenewalRefused }
+        BackendErrors(configuration.endpoints) { [authorization] in authorization.isRenewalRefused }
     }
 
     /// - Parameter said: the backend's values for the turn beside its answers.
@@ -167,7 +167,7 @@ struct TurnRunner: Sendable {
     private var firstKind: ChappieTransportEvent.Kind {
         get async {
             let policy = configuration.streamingTransportPolicy
-            guard policy.prefersWebSocket, webSocket != nil, configuration.endpoints.profile.webSocket != nil else {
+            guard policy.prefersWebSocket, webSocket != nil, configuration.endpoints.usesWebSocket else {
                 return .serverSentEvents
             }
             guard policy.fallsBackToHTTPSSE else { return .webSocket }
@@ -185,14 +185,14 @@ struct TurnRunner: Sendable {
     private var isBlocked: Bool {
         get async {
             guard !connection.isKept, let notes = webSocketNotes,
-                let time = await notes.blockage(of: configuration.endpoints.profile.backend)
+                let time = await notes.blockage(of: configuration.endpoints.backend)
             else { return false }
             return (0..<Self.blockageLifetime).contains(clock.now.timeIntervalSince(time))
         }
     }
 
     private func noteBlockage() async {
-        await webSocketNotes?.noteBlockage(of: configuration.endpoints.profile.backend, at: clock.now)
+        await webSocketNotes?.noteBlockage(of: configuration.endpoints.backend, at: clock.now)
     }
 
     /// 0.9 to 1.1: clients that broke off together come back one by one.
@@ -342,7 +342,7 @@ struct TurnRunner: Sendable {
     private func attemptOverWebSocket(
         _ body: ChappieJSONObject, _ turn: inout TurnAccumulator
     ) async throws -> ChappieResponse {
-        guard let webSocket, let limit = configuration.endpoints.profile.webSocket?.messageLimit else {
+        guard let webSocket, configuration.endpoints.usesWebSocket else {
             // Without a WebSocket transport the plan begins with HTTP.
             throw AttemptFailure(.upgradeFailed, .invalidResponse)
         }
@@ -359,6 +359,7 @@ struct TurnRunner: Sendable {
             }
             let kept = await connection.take(for: identity, at: clock.elapsed, patience: pingPatience)
             let text = conversation.message(kept?.chain?.request(body) ?? body, turnState: turn.turnState)
+            let limit = configuration.endpoints.webSocketMessageLimit
             guard text.utf8.count <= limit else {
                 if let kept { connection.putBack(kept) }
                 throw AttemptFailure(.messageTooLarge, .messageTooLarge(bytes: text.utf8.count, limit: limit))

@@ -8,7 +8,7 @@ enum ContentRefusal {
     /// Returns the refusal that an error's code stands for; `nil` for any other error.
     init?(_ code: String?) {
         guard let code = code?.lowercased(), !code.contains("workspace") else { return nil }
-        if ChappieErrorTable.chatGPT.meaning(of: code) == .refused || Self.words.contains(where: code.contains) {
+        if ErrorTable.chatGPT.meaning(of: code) == .refused || Self.words.contains(where: code.contains) {
             self = .content
         } else if code.hasSuffix("_blocked") || code.hasSuffix("_suspended") {
             self = .account

@@ -80,7 +80,7 @@ public struct Authorization: Sendable {
     /// Throws if a request is not for the configured backend. No other server receives the fields of
     /// ``authorized(_:)``.
     public func check(_ request: HTTPExchangeRequest) throws(ChappieTransportError) {
-        if let origin = Origin(request.url), origin == Origin(manager.endpoints.profile.backend) { return }
+        if let origin = Origin(request.url), origin == Origin(manager.endpoints.backend) { return }
         throw ChappieTransportError(
             .invalidURL, stage: .configuration, host: request.url.hostAndPort,
             reason: "requests with a sign-in go to the configured backend only")
@@ -155,7 +155,7 @@ public struct Authorization: Sendable {
         guard access.account.planUse != .notGranted else { throw ChappieAuthError.planUseNotGranted }
         var fields: HTTPFields = [:]
         fields[.authorization] = "Bearer \(access.credential.accessToken.text)"
-        if manager.endpoints.profile.sendsAccountFields {
+        if !manager.endpoints.usesPlan {
             // Without an account, the service routes the request by the token.
             guard access.credential.accountID != nil || access.credential.hasClaims else {
                 throw ChappieAuthError.missingAccountID
@@ -194,8 +194,7 @@ public struct Authorization: Sendable {
     ///
     /// - Returns: `nil` if the service could not be reached.
     private func askForRouting(_ access: AccessToken) async throws -> KnownWorkspace.Routing? {
-        let profile = manager.endpoints.profile
-        guard profile.sendsAccountFields, let url = profile.accountsCheckURL else { return nil }
+        guard let url = manager.endpoints.accountsCheckURL else { return nil }
         var request = HTTPExchangeRequest(url: url, headerFields: try headerFields(for: access))
         request.headerFields[.accept] = "application/json"
         let answer: IssuerResponse
@@ -205,7 +204,7 @@ public struct Authorization: Sendable {
             try Task.checkCancellation()
             return nil
         }
-        let routing = KnownWorkspace.Routing(answer.object, of: access.account.accountID, backend: profile.backend)
+        let routing = KnownWorkspace.Routing(answer.object, of: access.account.accountID, backend: manager.endpoints.backend)
         manager.workspace.keep(routing, of: access.account)
         return routing
     }

@@ -15,11 +15,11 @@ struct CredentialOrigin: Sendable, Hashable {
     static let chatGPT = CredentialOrigin(ChappieEndpoints.chatGPT)
 
     init(_ endpoints: ChappieEndpoints) {
-        let issuer = endpoints.profile.issuer
+        let issuer = endpoints.issuer
         self.issuer = Origin(issuer).map { "\($0)\(issuer.path())" } ?? issuer.absoluteString
-        backend = Origin(endpoints.profile.backend)?.description ?? endpoints.profile.backend.absoluteString
+        backend = Origin(endpoints.backend)?.description ?? endpoints.backend.absoluteString
         client = endpoints.registration.clientID
-        planScope = endpoints.profile.openID?.planScope
+        planScope = endpoints.usesPlan ? OpenID.planScope : nil
     }
 
     /// Creates an origin from the members of a stored document. Missing members are those of the default issuer,

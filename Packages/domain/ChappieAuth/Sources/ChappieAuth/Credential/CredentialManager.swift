@@ -64,7 +64,7 @@ public final class CredentialManager: Sendable {
         notes = NoteKeeper(of: self.slot, in: store.notes, clock: clock)
         self.logger = Mutex(logger)
         self.endpoints = endpoints
-        cookies = BackendCookies(backend: endpoints.profile.backend)
+        cookies = BackendCookies(backend: endpoints.backend)
         self.clock = clock
         self.browserSignIn = browserSignIn
         tokens = TokenClient(endpoints: endpoints, issuer: IssuerClient(transport: transport, clock: clock))
@@ -186,13 +186,11 @@ public final class CredentialManager: Sendable {
     ///
     /// - Throws: ``ChappieAuthError/unknown(_:)`` if the program was composed without the required parts.
     func browserAuthorization(as appName: String) async throws(ChappieAuthError) -> BrowserAuthorization {
-        guard let ports = browserSignIn, let registrations = ports.registrations,
-            let openID = endpoints.profile.openID
-        else {
+        guard let ports = browserSignIn, let registrations = ports.registrations, endpoints.usesPlan else {
             throw .unknown("This program has no sign-in by browser: its composition or its endpoints lack it.")
         }
         return BrowserAuthorization(
-            appName: appName, openID: openID, ports: ports, registrations: registrations, slot: slot, tokens: tokens,
+            appName: appName, ports: ports, registrations: registrations, slot: slot, tokens: tokens,
             earlier: await retainedCredential(),
             leave: { [weak self] task in self?.state.withLock { $0.farewell = task } })
     }
@@ -201,7 +199,7 @@ public final class CredentialManager: Sendable {
     ///
     /// - Throws: ``ChappieAuthError/unknown(_:)`` if the program was composed without the required parts.
     func clientAuthorization() throws(ChappieAuthError) -> ClientAuthorization {
-        guard let ports = browserSignIn, endpoints.profile.openID == nil else {
+        guard let ports = browserSignIn, !endpoints.usesPlan else {
             throw .unknown("This program has no sign-in by browser: its composition or its endpoints lack it.")
         }
         return ClientAuthorization(

@@ -9,7 +9,6 @@ struct AuthorizeRequest: Sendable {
     }
 
     let endpoints: ChappieEndpoints
-    let openID: ChappieOpenIDProfile
     let appName: String
     /// The registration of the program, or `nil` before the first sign-in.
     let registration: ChappieClientRegistration?
@@ -28,11 +27,11 @@ struct AuthorizeRequest: Sendable {
     /// - Parameter withIDToken: Whether the address may contain the user's identity token. In that case it must not be
     ///   logged or shown.
     func url(withIDToken: Bool) -> URL? {
-        var fields = [("client_id", registration?.clientID ?? openID.bootstrapClientID)]
+        var fields = [("client_id", registration?.clientID ?? OpenID.bootstrapClientID)]
         if registration == nil { fields.append(("agent_name_hint", appName)) }
         fields += [
             ("ext_agent_host_id", hostID), ("response_type", "code"), ("redirect_uri", redirectURI),
-            ("scope", openID.scopes.joined(separator: " ")), ("resource", openID.resource), ("state", state.text),
+            ("scope", OpenID.scopes.joined(separator: " ")), ("resource", OpenID.resource), ("state", state.text),
             ("nonce", nonce.text), ("code_challenge_method", "S256"), ("code_challenge", challenge),
         ]
         if let hint {
@@ -41,7 +40,7 @@ struct AuthorizeRequest: Sendable {
         }
         if asksForConsent { fields.append(("prompt", "consent")) }
         let query = String(decoding: FormFields.encoded(fields), as: UTF8.self)
-        return URL(string: endpoints.profile.authorizeURL(openID).absoluteString + "?" + query)
+        return URL(string: endpoints.authorizeURL.absoluteString + "?" + query)
     }
 
     /// Returns the client id for the exchange of the code.
@@ -55,7 +54,7 @@ struct AuthorizeRequest: Sendable {
             }
             return registration.clientID
         }
-        guard let arrived, Self.isClientID(arrived), arrived != openID.bootstrapClientID else {
+        guard let arrived, Self.isClientID(arrived), arrived != OpenID.bootstrapClientID else {
             throw .authorizationDenied(
                 "The sign-in service issued no usable client id, so the app's registration is incomplete.")
         }

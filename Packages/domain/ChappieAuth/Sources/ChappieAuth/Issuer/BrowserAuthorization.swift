@@ -4,7 +4,6 @@
 /// and a client id that the service issues.
 struct BrowserAuthorization: Sendable {
     let appName: String
-    let openID: ChappieOpenIDProfile
     let ports: BrowserSignInPorts
     let registrations: any RegistrationStore
     let slot: CredentialSlot
@@ -33,11 +32,11 @@ struct BrowserAuthorization: Sendable {
         let hostID = try await stored { () throws(CredentialStoreError) in try await registrations.hostID() }
         let (verifier, state) = (try ports.random(), try ports.random())
         let visit = try BrowserVisit(
-            to: .init(ports: [0], host: "127.0.0.1", path: openID.callbackPath), state: state, ports, clock)
+            to: .init(ports: [0], host: "127.0.0.1", path: OpenID.callbackPath), state: state, ports, clock)
         defer { visit.close(leave) }
         let ownEarlier = earlier.flatMap { $0.issuedClientID == registration?.clientID ? $0 : nil }
         let authorize = AuthorizeRequest(
-            endpoints: tokens.endpoints, openID: openID, appName: appName, registration: registration, hostID: hostID,
+            endpoints: tokens.endpoints, appName: appName, registration: registration, hostID: hostID,
             redirectURI: visit.redirectURI, state: state, nonce: try ports.random(),
             challenge: try ports.challenge(of: verifier),
             hint: registration == nil
@@ -62,7 +61,7 @@ struct BrowserAuthorization: Sendable {
         // A code that can't be exchanged must not cost the user another registration.
         try await save(registration)
         // An outage is noticed before the code is used up.
-        let configuration = try await tokens.issuer.configuration(tokens.endpoints, openID)
+        let configuration = try await tokens.issuer.configuration(tokens.endpoints)
         let keys = try await tokens.issuer.signingKeys(configuration)
         let code = AuthorizationCode(
             code: approval.code, verifier: verifier, redirectURI: authorize.redirectURI,
@@ -130,7 +129,7 @@ struct BrowserAuthorization: Sendable {
     }
 
     private func isUsable(_ registration: ChappieClientRegistration) -> Bool {
-        AuthorizeRequest.isClientID(registration.clientID) && registration.clientID != openID.bootstrapClientID
+        AuthorizeRequest.isClientID(registration.clientID) && registration.clientID != OpenID.bootstrapClientID
     }
 
     private func save(_ registration: ChappieClientRegistration?) async throws(ChappieAuthError) {

@@ -42,7 +42,7 @@ struct ClientAuthorization: Sendable {
             ("id_token_add_organizations", "true"), ("codex_cli_simplified_flow", "true"), ("state", state.text),
             ("originator", endpoints.registration.originator),
         ])
-        let address = endpoints.profile.authorizeURL.absoluteString + "?" + String(decoding: query, as: UTF8.self)
+        let address = endpoints.authorizeURL.absoluteString + "?" + String(decoding: query, as: UTF8.self)
         guard let page = URL(string: address) else { throw ChappieAuthError.invalidResponse }
         let approval = try await visit.approval(of: page, opening: page, onPage: onPage, onReturn: onReturn)
         return AuthorizationCode(

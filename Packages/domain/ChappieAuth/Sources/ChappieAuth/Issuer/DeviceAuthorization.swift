@@ -41,7 +41,7 @@ struct DeviceAuthorization: ~Copyable {
     /// Returns the request for a code. Requests of a sign-in have a content type and an accept header, but no
     /// originator and no user agent.
     static func codeRequest(_ endpoints: ChappieEndpoints) -> HTTPExchangeRequest {
-        .json(["client_id": .string(endpoints.registration.clientID)], to: endpoints.profile.deviceUserCodeURL)
+        .json(["client_id": .string(endpoints.registration.clientID)], to: endpoints.deviceUserCodeURL)
     }
 
     /// Creates an authorization from the answer to ``codeRequest(_:)``, with more tolerance than the Codex CLI.
@@ -51,7 +51,7 @@ struct DeviceAuthorization: ~Copyable {
     ///   explains how to enable device sign-in.
     init(_ endpoints: ChappieEndpoints, _ answer: IssuerResponse, now: Date, elapsed: Duration) throws(ChappieAuthError)
     {
-        let host = endpoints.profile.issuer.hostAndPort
+        let host = endpoints.issuer.hostAndPort
         if answer.status == 404 { throw .authorizationDenied(Self.switchedOff(host: host)) }
         guard answer.isSuccess else { throw answer.signInError(host: host) }
         guard let object = answer.object, let id = UntrustedText.token(object["device_auth_id"]?.string, limit: 4096),
@@ -67,7 +67,7 @@ struct DeviceAuthorization: ~Copyable {
         interval = Self.interval(object["interval"])
         firstWait = Self.number(object["interval"]) == 0 ? .zero : min(interval, lifetime)
         code = ChappieDeviceCode(
-            userCode: userCode, verificationURL: endpoints.profile.deviceVerificationURL,
+            userCode: userCode, verificationURL: endpoints.deviceVerificationURL,
             expiresAt: now.addingTimeInterval(lifetime.inSeconds), pollInterval: interval)
     }
 
@@ -75,7 +75,7 @@ struct DeviceAuthorization: ~Copyable {
     var request: HTTPExchangeRequest {
         .json(
             ["device_auth_id": .string(deviceAuthID.text), "user_code": .string(code.userCode)],
-            to: endpoints.profile.deviceTokenURL)
+            to: endpoints.deviceTokenURL)
     }
 
     /// Returns the time that a poll may take.
@@ -112,7 +112,7 @@ struct DeviceAuthorization: ~Copyable {
             return .approved(
                 AuthorizationCode(
                     code: code, verifier: verifier,
-                    redirectURI: endpoints.profile.deviceCallbackURL.absoluteString, grant: .deviceCode))
+                    redirectURI: endpoints.deviceCallbackURL.absoluteString, grant: .deviceCode))
         }
         // The real service has not been observed to send this. A success with the status "pending" is still not a
         // refusal.
@@ -164,7 +164,7 @@ struct DeviceAuthorization: ~Copyable {
     }
 
     private func error(of answer: IssuerResponse) -> ChappieAuthError {
-        answer.authError(host: endpoints.profile.issuer.hostAndPort, secrets: [deviceAuthID])
+        answer.authError(host: endpoints.issuer.hostAndPort, secrets: [deviceAuthID])
     }
 
     // MARK: Reading the code's answer

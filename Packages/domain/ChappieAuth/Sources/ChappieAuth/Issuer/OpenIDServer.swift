@@ -8,25 +8,21 @@ struct OpenIDConfiguration: Sendable, Hashable {
     let revocationURL: URL
 
     /// Creates a configuration from a discovery document. An address counts only if it is at the issuer's own origin.
-    /// Otherwise the profile's path is used.
+    /// Otherwise the usual address is used.
     ///
     /// - Throws: ``ChappieAuthError/invalidResponse`` if this is another issuer's document.
-    init(_ object: ChappieJSONObject, _ endpoints: ChappieEndpoints, _ openID: ChappieOpenIDProfile)
-        throws(ChappieAuthError)
-    {
-        let profile = endpoints.profile
-        let issuer = profile.issuer.absoluteString
+    init(_ object: ChappieJSONObject, _ endpoints: ChappieEndpoints) throws(ChappieAuthError) {
+        let issuer = endpoints.issuer.absoluteString
         guard let found = object["issuer"]?.string, found == issuer || found == issuer + "/" else {
             throw .invalidResponse
         }
         self.issuer = found
-        func address(_ name: String, or path: String) -> URL {
+        func address(_ name: String, or usual: URL) -> URL {
             let url = object[name]?.string.flatMap { URL(string: $0) }
-            let isOwn = url.flatMap(Origin.init) == Origin(profile.issuer)
-            return isOwn ? url ?? profile.issuer : ChappieEndpointProfile.url(profile.issuer, path)
+            return if let url, Origin(url) == Origin(endpoints.issuer) { url } else { usual }
         }
-        keysURL = address("jwks_uri", or: openID.keysPath)
-        revocationURL = address("revocation_endpoint", or: openID.revokePath)
+        keysURL = address("jwks_uri", or: endpoints.keysURL)
+        revocationURL = address("revocation_endpoint", or: endpoints.revokeURL)
     }
 }
 
@@ -35,15 +31,15 @@ extension IssuerClient {
     ///
     /// - Throws: ``ChappieAuthError``: `networkFailure` if it cannot be loaded now, whatever the reason.
     func configuration(
-        _ endpoints: ChappieEndpoints, _ openID: ChappieOpenIDProfile, within limit: Duration = .seconds(30)
+        _ endpoints: ChappieEndpoints, within limit: Duration = .seconds(30)
     ) async throws(ChappieAuthError) -> OpenIDConfiguration {
-        let url = ChappieEndpointProfile.url(endpoints.profile.issuer, openID.discoveryPath)
-        return try OpenIDConfiguration(try await document(at: url, within: limit), endpoints, openID)
+        guard let url = endpoints.discoveryURL else { throw .invalidResponse }
+        return try OpenIDConfiguration(try await document(at: url, within: limit), endpoints)
     }
 
     /// Reads the keys of identity tokens.
     ///
-    /// - Throws: The errors of ``configuration(_:_:within:)``.
+    /// - Throws: The errors of ``configuration(_:within:)``.
     func signingKeys(_ configuration: OpenIDConfiguration) async throws(ChappieAuthError) -> SigningKeys {
         let object = try await document(at: configuration.keysURL, within: .seconds(30))
         guard let keys = SigningKeys(object) else {

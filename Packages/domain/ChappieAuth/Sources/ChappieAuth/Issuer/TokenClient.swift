@@ -14,7 +14,6 @@ struct TokenClient: Sendable {
     let issuer: IssuerClient
 
     private var clientID: String { endpoints.registration.clientID }
-    private var openID: ChappieOpenIDProfile? { endpoints.profile.openID }
 
     /// Exchanges an authorization code for a credential (RFC 6749, 4.1.3), without originator and user agent.
     ///
@@ -34,11 +33,11 @@ struct TokenClient: Sendable {
             ("grant_type", "authorization_code"), ("client_id", code.issuedClientID ?? clientID),
             ("code", code.code.text), ("redirect_uri", code.redirectURI), ("code_verifier", code.verifier.text),
         ]
-        if let openID { fields.append(("resource", openID.resource)) }
+        if endpoints.usesPlan { fields.append(("resource", OpenID.resource)) }
         let secrets = [code.code, code.verifier]
         return try TokenResponse(
             try await issuer.successOfTwo(
-                .form(fields, to: endpoints.profile.tokenURL), secrets: secrets, within: Self.tokenDeadline))
+                .form(fields, to: endpoints.tokenURL), secrets: secrets, within: Self.tokenDeadline))
     }
 
     /// Renews the tokens (RFC 6749, 6, without a scope) in one attempt, because a refresh token that is used a second
@@ -60,18 +59,18 @@ struct TokenClient: Sendable {
     /// Replaces the error of a server that does not accept the issued client id. Such an error reveals nothing about
     /// the user, so another sign-in would not help.
     func withoutBlame(_ error: ChappieAuthError) -> ChappieAuthError {
-        guard openID != nil, error.isOfInvalidClient else { return error }
+        guard endpoints.usesPlan, error.isOfInvalidClient else { return error }
         return .authorizationDenied(
             "The sign-in service does not accept this app's registration (invalid_client). Nothing was changed.")
     }
 
     private func tokenRequest(_ refreshToken: Secret, _ clientID: String) -> HTTPExchangeRequest {
-        let url = endpoints.profile.tokenURL
-        if let openID {
+        let url = endpoints.tokenURL
+        if endpoints.usesPlan {
             return .form(
                 [
                     ("grant_type", "refresh_token"), ("client_id", clientID), ("refresh_token", refreshToken.text),
-                    ("resource", openID.resource),
+                    ("resource", OpenID.resource),
                 ], to: url, as: endpoints.registration)
         }
         let body: ChappieJSON = [
@@ -84,7 +83,7 @@ struct TokenClient: Sendable {
     ///
     /// - Throws: ``ChappieAuthError``: `authorizationDenied` if the token is not accepted.
     func credential(of accessToken: Secret) async throws(ChappieAuthError) -> Credential {
-        guard openID == nil else {
+        guard !endpoints.usesPlan else {
             throw .authorizationDenied("This service takes no access token: its users sign in through a browser.")
         }
         let words = accessToken.text
@@ -96,7 +95,7 @@ struct TokenClient: Sendable {
         fields[.originator] = endpoints.registration.originator
         fields[.userAgent] = endpoints.registration.userAgent
         fields[.residency] = Credential.region(JWTClaims(accessToken)?.residency)
-        let request = HTTPExchangeRequest(method: .get, url: endpoints.profile.whoAmIURL, headerFields: fields)
+        let request = HTTPExchangeRequest(method: .get, url: endpoints.whoAmIURL, headerFields: fields)
         let answer: IssuerResponse
         do {
             answer = try await issuer.successOfTwo(request, secrets: [accessToken], within: Self.tokenDeadline)
@@ -121,28 +120,28 @@ struct TokenClient: Sendable {
     func revoke(_ credential: Credential) async throws(ChappieAuthError) {
         // The owner of the token may use it elsewhere.
         if credential.isAccessToken { return }
-        if let openID { return try await revoke(credential, openID) }
+        if endpoints.usesPlan { return try await revokeRefreshToken(of: credential) }
         var body: ChappieJSON = ["token": .string(credential.accessToken.text), "token_type_hint": "access_token"]
         if let refreshToken = credential.refreshToken {
             body = [
                 "token": .string(refreshToken.text), "token_type_hint": "refresh_token", "client_id": .string(clientID),
             ]
         }
-        let request = HTTPExchangeRequest.json(body, to: endpoints.profile.revokeURL, as: endpoints.registration)
+        let request = HTTPExchangeRequest.json(body, to: endpoints.revokeURL, as: endpoints.registration)
         _ = try await issuer.success(request, secrets: credential.secrets, within: Self.revocationDeadline)
     }
 
-    private func revoke(_ credential: Credential, _ openID: ChappieOpenIDProfile) async throws(ChappieAuthError) {
+    private func revokeRefreshToken(of credential: Credential) async throws(ChappieAuthError) {
         // An access token without a refresh token ends by itself within the hour.
         guard let refreshToken = credential.refreshToken else { return }
         let share = Self.revocationDeadline / 4
-        let configuration = try? await issuer.configuration(endpoints, openID, within: share)
+        let configuration = try? await issuer.configuration(endpoints, within: share)
         let fields = [
             ("token", refreshToken.text), ("token_type_hint", "refresh_token"),
             ("client_id", credential.issuedClientID ?? clientID),
         ]
         let request = HTTPExchangeRequest.form(
-            fields, to: configuration?.revocationURL ?? endpoints.profile.revokeURL, as: endpoints.registration)
+            fields, to: configuration?.revocationURL ?? endpoints.revokeURL, as: endpoints.registration)
         do throws(ChappieAuthError) {
             _ = try await issuer.successOfTwo(request, secrets: credential.secrets, within: share)
         } catch {

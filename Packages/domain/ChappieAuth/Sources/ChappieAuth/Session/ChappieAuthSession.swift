@@ -209,10 +209,13 @@ extension ChappieAuthSession {
         return try await result(attempt.code, of: attempt)
     }
 
+    /// The grant by which the endpoints let users sign in.
+    @_spi(ChappieInternals) public var configuredGrant: ChappieGrant { manager.endpoints.grant }
+
     /// Whether the user can sign in with a browser on this machine instead of a device code (``ChappieGrant/browser``).
     /// This requires a program that was composed for it. `Chappie.authSession()` does so on Linux and on a Mac.
     public var canSignInWithBrowser: Bool {
-        manager.browserSignIn != nil && manager.endpoints.profile.openID == nil
+        manager.browserSignIn != nil && !manager.endpoints.usesPlan
     }
 
     /// Signs in from start to end.
@@ -359,7 +362,7 @@ extension ChappieAuthSession {
                     let credential = try await manager.tokens.credential(of: accessToken)
                     exchange = { credential }
                 case .deviceCode:
-                    guard manager.endpoints.profile.openID == nil else { throw ChappieAuthError.otherGrant }
+                    guard !manager.endpoints.usesPlan else { throw ChappieAuthError.otherGrant }
                     let code = try await manager.tokens.issuer.authorizeDevice(manager.endpoints) { [weak self] code in
                         await self?.receivedCode(code, attempt)
                     } onPolling: { [weak self] code in

@@ -134,7 +134,7 @@ public enum ChappiePlanUse: String, Sendable, Hashable, Codable {
 }
 
 /// The kind of grant of a sign-in (RFC 6749, 1.3). ``ChappieRegistration`` identifies the program, and
-/// ``ChappieEndpointProfile`` the service.
+/// ``ChappieEndpoints`` the service.
 public enum ChappieGrant: Sendable, Hashable, Codable {
     /// ChatGPT's form of the device authorization grant (similar to RFC 8628). This is the default.
     case deviceCode
