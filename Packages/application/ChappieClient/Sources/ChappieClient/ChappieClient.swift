@@ -3,7 +3,7 @@
 import HTTPTypes
 public import Logging
 
-/// Talks to the model: one conversation, one turn at a time.
+/// A client that talks to the model in one conversation, one turn at a time.
 ///
 /// ```swift
 /// let client = Chappie.client()
@@ -12,15 +12,15 @@ public import Logging
 /// }
 /// ```
 ///
-/// A second call while a turn runs waits for it, in the order of the calls. A turn that fails or is cancelled leaves
-/// the conversation as it was before; one that is interrupted (``interrupt()``), or whose connection breaks in the
-/// middle of the answer, leaves what was said. The conversation belongs to the account that began it: when another one
-/// signs in to the slot, the next turn begins a new conversation, with ids and a separate connection. A turn that was
-/// running is not continued in the new account's name.
+/// A call that is made while a turn runs waits for it. Waiting calls are served in their order. A turn that fails or is
+/// cancelled leaves the conversation unchanged. A turn that is interrupted (``interrupt()``), or whose connection
+/// breaks in the middle of the answer, keeps the partial answer. The conversation belongs to the account that began it.
+/// When another account signs in to the slot, the next turn begins a new conversation, with its own ids and a separate
+/// connection. A running turn is not continued in the new account's name.
 public actor ChappieClient: ChappieConversation {
-    /// As it was given. The runtime places its store by it.
+    /// The configuration that was passed in. The runtime derives the location of its store from it.
     @_spi(ChappieInternals) public nonisolated let configuration: ChappieConfiguration
-    /// Without authorization, like ``webSocket``.
+    /// The transport without authorization, like ``webSocket``.
     let transport: any HTTPTransport
     private let webSocket: (any WebSocketTransport)?
     private let connection: ConversationConnection
@@ -35,62 +35,62 @@ public actor ChappieClient: ChappieConversation {
     private let toolProviders: [any ChappieToolProvider]
     private let approvalHandler: ChappieToolApprovalHandler?
     private let toolLedger = ToolLedger()
-    /// The tools as the last turn declared them.
+    /// The tools that the last turn declared.
     private var checkedTools: [ToolSet.Key: ChappieHarnessTool] = [:]
 
-    /// A runtime has its turns wait here too.
+    /// The queue of the turns. The turns of a runtime also wait in it.
     @_spi(ChappieInternals) public nonisolated let queue = TurnQueue()
     private var prewarming: Task<Void, Never>?
-    /// Retires connections that were authorized by a sign-in that is gone.
+    /// The task that retires connections whose sign-in was removed.
     private let signOutWatcher: Task<Void, Never>
 
-    /// The model that the program has named; `nil` for the conversation's model, or the account's best.
+    /// The model that the program has named. `nil` means the conversation's model, or the account's best.
     private var named: String?
-    /// `nil` before the first turn.
+    /// The conversation, or `nil` before the first turn.
     private var conversation: Conversation?
-    /// The conversation with which the next turn continues, if it is not ``conversation``.
+    /// The conversation that the next turn continues, if it is not ``conversation``.
     private var resumed: ChappieClientContext?
-    /// Returns everything that was said in that conversation, if a store has it.
+    /// Returns all items of that conversation, if a store has them.
     private var history: TurnHistory?
     /// Whether the backend has refused tools in namespaces, although its profile has them.
     private var hasFlatTools = false
-    /// The models as they were listed last.
+    /// The most recently loaded list of models.
     var modelList: ModelList?
     /// The parts of requests that the service refuses, for the account of the last turn.
     var refusedParts: RefusedPartsRecord?
-    /// Asks for the list beside a turn.
+    /// The task that loads the list while a turn runs.
     var listing: Task<Void, Never>?
-    /// When the list could not be loaded.
+    /// The time of the last failure to load the list.
     var listFailed: Duration?
-    /// When the service was asked for the account's plan after a limit.
+    /// The time of the last request for the account's plan after a limit.
     var planAsked: Duration?
-    /// Says that the conversation is another account's, until a turn has told the user.
+    /// The notice that the conversation belongs to another account, until a turn has sent it to the user.
     private var accountNotice: ChappieNotice?
-    /// The notices that the user has seen: each is sent once.
+    /// The notices that the user has seen. Each is sent only once.
     private var told: Set<ChappieNotice> = []
 
-    /// Composes a client of its parts; `Chappie.client()` does it with the platform's own.
+    /// Creates a client from its parts. `Chappie.client()` does this with the parts of the platform.
     ///
-    /// Authorization is added here.
+    /// The client adds the authorization.
     ///
     /// - Parameters:
-    ///   - configuration: the model, the harness, the endpoints and the rest. Default: the service's.
-    ///   - transport: carries everything but WebSockets.
-    ///   - webSocket: opens WebSockets. Default none: answers come as server-sent events.
+    ///   - configuration: the model, the harness, the endpoints and other settings. Default: the service's.
+    ///   - transport: carries everything except WebSockets.
+    ///   - webSocket: opens WebSockets. Default none, so that answers come as server-sent events.
     ///   - credentials: the manager of the configuration's credential slot, shared with its session.
-    ///   - tools: the model may call them. Default none.
-    ///   - toolProviders: asked for more tools at the beginning of every turn. Default none.
+    ///   - tools: the tools that the model may call. Default none.
+    ///   - toolProviders: the sources of more tools, which are asked at the beginning of every turn. Default none.
     ///   - toolApprovalHandler: asks the user if a tool's policy is `.ask`. Without it such calls are denied.
     ///   - clock: for pauses and dates.
     ///   - entropy: for ids.
     ///   - modelCache: keeps model lists between runs. Default none.
     ///   - webSocketNotes: remembers between runs which networks block WebSockets. Default none.
     ///   - middleware: sees every HTTP exchange with the backend, the first one outermost: turns over server-sent
-    ///     events, models, usage. Not the messages of a WebSocket. It works on requests before the sign-in's header
-    ///     fields are added, so that it never sees a token; a request that it sends to another host is refused. Default
-    ///     none.
-    ///   - logger: gets a message at level `debug` when a turn waits, is sent again or changes to server-sent events;
-    ///     it never gets text of the conversation. Default none.
+    ///     events, models, usage. It does not see the messages of a WebSocket. It handles requests before the sign-in's
+    ///     header fields are added, so that it never sees a token. A request that it sends to another host is refused.
+    ///     Default none.
+    ///   - logger: gets a message at level `debug` when a turn waits, is sent again or changes to server-sent events.
+    ///     It never gets text of the conversation. Default none.
     public init(
         configuration: ChappieConfiguration = ChappieConfiguration(), transport: any HTTPTransport,
         webSocket: (any WebSocketTransport)? = nil, credentials: CredentialManager,
@@ -136,24 +136,24 @@ public actor ChappieClient: ChappieConversation {
         }
     }
 
-    /// Ends the newest turn, whether it runs or waits. Earlier turns continue; a further call ends the newest of them.
+    /// Ends the newest turn, whether it runs or waits. Earlier turns continue. Another call ends the newest of them.
     public func cancel() { queue.cancelNewest() }
 
-    /// Ends the newest turn, and keeps what was said. See ``ChappieConversation/interrupt()``. The answer's connection
-    /// is closed.
+    /// Ends the newest turn, and keeps the partial answer. See ``ChappieConversation/interrupt()``. The answer's
+    /// connection is closed.
     public nonisolated func interrupt() async { queue.interruptNewest() }
 
-    /// Uses another model from the next turn on. The slug is not checked against the list: if the service refuses the
+    /// Uses another model from the next turn on. The slug is not checked against the list. If the service refuses the
     /// model, the turn throws ``ChappieClientError/modelUnavailable(_:)``.
     ///
-    /// Reasoning is encrypted for the model that wrote it, so another model does without it.
+    /// Reasoning is encrypted for the model that wrote it, so another model does not get it.
     @discardableResult
     public func selectModel(_ slug: String) -> ChappieClientContext {
         named = slug
         return context()
     }
 
-    /// The model of the next turn, and the reason for it. The client asks for the list of models if it knows none yet.
+    /// The model of the next turn, and the reason for it. The client loads the list of models if it has none.
     ///
     /// - Throws: ``ChappieClientError`` if no account is known; `CancellationError`. A list that can't be loaded is not
     ///   an error.
@@ -168,8 +168,8 @@ public actor ChappieClient: ChappieConversation {
         }
     }
 
-    /// Returns the tools that the client can carry out in the next turn: the host's own, then the providers' as they
-    /// are now.
+    /// Returns the tools that the client can run in the next turn: the host's own, then the current tools of the
+    /// providers.
     ///
     /// - Throws: the error of a provider.
     public func availableTools() async throws -> [ChappieHostTool] {
@@ -178,10 +178,10 @@ public actor ChappieClient: ChappieConversation {
         return all
     }
 
-    /// Returns the tools of the next turn. If a provider fails, the user gets one notice and the turn does without its
+    /// Returns the tools of the next turn. If a provider fails, the user gets one notice and the turn runs without its
     /// tools.
     private func toolsOfTurn(_ emit: (@Sendable (ChappieStreamEvent) -> Void)?) async throws -> [ChappieHostTool] {
-        // Side by side: a provider may take its time.
+        // A provider may be slow, so all of them are asked in parallel.
         let listings = toolProviders.map { provider in Task { try await provider.tools() } }
         return try await withTaskCancellationHandler {
             var all = tools
@@ -214,14 +214,14 @@ public actor ChappieClient: ChappieConversation {
 
     // MARK: The context
 
-    /// Returns the conversation as it is now, as a value to keep.
+    /// Returns the current conversation as a value that can be stored.
     public func context() -> ChappieClientContext {
         if var resumed {
             resumed.model = named ?? resumed.model
             return resumed
         }
         if let conversation { return conversation.context(model: named) }
-        // The first turn takes the id that is named here.
+        // The first turn takes the id that is created here.
         let now = clock.now
         let new = ChappieClientContext(
             sessionID: UUIDv7.make(now: now, entropy: entropy), model: named ?? "", createdAt: now)
@@ -229,12 +229,12 @@ public actor ChappieClient: ChappieConversation {
         return new
     }
 
-    /// How much of a window of `contextWindow` tokens the conversation takes.
+    /// Returns the size of the conversation in relation to a window of `contextWindow` tokens.
     public func contextSize(contextWindow: Int) -> ChappieContextSize {
         ChappieContextSize(estimatedTokens: context().estimatedTokens, contextWindow: contextWindow)
     }
 
-    /// Begins a new conversation, with its own ids. A running turn ends normally, and is not kept.
+    /// Begins a new conversation, with its own ids. A running turn ends normally, but is not added to it.
     @discardableResult
     public func clearContext() -> ChappieClientContext {
         conversation = nil
@@ -245,13 +245,13 @@ public actor ChappieClient: ChappieConversation {
         return context()
     }
 
-    /// Continues a kept conversation from the next turn on, with its model. If the account does not list that model any
-    /// more, another model is used, and a notice reports that once.
+    /// Continues a kept conversation from the next turn on, with its model. If the account no longer lists that model,
+    /// another model is used, and one notice reports that.
     public func resumeContext(_ context: ChappieClientContext) { resumeContext(context, history: nil) }
 
     /// Continues a kept conversation.
     ///
-    /// - Parameter history: takes the place of a compaction that can't be read any more.
+    /// - Parameter history: replaces a compaction that can no longer be read.
     @_spi(ChappieInternals) public func resumeContext(_ context: ChappieClientContext, history: TurnHistory?) {
         conversation = nil
         resumed = context
@@ -260,8 +260,8 @@ public actor ChappieClient: ChappieConversation {
         toolLedger.reset()
     }
 
-    /// Reads the same conversation again from the store, where others may have added items. Its model and the user's
-    /// approvals stay.
+    /// Reads the same conversation again from the store, where other processes may have added items. Its model and the
+    /// user's approvals are kept.
     @_spi(ChappieInternals) public func reloadContext(_ context: ChappieClientContext) {
         var context = context
         context.model = resumed?.model ?? conversation?.model ?? context.model
@@ -270,7 +270,7 @@ public actor ChappieClient: ChappieConversation {
         resumed = context
     }
 
-    /// Replaces the conversation so far by a summary.
+    /// Replaces the conversation so far with a summary.
     @discardableResult
     public func compactContext(summary: String) -> ChappieClientContext {
         let item = ChappieInputMessage.user(Compaction.introduction + summary).inputItem
@@ -286,12 +286,14 @@ public actor ChappieClient: ChappieConversation {
         return context()
     }
 
-    /// Has the model compact the conversation, in a separate turn. If the backend has no compaction, or it fails, the
-    /// model writes a summary instead. The user's own messages of some 64,000 tokens stay, without their pictures.
+    /// Asks the model to compact the conversation, in a separate turn. If the backend has no compaction, or it fails,
+    /// the model writes a summary instead. About 64,000 tokens of the user's own messages are kept, without their
+    /// pictures.
     ///
-    /// The model is the next turn's, unless it can't take in the conversation and another one of the list can.
+    /// The model is the next turn's, unless the conversation does not fit into its window and another model of the list
+    /// can take it.
     ///
-    /// - Throws: ``ChappieClientError``; `CancellationError`. The conversation is then as it was.
+    /// - Throws: ``ChappieClientError``; `CancellationError`. The conversation is unchanged then.
     @discardableResult
     public func compactContext() async throws -> ChappieClientContext {
         try await compact()
@@ -300,16 +302,16 @@ public actor ChappieClient: ChappieConversation {
 
     // MARK: The connection
 
-    /// Opens the conversation's WebSocket and sends the input with which every turn begins, so that the next turn is
-    /// quick. Call it when the user begins to type.
+    /// Opens the conversation's WebSocket and sends the input with which every turn begins, so that the next turn
+    /// starts quickly. Call it when the user begins to type.
     ///
-    /// Does nothing while a turn runs or waits, if the connection of the last turn serves the next one too, and if the
-    /// policy or the backend is for server-sent events. A failed prewarm is not an error: the next turn opens its own
-    /// connection. A turn that begins meanwhile ends the prewarm.
+    /// Does nothing while a turn runs or waits, if the connection of the last turn also serves the next one, and if the
+    /// policy or the backend requires server-sent events. A failed prewarm is not an error. The next turn then opens
+    /// its own connection. A turn that begins during the prewarm ends it.
     public func prewarm() async {
         guard prewarming == nil, queue.isEmpty else { return }
         let task = Task { @concurrent in
-            // Without a sign-in there is nothing to warm.
+            // Without a sign-in, no connection can be opened.
             guard let account = try? await turnAccount(),
                 let turn = try? await prepare([], RequestFrame(), wish(), in: account)
             else { return }
@@ -332,12 +334,12 @@ public actor ChappieClient: ChappieConversation {
         return conversation.opening(for: ["model": .string(try await model.slug)])
     }
 
-    /// Closes the conversation's WebSocket with a handshake, some seconds at most; the next turn opens another. The
-    /// connection of a turn that runs is closed when the turn has ended. Without this, letting go of the client drops
-    /// the connection.
+    /// Closes the conversation's WebSocket with a handshake that takes some seconds at most. The next turn opens
+    /// another. The connection of a running turn is closed when the turn has ended. Without this call, the connection
+    /// is dropped when the client is released.
     public func disconnect() async { await connection.retire()?.close(.normal) }
 
-    /// A request in flight can't be overtaken on the same connection, so a turn does without an unfinished prewarm.
+    /// Ends an unfinished prewarm, because a turn can't overtake a request in flight on the same connection.
     private func endPrewarm() async {
         prewarming?.cancel()
         await prewarming?.value
@@ -345,11 +347,10 @@ public actor ChappieClient: ChappieConversation {
 
     // MARK: A turn
 
-    /// Carries a turn out, and has every step recorded before the next one begins. An error of the recorder ends the
-    /// turn.
+    /// Runs a turn, and records every step before the next one begins. An error of the recorder ends the turn.
     ///
     /// - Parameters:
-    ///   - account: the value of ``turnAccount()`` before the turn, if the caller had to know it.
+    ///   - account: the value of ``turnAccount()`` before the turn, if the caller has it.
     ///   - interruption: may end the turn.
     ///   - isKept: whether a store keeps the turn.
     @_spi(ChappieInternals) public nonisolated func carryOut(
@@ -371,7 +372,7 @@ public actor ChappieClient: ChappieConversation {
         }
     }
 
-    /// Ends `turn` after `limit`. A turn that was complete at that moment is not lost.
+    /// Ends `turn` after `limit`. If the turn completes at that moment, its response is returned.
     private nonisolated func within(
         _ limit: Duration, _ turn: @escaping @Sendable () async throws -> ChappieResponse
     ) async throws -> ChappieResponse {
@@ -404,10 +405,12 @@ public actor ChappieClient: ChappieConversation {
         var resuming: (ChappiePendingTurn, [String: ChappieApprovalDecision])?
         /// Whether the model is only for this turn.
         var isForOneTurn = false
-        /// Whether an answer that is repeated differently starts again.
+        /// Whether a repeated answer that differs starts again.
         var restarts = false
     }
 
+    /// Prepares the state with which the work begins.
+    ///
     /// - Returns: `nil` for work that is already done and has no answer.
     private func beginning(
         of work: ChappieTurnWork, in known: ChappieAccountInfo?, _ recorder: TurnRecorder,
@@ -428,7 +431,7 @@ public actor ChappieClient: ChappieConversation {
         case .resumption(let waiting, let decisions):
             goOn(with: waiting)
             let progress = waiting.progress
-            // The reasoning of another account's turn can't be read in this one.
+            // The reasoning of another account's turn can't be read in this account.
             let isOwn = waiting.context.belongs(to: account)
             let items = isOwn ? progress.items : progress.items.filter { !ChappieClientContext.isEncrypted($0) }
             return Beginning(
@@ -441,7 +444,7 @@ public actor ChappieClient: ChappieConversation {
         }
     }
 
-    /// Not on this actor: it stays free for others while the answer comes in.
+    /// Runs the work outside this actor, so that the actor is free for other calls while the answer arrives.
     @concurrent
     private nonisolated func run(
         _ work: ChappieTurnWork, in known: ChappieAccountInfo?, until interruption: TurnInterruption,
@@ -471,14 +474,14 @@ public actor ChappieClient: ChappieConversation {
         return response
     }
 
-    /// A turn that has ended.
+    /// A turn that has ended, with its response.
     private struct Answered {
         let start: Beginning
         let turn: Turn
         let response: ChappieResponse
     }
 
-    /// Asks until the turn has an answer.
+    /// Sends requests until the turn has an answer.
     private nonisolated func answer(
         _ start: Beginning, until interruption: TurnInterruption, _ recorder: @escaping TurnRecorder,
         emit: @escaping @Sendable (ChappieStreamEvent) -> Void
@@ -501,7 +504,7 @@ public actor ChappieClient: ChappieConversation {
                 room.hasLostCompaction = true
                 await loseCompaction()
             } catch ChappieClientError.approvalPending(let pending) {
-                // It holds the results so far; another call of the same id is another call.
+                // The pending turn holds the results so far. Another call with the same id is a different call.
                 toolLedger.forgetResults()
                 throw ChappieClientError.approvalPending(pending)
             } catch ChappieClientError.usageLimitReached(let limit) {
@@ -520,7 +523,7 @@ public actor ChappieClient: ChappieConversation {
                     throw ChappieClientError.modelUnavailable(explained)
                 }
             }
-            // The turn continues from its own items: tools that have run are not run again.
+            // The turn continues from its own items, so tools that have run are not run again.
             resuming = nil
             frame.model = turn.frame.model
             frame.toolChoice = turn.frame.toolChoice
@@ -531,16 +534,16 @@ public actor ChappieClient: ChappieConversation {
         }
     }
 
-    /// The most models that a turn tries if the request names none.
+    /// The maximum number of models that a turn tries if the request names none.
     private static let modelsTried = 3
 
-    /// Adds a turn to its conversation; another one may have begun since. The model is for one turn only if the request
-    /// names it, or if it was guessed because the list was missing or empty.
+    /// Adds a turn to its conversation, unless another conversation has begun since. The model is for one turn only if
+    /// the request names it, or if it was guessed because the list was missing or empty.
     private func keep(_ turn: Turn, isForOneTurn: Bool) {
         guard conversation?.id == turn.conversationID else { return }
-        // A compaction that the host made during the turn stays.
+        // A compaction that the host made during the turn is kept.
         let isCompacted = conversation?.window != turn.conversation.window
-        // Without the items that the turn's model could not read.
+        // The turn's conversation lacks the items that its model could not read.
         if !isCompacted { conversation = turn.conversation }
         if turn.conversation.hasFlatTools, configuration.endpoints.profile.toolEnvelope == .namespaces {
             hasFlatTools = true
@@ -558,7 +561,7 @@ public actor ChappieClient: ChappieConversation {
         toolLedger.resetApprovals()
     }
 
-    /// The parts of a turn: its request, and a runner that sends it only in the conversation's account.
+    /// Prepares a turn with its request, and with a runner that sends it only in the conversation's account.
     private func prepare(
         _ items: [ChappieJSON], _ frame: RequestFrame, _ wish: ModelWish, round: Int = 0,
         in account: ChappieAccountInfo, _ recorder: @escaping TurnRecorder = { _ in },
@@ -580,7 +583,8 @@ public actor ChappieClient: ChappieConversation {
         if let notice = choice.notice(after: wish.refusals, list) { tell(notice, emit) }
         let listed = list?[choice.slug]
         if let notice = listed?.retirementNotice(at: clock.now) { tell(notice, emit) }
-        // Every model that the service still has takes the lite form, so a model that the list lacks gets it, too.
+        // Every model that the service still has takes the lite form, so a model that is missing in the list also gets
+        // it.
         var model =
             listed ?? ChappieModel(slug: choice.slug, supportsParallelToolCalls: false, usesResponsesLite: true)
         let profile = configuration.endpoints.profile
@@ -645,9 +649,9 @@ public actor ChappieClient: ChappieConversation {
         }
         frame.declare(
             toolSet.declared(as: profile.toolEnvelope, inNamespace: conversation.takesNamespaces(frame)))
-        // The lite form has no tool choice: tools that must not be called are not declared.
+        // The lite form has no tool choice, so tools that must not be called are not declared.
         if frame.isLite, frame.toolChoice == .none { frame.tools = [] }
-        // Of the turn's copy: a turn that fails leaves the conversation as it was.
+        // Only the turn's copy changes: a turn that fails leaves the conversation unchanged.
         let isUnreadable = conversation.isUnreadable
         var all: [ChappieJSON]?
         if conversation.drop(unreadableBy: frame.model, in: list?.models.isEmpty == true ? nil : list) {
@@ -671,19 +675,19 @@ public actor ChappieClient: ChappieConversation {
         return turn
     }
 
-    /// Returns what takes the place of a compaction that can't be read; the user hears of it if there is nothing.
+    /// Returns the items that replace an unreadable compaction. If there are none, the user gets a notice.
     private func lostHistory(_ emit: ((ChappieStreamEvent) -> Void)?) async -> [ChappieJSON]? {
         if let all = await history?() { return all }
         tell(.compactionLost, emit)
         return nil
     }
 
-    /// Returns the effort that the request names. A notice reports that if it differs from the effort that the user
-    /// asked for.
+    /// Returns the effort that the request names. If it differs from the effort that the user asked for, a notice
+    /// reports that.
     private func effort(
         _ wanted: ChappieReasoningEffort, of model: ChappieModel, _ emit: ((ChappieStreamEvent) -> Void)?
     ) -> ChappieReasoningEffort {
-        // The lite form always names one.
+        // The lite form always names an effort.
         guard wanted != .automatic || model.usesResponsesLite else { return .automatic }
         var effort = model.effort(for: wanted)
         if effort == .automatic { effort = .medium }
@@ -697,7 +701,8 @@ public actor ChappieClient: ChappieConversation {
         return effort
     }
 
-    /// Sends a notice to the user and to the log, once. In a prewarm nothing reads it, so it is left to the turn.
+    /// Sends a notice to the user and to the log, only once. A prewarm has no reader, so the notice is left to the
+    /// turn.
     private func tell(_ notice: ChappieNotice, _ emit: ((ChappieStreamEvent) -> Void)?) {
         guard let emit, told.insert(notice).inserted else { return }
         log.notes(notice)
@@ -712,25 +717,25 @@ public actor ChappieClient: ChappieConversation {
             headerFields: fields)
     }
 
-    /// Returns the account that a turn is asked in.
+    /// Returns the account in which a turn is sent.
     ///
-    /// - Throws: ``ChappieClientError`` if none is signed in; `CancellationError`.
+    /// - Throws: ``ChappieClientError`` if no account is signed in; `CancellationError`.
     @_spi(ChappieInternals) public func turnAccount() async throws -> ChappieAccountInfo {
         do {
             return try await accountInfo()
         } catch {
-            // No account is left that the connection could belong to.
+            // No account is left to which the connection could belong.
             connection.retire()?.cancel()
             throw error
         }
     }
 
-    /// Returns the conversation to continue: a new one at first, and when another account has signed in.
+    /// Returns the conversation to continue. It is a new one in the first turn, and when another account has signed in.
     private func currentConversation(of account: ChappieAccountInfo) -> Conversation {
         if let conversation {
             guard !conversation.account.isSameAccount(as: account) else { return conversation }
             if !conversation.items.isEmpty { accountNotice = .newConversation(of: account) }
-            // The earlier account's connection can't be used any more, whichever transport the new one takes.
+            // The earlier account's connection can no longer be used, whichever transport the new account uses.
             if let retired = connection.retire() { Task { await retired.close(.normal) } }
             toolLedger.reset()
         }
@@ -751,7 +756,7 @@ public actor ChappieClient: ChappieConversation {
 
     // MARK: Compaction
 
-    /// Sums the conversation up if the question would fill the window of its model.
+    /// Compacts the conversation if the question would fill its model's window.
     private func compactIfDue(
         for request: ChappieResponseRequest, in account: ChappieAccountInfo, _ recorder: TurnRecorder,
         _ emit: @escaping @Sendable (ChappieStreamEvent) -> Void
@@ -763,7 +768,7 @@ public actor ChappieClient: ChappieConversation {
         let wish = wish(request.model)
         let model = wish.choice(from: list, of: account.plan, at: clock.now).flatMap { list?[$0.slug] }
         let question = ChappieClientContext.estimatedTokens(of: request.messages.map(\.inputItem))
-        // A question that is too long by itself gets no room by this.
+        // A question that is too long by itself gets no room from a compaction.
         guard let limit = compactionLimit(of: model), question < limit,
             conversation.context().estimatedTokens + question >= limit
         else { return }
@@ -775,22 +780,22 @@ public actor ChappieClient: ChappieConversation {
         } catch {}
     }
 
-    /// Returns the size in tokens from which on a conversation is summed up; `nil` if the host does not want it.
+    /// Returns the number of tokens from which on a conversation is compacted, or `nil` if the host has disabled that.
     private func compactionLimit(of model: ChappieModel?) -> Int? {
         configuration.automaticCompaction.map { share in
             let window = Double(model?.contextWindow ?? Compaction.usualWindow)
-            // The list may have any number.
+            // The list may contain any number.
             let own = Int(min(max(share * window, 0), 1e15))
             return model?.autoCompactTokenLimit.map { $0 > 0 ? min(own, $0) : own } ?? own
         }
     }
 
-    /// Replaces the conversation by a compaction, made by a model that can take it in and that the service does not
-    /// refuse.
+    /// Replaces the conversation with a compaction, made by a model whose window is large enough and that the service
+    /// does not refuse.
     ///
     /// - Parameters:
     ///   - next: the wish for the model that reads the compaction.
-    ///   - isAutomatic: whether the user did not ask for it, and is told.
+    ///   - isAutomatic: whether the compaction was not requested by the user, so that a notice reports it.
     /// - Returns: whether the conversation is shorter now.
     @discardableResult
     private func compact(
@@ -815,7 +820,7 @@ public actor ChappieClient: ChappieConversation {
                 hasLostCompaction = true
                 loseCompaction()
             } catch ChappieClientError.modelUnavailable(let refusal) where refusal.reason == .atCapacity {
-                // The model may have capacity in a moment, so it is not remembered as refused.
+                // The model may have capacity again soon, so it is not remembered as refused.
                 throw ChappieClientError.modelUnavailable(refusal)
             } catch ChappieClientError.modelUnavailable(var refusal) {
                 if refusal.slug.isEmpty { refusal.slug = turn.frame.model }
@@ -828,7 +833,7 @@ public actor ChappieClient: ChappieConversation {
         }
     }
 
-    /// Replaces the conversation of `turn` by its compaction, once that is kept.
+    /// Replaces the conversation of `turn` with its compaction, after the recorder has kept that.
     private func take(
         _ outcome: Compaction.Outcome, of turn: Turn, isAutomatic: Bool, _ recorder: TurnRecorder,
         _ emit: (ChappieStreamEvent) -> Void
@@ -846,8 +851,8 @@ public actor ChappieClient: ChappieConversation {
         return after.items != before.items
     }
 
-    /// Tells the user that the conversation was summed up, and what was left out. It is no secret if the user asked
-    /// for it and nothing was left out.
+    /// Reports to the user that the conversation was compacted, and what was left out. No notice is sent if the user
+    /// asked for the compaction and nothing was left out.
     private func say(
         _ outcome: Compaction.Outcome, isAutomatic: Bool, _ emit: (ChappieStreamEvent) -> Void
     ) {
@@ -859,8 +864,8 @@ public actor ChappieClient: ChappieConversation {
         emit(.notice(notice))
     }
 
-    /// Returns the wish for the model that makes a compaction: the next turn's, unless that can't take the
-    /// conversation in and another one can.
+    /// Returns the wish for the model that makes a compaction. It is the next turn's, unless the conversation does not
+    /// fit into that model's window and fits into another one's.
     private func compactor(for wish: ModelWish, in account: ChappieAccountInfo) async throws -> ModelWish {
         let conversation = currentConversation(of: account)
         guard let list = try await listForTurn(of: account) else { return wish }
@@ -878,20 +883,20 @@ public actor ChappieClient: ChappieConversation {
 
     private func window(of slug: String) -> Int { modelList?[slug]?.contextWindow ?? Compaction.usualWindow }
 
-    /// The backend can't read the conversation's compaction: the next request goes without it.
+    /// Marks the conversation's compaction as unreadable for the backend, so that the next request leaves it out.
     private func loseCompaction() { conversation?.isUnreadable = true }
 
-    /// The steps that have made a turn shorter. Each is taken once, or once in a round of tools.
+    /// The steps that have made a turn shorter. Each is taken only once, or once in a round of tools.
     private struct RoomMade {
         var isConversationCompacted = false
-        /// The last round in which the turn itself was summed up.
+        /// The last round in which the turn itself was compacted.
         var round = 0
         /// Whether a compaction that can't be read was left out.
         var hasLostCompaction = false
     }
 
-    /// Returns a turn that is too long, or soon will be, in a shorter form: the conversation before it is summed up,
-    /// and then what the turn has done so far. Tools that have run are not run again.
+    /// Returns a shorter form of a turn that is too long, or soon will be. First the conversation before it is
+    /// compacted, then the items of the turn itself. Tools that have run are not run again.
     ///
     /// - Throws: `error`, with the sizes, if nothing can be made shorter.
     private nonisolated func withRoom(
@@ -907,7 +912,7 @@ public actor ChappieClient: ChappieConversation {
                 if try await compact(for: wish, in: account, isAutomatic: true, recorder, emit) { return turn }
             }
             let items = turn.conversation.items + turn.items
-            // A compaction keeps the words of the user, so it makes no room among them.
+            // A compaction keeps the user's messages, so it makes no room among them.
             let rest = ChappieClientContext.estimatedTokens(of: items.filter { !Compaction.isWord($0) })
             guard turn.round > room.round, rest * 4 >= ChappieClientContext.estimatedTokens(of: items) else {
                 throw error
@@ -919,14 +924,14 @@ public actor ChappieClient: ChappieConversation {
             await say(outcome, isAutomatic: true, emit)
             return shorter
         } catch let failure {
-            // The service has not refused the turn, and may answer it.
+            // The service has not refused the turn and may still answer it.
             if error is TurnIsFull, !(failure is CancellationError), !Task.isCancelled { return turn }
             throw await described(failure, turn)
         }
     }
 
-    /// Returns the error with the sizes of what was too large, if the service has refused the question itself, or a
-    /// number of bytes.
+    /// Returns the error with the sizes of the input that was too large, if the service has refused the question
+    /// itself, or a number of bytes.
     private func described(_ error: any Error, _ turn: Turn) -> any Error {
         let (model, question) = (turn.frame.model, turn.items)
         let tokens = ChappieClientContext.estimatedTokens(of: question)
@@ -955,7 +960,7 @@ public actor ChappieClient: ChappieConversation {
 }
 
 extension ChappieInputMessage {
-    /// Whether an input item is a message with a picture.
+    /// Returns whether an input item is a message with a picture.
     fileprivate static func hasImage(_ item: ChappieJSON) -> Bool {
         item["content"]?.array?.contains { $0["type"] == "input_image" } ?? false
     }
