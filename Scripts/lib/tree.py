@@ -252,7 +252,7 @@ def walks():
     for walk in re.findall(r"^```\n(.*?)^```", page, flags=re.M | re.S):
         package = None
         for line in walk.splitlines():
-            found = re.match(r"(?:[→←] ?)?([\w/-]+)?\s+(\w+\.swift)\b", line)
+            found = re.match(r"(?:[→←] ?)?([\w/-]+)?\s+([\w+]+\.swift)\b", line)
             if not found:
                 continue
             package, name = found[1] or package, found[2]

@@ -31,11 +31,11 @@ import Testing
                 let answer = try await client.send("Turn \(turn)?\ncall weather {\"town\":\"Zürich \(turn)\"}")
                 #expect(answer.contains("sun in Zürich \(turn)"))
             }
-            let bodies = loopback.requests("/backend-api/codex/responses").map(\.body)
+            let bodies = loopback.requests("/backend-api/codex/responses").compactMap(\.decodedBody)
             #expect(bodies.count == 100)
             var before: Substring = ""
             for body in bodies {
-                let input = try Self.input(Array(body))
+                let input = try Self.input(body)
                 #expect(input.utf8.starts(with: before.utf8))
                 #expect(input.utf8.count > before.utf8.count)
                 before = input

@@ -362,7 +362,7 @@ import Testing
             return .gatewayAnswered
         } catch ChappieClientError.planRefused(let refusal) where refusal.reason == .notEligible {
             return .planRefused
-        } catch ChappieClientError.usageNotReported(nil) {
+        } catch ChappieClientError.usageNotReported(let page) where page != nil {
             return .usageNotReported
         } catch ChappieClientError.invalidResponse {
             return .invalidResponse

@@ -264,7 +264,7 @@ struct ReceivedTurn {
             if request.method == "GET" {
                 handshakes[request.connection] = (accountID, sessionID)
             } else {
-                let body = try ChappieJSON(parsing: request.body)
+                let body = try ChappieJSON(parsing: #require(request.decodedBody))
                 turns.append(ReceivedTurn(accountID: accountID, sessionID: sessionID, webSocket: nil, body: body))
             }
         }

@@ -24,11 +24,11 @@ actor TableStore: CredentialStore {
 
 let table = TableStore()
 let configuration = ChappieConfiguration(keychainService: "com.example.store", endpoints: endpoints)
-let session = await Chappie.loadedAuthSession(configuration: configuration, store: table)
+let session = await Chappie.loadedAuthSession(configuration: configuration, store: .custom(table))
 _ = try await session.signIn { code in print("Enter \(code.userCode) at \(code.verificationURL)") }
 
 // Another program with the same table is signed in already.
-let client = Chappie.client(configuration: configuration, store: table)
+let client = Chappie.client(configuration: configuration, store: .custom(table))
 print(try await client.send("reply: found in the table"))
 
 session.signOut()

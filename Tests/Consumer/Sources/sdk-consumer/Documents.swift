@@ -271,14 +271,15 @@ struct Tracing: HTTPMiddleware {
             configuration: configuration,
             store: .encryptedFile(
                 passphrase: .asking { isNew in isNew ? "asked for twice" : nil }, directory: "/var/lib/myapp")),
-        await Chappie.loadedAuthSession(store: anyStore), Chappie.authSession(store: own, logger: logger),
+        await Chappie.loadedAuthSession(store: .custom(anyStore)),
+        Chappie.authSession(store: .custom(own), logger: logger),
     ]
     let clients = [
-        Chappie.client(store: .memory), Chappie.client(configuration: configuration, store: own),
+        Chappie.client(store: .memory), Chappie.client(configuration: configuration, store: .custom(own)),
         Chappie.client(
             configuration: configuration, harness: "Be brief.", store: storage, logger: logger,
             middleware: [Tracing()], rateLimitBackoff: .disabled, streamingTransportPolicy: .httpSSEOnly),
-        Chappie.client(harness: .none, store: anyStore, middleware: [Tracing()]),
+        Chappie.client(harness: .none, store: .custom(anyStore), middleware: [Tracing()]),
     ]
     show(sessions, clients)
 }

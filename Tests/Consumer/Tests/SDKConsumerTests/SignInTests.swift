@@ -57,12 +57,13 @@ import Testing
             await authSession.finishPendingWork()
             // A returning user is signed in at once.
             #expect(
-                Chappie.authSession(configuration: simulated.configuration, store: simulated.store).state.isSignedIn)
+                Chappie.authSession(configuration: simulated.configuration, store: .custom(simulated.store)).state
+                    .isSignedIn)
             // What one issuer gave is not there for another.
             var elsewhere = simulated.configuration
             elsewhere.endpoints = ChappieEndpoints(
                 issuer: try #require(URL(string: "http://127.0.0.1:1")), backend: simulated.simulator.backend)
-            let other = await Chappie.loadedAuthSession(configuration: elsewhere, store: simulated.store)
+            let other = await Chappie.loadedAuthSession(configuration: elsewhere, store: .custom(simulated.store))
             #expect(other.state == .signedOut)
             other.signOut()
 
@@ -71,7 +72,8 @@ import Testing
             #expect(authSession.state == .signedOut && authSession.deviceLinkState == .idle)
             #expect(authSession.accountInfo == nil)
             #expect(
-                Chappie.authSession(configuration: simulated.configuration, store: simulated.store).state == .signedOut)
+                Chappie.authSession(configuration: simulated.configuration, store: .custom(simulated.store)).state
+                    == .signedOut)
             try await authSession.signOutAndRevoke()
         }
     }

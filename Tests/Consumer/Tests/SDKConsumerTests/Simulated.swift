@@ -35,7 +35,7 @@ struct Simulated: Sendable {
     }
 
     @MainActor func session() async -> ChappieAuthSession {
-        await Chappie.loadedAuthSession(configuration: configuration, store: store)
+        await Chappie.loadedAuthSession(configuration: configuration, store: .custom(store))
     }
 
     func client(
@@ -43,7 +43,7 @@ struct Simulated: Sendable {
         toolApprovalHandler: ChappieToolApprovalHandler? = nil
     ) -> ChappieClient {
         Chappie.client(
-            configuration: configuration, tools: tools, store: store,
+            configuration: configuration, tools: tools, store: .custom(store),
             streamingTransportPolicy: streamingTransportPolicy, toolApprovalHandler: toolApprovalHandler)
     }
 

@@ -62,7 +62,7 @@ private nonisolated struct Place: Decodable, Equatable, ChappieJSONSchemaProvidi
             let asked = Mutex<[ChappieApprovalRequest]>([])
             let next = Mutex(decisions[...])
             let client = Chappie.client(
-                configuration: simulated.configuration, tools: [Self.weather(.ask)], store: simulated.store,
+                configuration: simulated.configuration, tools: [Self.weather(.ask)], store: .custom(simulated.store),
                 streamingTransportPolicy: .httpSSEOnly
             ) { request in
                 asked.withLock { $0.append(request) }
@@ -170,7 +170,7 @@ private nonisolated struct Place: Decodable, Equatable, ChappieJSONSchemaProvidi
         try await Simulated.run { simulated in
             let shelf = Shelf()
             let client = Chappie.client(
-                configuration: simulated.configuration, toolProviders: [shelf], store: simulated.store,
+                configuration: simulated.configuration, toolProviders: [shelf], store: .custom(simulated.store),
                 streamingTransportPolicy: .httpSSEOnly, toolApprovalHandler: { _ in .approved() })
             await #expect(throws: ChappieClientError.missingToolHandler("lamp")) {
                 _ = try await client.send("force call lamp {}")
@@ -197,7 +197,7 @@ private nonisolated struct Place: Decodable, Equatable, ChappieJSONSchemaProvidi
                 let before = simulated.turns.count
                 _ = try await Chappie.client(
                     configuration: simulated.configuration, harness: harness, tools: [Self.weather()],
-                    store: simulated.store, streamingTransportPolicy: .httpSSEOnly
+                    store: .custom(simulated.store), streamingTransportPolicy: .httpSSEOnly
                 ).send("reply: yes")
                 // After the tools, which the model takes in the input.
                 let input = simulated.turns[before]["input"]?.array ?? []
@@ -208,7 +208,7 @@ private nonisolated struct Place: Decodable, Equatable, ChappieJSONSchemaProvidi
             }
             // The name that wins is the one beside the configuration.
             _ = try await Chappie.client(
-                configuration: simulated.configuration, harness: .none, store: simulated.store,
+                configuration: simulated.configuration, harness: .none, store: .custom(simulated.store),
                 streamingTransportPolicy: .httpSSEOnly
             ).send("reply: yes")
             let roles = simulated.turns.last?["input"]?.array?.map { $0["role"] }

@@ -91,9 +91,9 @@ private func survives<Value: Codable & Hashable & Sendable>(_ value: Value) thro
         }
         let own = InMemoryCredentialStore()
         let clients = [
-            Chappie.client(store: .memory), Chappie.client(configuration: configuration, store: own),
+            Chappie.client(store: .memory), Chappie.client(configuration: configuration, store: .custom(own)),
             Chappie.client(store: .encryptedFile(passphrase: passphrase, directory: folder)),
-            Chappie.client(harness: "You are \(passphrase).", store: own),
+            Chappie.client(harness: "You are \(passphrase).", store: .custom(own)),
             Chappie.client(harness: .none, store: .memory),
             Chappie.client(harness: ChappieHarnessSamples.inventory, tools: [], store: .memory) { _ in .approved() },
             Chappie.client(
@@ -103,7 +103,7 @@ private func survives<Value: Codable & Hashable & Sendable>(_ value: Value) thro
         for client in clients {
             await #expect(throws: ChappieClientError.missingCredential) { try await client.accountInfo() }
         }
-        #expect(await Chappie.loadedAuthSession(configuration: configuration, store: own).state == .signedOut)
+        #expect(await Chappie.loadedAuthSession(configuration: configuration, store: .custom(own)).state == .signedOut)
     }
 }
 

@@ -104,7 +104,7 @@ struct AnswerOptions: ParsableArguments {
         _ messages: [ChappieInputMessage], model: String?, schema: ChappieJSONSchema?, searchesWeb: Bool
     ) -> ChappieResponseRequest {
         ChappieResponseRequest(
-            messages: messages, model: model, outputSchema: schema, hostedTools: searchesWeb ? [.webSearch()] : [],
+            messages: messages, model: model, outputSchema: schema, serviceTools: searchesWeb ? [.webSearch()] : [],
             serviceTier: fastTier ? Self.fastTierID : nil, timeLimit: timeLimit.map { .seconds($0) })
     }
 

@@ -5,11 +5,12 @@ import HTTPTypes
 extension ChappieClient {
     static let listLimit = 16 << 20
 
-    /// How much of the account's limits is used. If the service names another plan than the sign-in, the sign-in is
-    /// renewed, at most once an hour. A 429 is tried again as the configuration's backoff policy says.
+    /// Returns the usage of the account's limits. If the service names another plan than the sign-in, the sign-in is
+    /// renewed, at most once an hour. A request that fails with 429 is repeated as the configuration's backoff policy
+    /// specifies.
     ///
     /// - Throws: ``ChappieClientError``: ``ChappieClientError/usageNotReported(_:)`` if the backend does not report
-    ///   them, and nothing is sent then; `CancellationError`.
+    ///   them, in which case nothing is sent; `CancellationError`.
     public func usageLimits() async throws -> ChappieUsageLimitSnapshot {
         let endpoints = configuration.endpoints
         guard let url = endpoints.usageURL else { throw ChappieClientError.usageNotReported(endpoints.usagePage) }
@@ -23,17 +24,17 @@ extension ChappieClient {
         return usage.dated(at: clock.now)
     }
 
-    /// The plan of the account, if it is known that the service and the sign-in name different ones.
+    /// The plans of the account at the service and in the sign-in, if they are known to differ.
     struct PlanChange: Sendable {
         let service: ChappiePlan
         let signIn: ChappiePlan
     }
 
-    /// How long the service is not asked for the account's plan again.
+    /// The time for which the service is not asked again for the account's plan.
     private static let planPause = Duration.seconds(3600)
 
-    /// Looks whether the account's plan has changed since its tokens were made, after a request that the plan did not
-    /// allow. The answer may name the plan. Otherwise the service is asked once an hour.
+    /// Returns the change of the account's plan since its tokens were issued, if there is one. It is called after a
+    /// request that the plan did not allow. The answer may name the plan. Otherwise the service is asked, once an hour.
     func planChange(after limit: ChappieUsageLimit, of account: ChappieAccountInfo) async -> PlanChange? {
         guard let known = account.plan else { return nil }
         var plan = limit.plan
@@ -56,7 +57,7 @@ extension ChappieClient {
         return limit
     }
 
-    /// Returns the account that is signed in, by the stored credential.
+    /// Returns the account that is signed in according to the stored credential.
     ///
     /// - Throws: ``ChappieClientError/missingCredential``, ``ChappieClientError/credentialStoreFailed(_:)``.
     public func accountInfo() async throws -> ChappieAccountInfo {
@@ -66,18 +67,19 @@ extension ChappieClient {
         } catch { throw ChappieClientError.wrapping(error) }
     }
 
-    /// Returns the right to send requests in the name of this client's program.
+    /// Returns the authorization to send requests in the name of this client's program.
     func authorization(onlyFor account: ChappieAccountInfo?) -> Authorization {
         credentials.authorization(onlyFor: account, as: configuration.endpoints.registration)
     }
 
-    /// - Returns: the answer's tag and body; without a body if the caller's `tag` is still current.
+    /// Loads a resource of the backend.
     ///
-    /// - Parameter deadlines: of an exchange on which a turn waits; it is not repeated after a 429.
+    /// - Parameter deadlines: the deadlines of an exchange for which a turn waits. It is not repeated after a 429.
+    /// - Returns: the answer's tag and body. There is no body if the caller's `tag` is still current.
     func get(
         _ url: URL, _ authorization: Authorization, unless tag: String? = nil, within deadlines: ChappieDeadlines? = nil
     ) async throws -> (tag: String?, json: ChappieJSON?) {
-        // A turn that waits for the answer has no time for a second try.
+        // A turn that waits for the answer has no time for a second attempt.
         let retry: [any HTTPMiddleware] = deadlines == nil ? [FreshConnectionRetry()] : []
         let errors = BackendErrors(configuration.endpoints)
         let authorized = MiddlewareTransport(

@@ -2,37 +2,37 @@
 @_spi(ChappieInternals) public import ChappieCore
 
 extension ChappieClient {
-    /// How long a turn waits for a list that it can't do without: the Codex CLI 0.163.0 waits as long.
+    /// The time that a turn waits for a list that it requires. The Codex CLI 0.163.0 waits as long.
     static let patience: ChappieDeadlines = {
         let wait = Duration.seconds(5)
         return ChappieDeadlines(connect: wait, responseHead: wait, firstByte: wait, idle: wait)
     }()
-    /// After a failed request, turns wait this long before they ask for the list again.
+    /// The time that turns wait after a failed request before they request the list again.
     private static let listPause = Duration.seconds(300)
     private static let secondTryDelay = Duration.milliseconds(200)
 
-    /// Returns the models that the account may use, best first. Models that are unlikely to answer, such as retired
-    /// ones, come last.
+    /// Returns the models that the account may use, starting with the best. Models that are unlikely to answer, such as
+    /// retired ones, are at the end.
     ///
-    /// Asked again each time with the list's `ETag`, so that an unchanged list costs one small exchange; with a
-    /// `ChappieModelCache`, also in the next run of the program. A 429 is tried again as the configuration's backoff
-    /// policy says.
+    /// Each call requests the list with its `ETag`, so that an unchanged list costs only one small exchange. With a
+    /// `ChappieModelCache` this also applies to the next run of the program. A request that fails with 429 is repeated
+    /// as the configuration's backoff policy specifies.
     ///
-    /// A model that is not in the list can be asked for anyway; the service decides.
+    /// A model that is not in the list can be requested anyway. The service decides.
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     public func models(filter: ChappieModelFilter = ChappieModelFilter()) async throws -> [ChappieModel] {
         try await askedList(of: accountInfo()).bestFirst(at: clock.now).filter(filter.matches)
     }
 
-    /// Returns the best model that `filter` lets through, or `nil` when there is none.
+    /// Returns the best model that `filter` accepts, or `nil` if there is none.
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     public func bestAvailableModel(filter: ChappieModelFilter = .textInAPI) async throws -> ChappieModel? {
         try await models(filter: filter).first { !$0.isInternal }
     }
 
-    /// Returns the best model other than `slug`, in case `slug` is at capacity, or `nil` if there is none.
+    /// Returns the best model other than `slug`, for use when `slug` is at capacity, or `nil` if there is none.
     ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     public func fallbackModel(
@@ -43,8 +43,9 @@ extension ChappieClient {
 
     // MARK: The list of a turn
 
-    /// Returns the list from which a turn chooses its model. A known list is used; it is renewed beside the turn when
-    /// it is old. The first list of an account is requested here, twice if the first request fails. `nil` if both fail.
+    /// Returns the list from which a turn chooses its model. A known list is used. If it is old, it is renewed while
+    /// the turn runs. The first list of an account is requested here, twice if the first request fails. Returns `nil`
+    /// if both fail.
     ///
     /// - Throws: `CancellationError`.
     func listForTurn(of account: ChappieAccountInfo) async throws -> ModelList? {
@@ -73,14 +74,14 @@ extension ChappieClient {
         }
     }
 
-    /// Asks for the list while a turn continues.
+    /// Requests the list while a turn continues.
     func renewList(of account: ChappieAccountInfo) {
         guard listing == nil else { return }
         if let listFailed, clock.elapsed - listFailed < Self.listPause { return }
         listing = Task { [weak self] in await self?.renew(account) }
     }
 
-    /// The backend names the tag of the current list; if the list here has another tag, it is out of date.
+    /// Renews the list if the backend names another tag than the list's, since it is out of date then.
     func note(_ tag: String?) {
         guard let tag, let list = modelList, list.tag != tag else { return }
         renewList(of: list.account)
@@ -95,12 +96,12 @@ extension ChappieClient {
         listing = nil
     }
 
-    /// Waits for a list that is being renewed, some seconds at most: for a program that ends after its turn.
+    /// Waits some seconds at most for a list that is being renewed. A program that ends after its turn calls it.
     @_spi(ChappieInternals) public func finishRenewingList() async { await listing?.value }
 
-    /// Adds the account's current list to a refusal. A list that had the model was out of date.
+    /// Completes a refusal with the facts of the account's current list. A list that had the model was out of date.
     ///
-    /// - Parameter earlier: the turn's refusals before it. Their models are not suggested.
+    /// - Parameter earlier: the turn's earlier refusals. Their models are not suggested.
     func explain(
         _ refusal: ChappieModelRefusal, after earlier: [ChappieModelRefusal], of account: ChappieAccountInfo
     ) async -> ChappieModelRefusal {
@@ -118,6 +119,8 @@ extension ChappieClient {
         return refusal
     }
 
+    /// Requests the list, and keeps it.
+    ///
     /// - Throws: ``ChappieClientError``; `CancellationError`.
     private func askedList(
         of account: ChappieAccountInfo, within deadlines: ChappieDeadlines? = nil
@@ -151,7 +154,7 @@ extension ChappieClient {
         return list
     }
 
-    /// Keeps a refusal: the model is not chosen again for a day.
+    /// Keeps a refusal, so that the model is not chosen again for a day.
     private func remember(refusalOf entry: ChappieModel, of account: ChappieAccountInfo) async {
         var parts = await refusedParts(of: entry.slug, entry, in: account)
         parts.wholeModel = true
@@ -167,7 +170,7 @@ extension ChappieClient {
         if let document { await modelCache?.save(document, record.name) }
     }
 
-    /// `nil` for an account that has nothing to identify it.
+    /// Returns the record of the account's list, or `nil` for an account without an id.
     private func record(of account: ChappieAccountInfo) -> ModelListRecord? {
         let endpoints = configuration.endpoints
         guard let id = account.ownerID, let user = account.userID else { return nil }
@@ -187,7 +190,7 @@ extension ChappieClient {
         return record.parts(of: slug, listed, at: clock.now)
     }
 
-    /// Keeps the parts that a model's requests must not have.
+    /// Keeps the parts that requests to a model must not have.
     func learn(
         _ parts: RefusedParts, of slug: String, _ listed: ChappieModel?, in account: ChappieAccountInfo
     ) async {
@@ -204,10 +207,11 @@ extension ChappieClient {
         return document.flatMap { RefusedPartsRecord($0, owner: owner) } ?? RefusedPartsRecord(owner: owner)
     }
 
-    /// Returns the model of the next turn, unless it is given, and the tokens of its window, as this machine knows
-    /// them: no request is sent. Either is `nil` if it is unknown.
+    /// Returns the model of the next turn, unless `slug` names one, and the number of tokens of its window, as far as
+    /// this machine knows them. No request is sent. Either value is `nil` if it is unknown.
     ///
-    /// - Parameter readsStore: whether to read the account's list of an earlier run, which may wait for the credential.
+    /// - Parameter readsStore: whether to read the account's list of an earlier run, which may have to wait for the
+    ///   credential.
     @_spi(ChappieInternals) public func knownWindow(
         of slug: String?, readsStore: Bool
     ) async -> (model: String?, contextWindow: Int?) {
@@ -217,7 +221,7 @@ extension ChappieClient {
         return (model, model.flatMap { list?[$0]?.contextWindow })
     }
 
-    /// Returns the list as this client has it, else as an earlier run has kept it.
+    /// Returns the list that this client has, or else the one that an earlier run has kept.
     private func knownList(of account: ChappieAccountInfo) async -> ModelList? {
         if let modelList, modelList.account.isSameAccount(as: account) { return modelList }
         guard let record = record(of: account), let document = await modelCache?.load(record.name) else { return nil }

@@ -3,20 +3,20 @@
 
 /// The model of the next turn, and the reason for it.
 public struct ChappieModelChoice: Sendable, Hashable, Codable {
-    /// The reasons; unknown values survive.
+    /// The reason for a choice. Unknown values are kept.
     public struct Reason: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The program, or its user, has named it.
         public static let named = Reason(rawValue: "named")
-        /// The conversation was begun with it.
+        /// The conversation began with it.
         public static let conversation = Reason(rawValue: "conversation")
         /// It is the best model in the account's list.
         public static let bestListed = Reason(rawValue: "best_listed")
-        /// It replaces the conversation's model, which is gone.
+        /// It replaces the conversation's model, which is no longer available.
         public static let replacement = Reason(rawValue: "replacement")
-        /// The account's list shows no model to users; it is one that the list hides.
+        /// The account's list shows no model to users. It is a model that the list hides.
         public static let hidden = Reason(rawValue: "hidden")
         /// The account's list has no model, so it is a guess from the plan.
         public static let emptyList = Reason(rawValue: "empty_list")
@@ -31,7 +31,7 @@ public struct ChappieModelChoice: Sendable, Hashable, Codable {
     /// The model that it replaces.
     public var replaces: String?
 
-    /// Creates a choice of these parts.
+    /// Creates a choice from its parts.
     public init(slug: String, reason: Reason, replaces: String? = nil) {
         self.slug = slug
         self.reason = reason
@@ -41,36 +41,37 @@ public struct ChappieModelChoice: Sendable, Hashable, Codable {
 
 /// A model that the service refuses, and its reason.
 public struct ChappieModelRefusal: Sendable, Hashable, Codable {
-    /// The reasons, as far as the service gives them; unknown values survive.
+    /// The reason for a refusal, as far as the service gives one. Unknown values are kept.
     public struct Reason: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The model is gone, for this way of signing in at least.
+        /// The model is no longer available, at least for this way of signing in.
         public static let retired = Reason(rawValue: "retired")
-        /// The account may not use it: another plan may, or a workspace whose administrator has switched it on.
+        /// The account may not use it. An account with another plan may, or a workspace whose administrator has enabled
+        /// it.
         public static let notInPlan = Reason(rawValue: "not_in_plan")
-        /// The service wants a newer wire format for it: a newer version of this program.
+        /// The service requires a newer wire format for it, which a newer version of this program has.
         public static let newerClientNeeded = Reason(rawValue: "newer_client_needed")
-        /// The model has no capacity at present, also after some pauses. It may answer later.
+        /// The model has no capacity at present, even after some pauses. It may answer later.
         public static let atCapacity = Reason(rawValue: "at_capacity")
-        /// The service does not know the model, or does not say.
+        /// The service does not know the model, or gives no reason.
         public static let unknown = Reason(rawValue: "unknown")
     }
 
-    /// The model that was asked for.
+    /// The requested model.
     public var slug: String
-    /// Why it is refused.
+    /// The reason for the refusal.
     public var reason: Reason
     /// The model to use instead: the list's replacement for it, else the best listed model. `nil` if the list could not
-    /// be had.
+    /// be loaded.
     public var suggestion: String?
-    /// The service's words. Safe to show to the user: see `ChappieResponseError.message`.
+    /// The service's message. It is safe to show to the user. See `ChappieResponseError.message`.
     public var message: String?
-    /// See `ChappieResponse.requestID`.
+    /// The id of the request. See `ChappieResponse.requestID`.
     public var requestID: String?
 
-    /// Creates a refusal of these parts.
+    /// Creates a refusal from its parts.
     public init(
         slug: String, reason: Reason, suggestion: String? = nil, message: String? = nil, requestID: String? = nil
     ) {
@@ -93,21 +94,21 @@ public struct ChappieModelRefusal: Sendable, Hashable, Codable {
     }
 }
 
-/// The models of one account, as they were listed last; choosing is a pure function.
+/// The models of one account, from the most recently loaded list. Choosing a model is a pure function.
 struct ModelList: Sendable {
     let account: ChappieAccountInfo
     /// The list's `ETag`.
     let tag: String?
-    /// The models, best first.
+    /// The models, starting with the best.
     let models: [ChappieModel]
     let listedAt: Date
-    /// The models of the list that the service has refused lately.
+    /// The models of the list that the service has recently refused.
     var refused: Set<String> = []
 
-    /// A list is used for a day without asking.
+    /// The time for which a list is used without a request: one day.
     static let lifetime: TimeInterval = 24 * 3600
 
-    /// Returns the models to ask without a list, best first. All known plans list the last one.
+    /// Returns the models to try without a list, starting with the best. All known plans list the last one.
     static func lastResorts(of plan: ChappiePlan?) -> [String] {
         switch plan {
         case nil, .free, .go, .other: ["gpt-6-luna"]
@@ -115,13 +116,13 @@ struct ModelList: Sendable {
         }
     }
 
-    /// A clock that was set back makes a list old, too.
+    /// Returns whether the list is too old. It also is if the clock was set back.
     func isDue(at now: Date) -> Bool { !(0...Self.lifetime).contains(now.timeIntervalSince(listedAt)) }
 
     subscript(slug: String) -> ChappieModel? { models.first { $0.slug == slug } }
 
-    /// Returns all models, best first. Models that are internal, retired, refused lately or for newer clients come
-    /// last.
+    /// Returns all models, starting with the best. Models that are internal, retired, recently refused or for newer
+    /// clients are at the end.
     func bestFirst(at now: Date) -> [ChappieModel] {
         func isUsable(_ model: ChappieModel) -> Bool {
             !model.isInternal && !model.isRetired(at: now) && !refused.contains(model.slug) && !model.needsNewerClient
@@ -129,16 +130,16 @@ struct ModelList: Sendable {
         return models.filter(isUsable) + models.filter { !isUsable($0) }
     }
 
-    /// Returns the best listed model that is none of `refused`. Of a list that shows no model it is a hidden one.
+    /// Returns the best listed model that is not in `refused`. If the list shows no model, it is a hidden one.
     func best(without refused: Set<String> = [], at now: Date) -> ChappieModel? {
         let candidates = bestFirst(at: now).filter { !$0.isInternal }
         let listed = candidates.filter(\.isListed)
         return (listed.isEmpty ? candidates : listed).first { !refused.contains($0.slug) }
     }
 
-    /// Whether `model` can read a compaction that `writer` has encrypted.
+    /// Returns whether `model` can read a compaction that `writer` has encrypted.
     ///
-    /// - Parameter hash: the family of the writer; `nil` if it is not known.
+    /// - Parameter hash: the family of the writer, or `nil` if it is not known.
     func canRead(compactionOf writer: String, of hash: String? = nil, with model: String) -> Bool {
         guard writer != model else { return true }
         guard let hash = hash ?? self[writer]?.compactionHash else { return self[writer] != nil }
@@ -154,7 +155,7 @@ struct ModelList: Sendable {
 }
 
 extension ChappieModel {
-    /// The optional members of requests that the model does not take, as the list says.
+    /// The optional members of requests that the model does not take according to the list.
     var membersNotTaken: Set<String> {
         var names: Set<String> = []
         if !takesReasoningSummary || defaultReasoningSummary == "none" { names.insert("reasoning.summary") }
@@ -164,7 +165,7 @@ extension ChappieModel {
 
     func isRetired(at now: Date) -> Bool { retiresAt.map { $0 <= now } ?? false }
 
-    /// Whether the list asks for a newer wire format than this client's.
+    /// Whether the list requires a newer wire format than this client's.
     var needsNewerClient: Bool {
         func numbers(_ version: String) -> [Int] {
             version.split(separator: ".").map { Int($0.prefix { $0.isASCII && $0.isNumber }) ?? 0 }
@@ -172,10 +173,10 @@ extension ChappieModel {
         return minimalClientVersion.map { numbers(WireFormat.version).lexicographicallyPrecedes(numbers($0)) } ?? false
     }
 
-    /// How long before a model is retired its users are told.
+    /// The time before a model's retirement from which on its users get a notice.
     private static let noticePeriod: TimeInterval = 30 * 24 * 3600
 
-    /// Returns the notice to the user of a model that is retired soon, or already.
+    /// Returns the notice to the user of a model that is retired, or will be soon.
     func retirementNotice(at now: Date) -> ChappieNotice? {
         guard let upgrade, let date = retiresAt, date.timeIntervalSince(now) < Self.noticePeriod else { return nil }
         let (name, other) = (UntrustedText.forTerminal(slug), UntrustedText.forTerminal(upgrade.model))
@@ -207,6 +208,8 @@ extension ChappieNotice {
             .optionLeftOut, "The model \(UntrustedText.forTerminal(model)) takes no verbosity; it is left out.")
     }
 
+    /// Returns the notice that a request's option is left out.
+    ///
     /// - Parameter option: its path in the request, such as `reasoning.effort`.
     static func optionLeftOut(_ option: String, by model: String) -> ChappieNotice {
         ChappieNotice(
@@ -232,24 +235,24 @@ extension ChappieNotice {
 
 /// The wish from which a turn's model is chosen.
 struct ModelWish: Sendable {
-    /// The program or its user has named it.
+    /// The model that the program or its user has named.
     var named: String?
     /// The model of the conversation so far.
     var conversation: String?
     /// The refusals in this turn, in the order in which the service sent them.
     var refusals: [ChappieModelRefusal] = []
 
-    /// Returns the model to ask next. A model that was refused in this turn is not asked again, and no model outside
-    /// the list is asked if the list has one.
+    /// Returns the model to try next. A model that was refused in this turn is not tried again. No model outside the
+    /// list is tried if the list has one.
     ///
     /// - Parameters:
-    ///   - list: `nil` if none can be had.
-    ///   - plan: the account's.
-    /// - Returns: `nil` if every model that may be asked was refused.
+    ///   - list: `nil` if none can be loaded.
+    ///   - plan: the account's plan.
+    /// - Returns: `nil` if every model that may be tried was refused.
     func choice(from list: ModelList?, of plan: ChappiePlan?, at now: Date) -> ChappieModelChoice? {
         let refused = Set(refusals.map(\.slug))
         if let named { return refused.contains(named) ? nil : ChappieModelChoice(slug: named, reason: .named) }
-        // A list without a model to choose says nothing about other models.
+        // A list that has no model to choose does not rule out other models.
         let usable = list.flatMap { $0.best(at: now) == nil ? nil : $0 }
         let guess = usable == nil ? ModelList.lastResorts(of: plan).first { !refused.contains($0) } : nil
         if let conversation {
@@ -272,10 +275,10 @@ struct ModelWish: Sendable {
 }
 
 extension ChappieModelChoice {
-    /// Returns the notice to the user if the choice differs from the wish.
+    /// Returns a notice to the user if the choice differs from the wish.
     ///
     /// - Parameters:
-    ///   - refusals: the turn's.
+    ///   - refusals: the turn's refusals.
     ///   - list: the list from which the model was chosen.
     func notice(after refusals: [ChappieModelRefusal], _ list: ModelList?) -> ChappieNotice? {
         let slug = UntrustedText.forTerminal(slug)

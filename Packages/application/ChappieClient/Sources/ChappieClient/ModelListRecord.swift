@@ -3,16 +3,17 @@ import ChappieAuth
 
 /// A model list with its tag, its date and its owner, as a document of the cache.
 struct ModelListRecord {
-    /// The issuer, the backend, the user and the account.
+    /// The issuer, the backend, the user and the account that the list belongs to.
     let owner: [String]
-    /// The wire format that the list was asked for.
+    /// The wire format with which the list was requested.
     let format: String
-    /// Whether `priority` decides about the order of the models.
+    /// Whether `priority` determines the order of the models.
     var ranked = true
 
     var name: String { FNV1a.hexadecimal(owner) }
 
-    /// `nil` for a list that repeats a token, as a proxy's may: tokens are kept only in the credential store.
+    /// Returns the document of a list, or `nil` for a list that repeats a token, as a proxy's may. Tokens are stored
+    /// only in the credential store.
     func document(tag: String?, list: ChappieJSON, at date: Date) -> [UInt8]? {
         let json: ChappieJSON = [
             "owner": owners, "format": .string(format), "listed_at": Self.seconds(date),
@@ -22,15 +23,16 @@ struct ModelListRecord {
         return UntrustedText.withoutTokens(text) == text ? Array(text.utf8) : nil
     }
 
-    /// Returns the document of a list that still held at `date`.
+    /// Returns the document of a list that was still valid at `date`.
     func renewed(_ document: [UInt8], at date: Date) -> [UInt8]? {
         guard var object = (try? ChappieJSON(parsing: document))?.object else { return nil }
         object["listed_at"] = Self.seconds(date)
         return ChappieJSON.object(object).serializedBytes()
     }
 
-    /// `nil` for a document that is damaged, or that belongs to another owner. A list of another format counts as old
-    /// and without a tag: the service may list more for this format.
+    /// Returns the list in a document, or `nil` for a document that is damaged, or that belongs to another owner. A
+    /// list of another format is considered old and has no tag, because the service may list more models for this
+    /// format.
     func read(_ document: [UInt8], of account: ChappieAccountInfo) -> ModelList? {
         guard let json = try? ChappieJSON(parsing: document), json["owner"] == owners,
             let models = json["list"].flatMap({ ChappieModel.list($0, ranked: ranked) })
@@ -50,8 +52,8 @@ struct ModelListRecord {
 }
 
 extension ChappieModel {
-    /// Returns the models of a list that is kept, whoever's it is; none if it is damaged. For the completions of a
-    /// shell, which need no sign-in.
+    /// Returns the models of a stored list, whichever account it belongs to, or none if it is damaged. The completions
+    /// of a shell use this, because they need no sign-in.
     @_spi(ChappieInternals) public static func kept(in document: [UInt8]) -> [ChappieModel] {
         (try? ChappieJSON(parsing: document))?["list"].flatMap { list($0, ranked: true) } ?? []
     }

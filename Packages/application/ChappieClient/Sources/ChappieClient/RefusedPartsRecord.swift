@@ -3,17 +3,17 @@ import ChappieAuth
 
 /// The parts of requests that the service refuses for the models of one account, as a document of the cache.
 ///
-/// A part counts until the list's entry for the model changes, or for a day: a service that refuses something by
-/// mistake is asked again.
+/// A part counts until the list's entry for the model changes, but at most for a day, so that a service that refuses
+/// something by mistake is asked again.
 struct RefusedPartsRecord: Sendable, Codable {
     struct Entry: Sendable, Codable {
         var parts: RefusedParts
-        /// The model's entry in the list at that time; `nil` if the list lacked it.
+        /// The model's entry in the list at that time, or `nil` if the list lacked it.
         var model: ChappieModel?
         var learnedAt: Date
     }
 
-    /// The issuer, the backend, the user and the account.
+    /// The issuer, the backend, the user and the account that the record belongs to.
     let owner: [String]
     private var entries: [String: Entry] = [:]
 
@@ -22,6 +22,8 @@ struct RefusedPartsRecord: Sendable, Codable {
     /// Creates a record without entries.
     init(owner: [String]) { self.owner = owner }
 
+    /// Reads a record from a document.
+    ///
     /// - Returns: `nil` for a document that is damaged, or that belongs to another owner.
     init?(_ document: [UInt8], owner: [String]) {
         guard let record = try? JSONDecoder().decode(Self.self, from: Data(document)), record.owner == owner else {
@@ -36,7 +38,7 @@ struct RefusedPartsRecord: Sendable, Codable {
 
     var document: [UInt8]? { (try? JSONEncoder().encode(self)).map(Array.init) }
 
-    /// Returns the parts to leave out of a request to the model `slug`, whose entry in the list is `model` now.
+    /// Returns the parts to leave out of a request to the model `slug`, whose current entry in the list is `model`.
     func parts(of slug: String, _ model: ChappieModel?, at now: Date) -> RefusedParts {
         guard let entry = entries[slug], entry.model == model,
             (0...Self.lifetime).contains(now.timeIntervalSince(entry.learnedAt))
@@ -44,7 +46,7 @@ struct RefusedPartsRecord: Sendable, Codable {
         return entry.parts
     }
 
-    /// Returns the models of a list that the service refuses altogether.
+    /// Returns the models of a list that the service refuses entirely.
     func refused(in models: [ChappieModel], at now: Date) -> Set<String> {
         Set(models.filter { parts(of: $0.slug, $0, at: now).wholeModel }.map(\.slug))
     }

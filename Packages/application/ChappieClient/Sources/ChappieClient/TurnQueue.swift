@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) public import ChappieCore
 import Synchronization
 
-/// Runs turns one at a time, in the order in which they were requested.
+/// A queue that runs turns one at a time, in the order in which they were requested.
 @_spi(ChappieInternals) public final class TurnQueue: Sendable {
     /// Runs a turn, and emits its events.
     public typealias Work =
@@ -15,7 +15,7 @@ import Synchronization
         [(ticket: AsyncLock.Ticket, task: Task<ChappieResponse, any Error>, interruption: TurnInterruption)]
     >([])
 
-    /// Makes a queue without turns.
+    /// Creates a queue without turns.
     init() {}
 
     /// Whether no turn is running or waiting.
@@ -35,7 +35,7 @@ import Synchronization
                 return try await work(emit, interruption)
             }
             handle.interruption = interruption
-            // The queue does not hold the handle: its stream may need to have one owner.
+            // The queue does not hold the handle, because its stream may have to have only one owner.
             turns.append((ticket, handle.task, interruption))
             return handle
         }
@@ -44,12 +44,12 @@ import Synchronization
     /// Runs `work` between two turns.
     public func alone<Value>(_ work: () async throws -> Value) async throws -> Value { try await lock.alone(work) }
 
-    /// Ends the newest turn; a further call ends the newest of the remaining ones.
+    /// Ends the newest turn. Another call ends the newest of the remaining ones.
     public func cancelNewest() {
         turns.withLock { $0.last { !$0.task.isCancelled } }?.task.cancel()
     }
 
-    /// Interrupts the newest turn, if it runs; a turn that waits is ended.
+    /// Interrupts the newest turn if it runs. A waiting turn is ended.
     public func interruptNewest() {
         guard let turn = turns.withLock({ $0.last { !$0.task.isCancelled } }) else { return }
         turn.interruption.interrupt(turn.task)

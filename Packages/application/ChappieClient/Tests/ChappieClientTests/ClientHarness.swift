@@ -267,7 +267,8 @@ struct SeededModelCache: ChappieModelCache {
 
     func load(_ name: String) -> [UInt8]? {
         let person = SeededAuth()
-        let owner = [endpoints.issuer.absoluteString, endpoints.backend.absoluteString, person.userID, person.accountID]
+        let account = endpoints.usesPlan ? person.userID : person.accountID
+        let owner = [endpoints.issuer.absoluteString, endpoints.backend.absoluteString, person.userID, account]
         let record = ModelListRecord(owner: owner.compactMap(\.self), format: WireFormat.version)
         return record.document(tag: "\"seed\"", list: list, at: listedAt)
     }

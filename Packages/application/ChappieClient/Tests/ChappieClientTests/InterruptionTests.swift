@@ -162,7 +162,7 @@ import Testing
         let client = harness.client
         let handle = client.queue.begin(endsWithItsStream: false) { emit, interruption in
             let work = ChappieTurnWork.new(ChappieResponseRequest(messages: [.user("one")]))
-            return try await client.carryOut(
+            return try await client.runTurn(
                 work, until: interruption,
                 recorder: { step in if case .called = step { try await isRecording.pass() } }, emit: emit)
         }

@@ -256,7 +256,7 @@ private enum PlanRoute {
             ]
     }
 
-    private static let plan = BackendErrors(.chatGPTPlan)
+    private static let plan = BackendErrors(.continueWithChatGPT(appName: "Test"))
     private static let now = Date(timeIntervalSince1970: 1_795_176_000)
 
     @Test(arguments: Wire.allCases, Row.all)

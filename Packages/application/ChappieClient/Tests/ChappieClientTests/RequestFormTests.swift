@@ -96,11 +96,11 @@ private final class MemoryModelCache: ChappieModelCache {
 
     // MARK: Tools of the backend
 
-    @Test(arguments: Wire.allCases) func aTurnWithAHostedToolHasTheFullForm(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func aTurnWithAServiceToolHasTheFullForm(wire: Wire) async throws {
         let search: ChappieJSON = ["type": "web_search_call", "id": "ws_1", "status": "completed"]
         let searched = Reply(steps: [.events(items([search], isWhole: false) + answering("new"))])
         let harness = harness(wire, "lite", [searched, .answer("old", id: "resp_2"), .answer("c", id: "resp_3")])
-        let request = ChappieResponseRequest(messages: [.user("What is new?")], hostedTools: [.webSearch()])
+        let request = ChappieResponseRequest(messages: [.user("What is new?")], serviceTools: [.webSearch()])
         let seen = await Seen(harness.client.streamResponse(request))
         #expect(seen.text == "new" && seen.notices.isEmpty)
         // The answer comes from the model's memory.
@@ -114,10 +114,10 @@ private final class MemoryModelCache: ChappieModelCache {
         #expect(harness.http.receivedRequests.first?.headerFields[.responsesLite] == nil)
     }
 
-    @Test func aRefusedHostedToolIsNotRememberedAsARefusedForm() async throws {
+    @Test func aRefusedServiceToolIsNotRememberedAsARefusedForm() async throws {
         let cache = MemoryModelCache()
         let harness = harness(.serverSentEvents, "lite", [Self.refusals[1], .answer("one")], cache: cache)
-        let request = ChappieResponseRequest(messages: [.user("a")], hostedTools: [.webSearch()])
+        let request = ChappieResponseRequest(messages: [.user("a")], serviceTools: [.webSearch()])
         #expect(await Seen(harness.client.streamResponse(request)).error != nil)
         #expect(await harness.ask().text == "one")
         #expect(try harness.requests.map(isLite) == [false, true])

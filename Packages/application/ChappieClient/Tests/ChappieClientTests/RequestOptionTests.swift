@@ -36,7 +36,7 @@ import Testing
             wire, model,
             [Reply(steps: [.events(items([Self.search, Self.cited]))]), .answer("two", id: "resp_2")])
         let request = ChappieResponseRequest(
-            messages: [.user("a")], hostedTools: [.webSearch(), ChappieHostedTool(declaration: ["type": "other"])])
+            messages: [.user("a")], serviceTools: [.webSearch(), ChappieServiceTool(declaration: ["type": "other"])])
         let response = try await harness.client.response(request)
         #expect(response.sources == [ChappieSource(url: "https://swift.org/blog", title: "Blog")])
         #expect(
@@ -56,7 +56,7 @@ import Testing
 
     @Test func aModelThatDoesNotOfferTheWebIsNotAsked() async throws {
         let harness = harness(.serverSentEvents, "other", [])
-        let request = ChappieResponseRequest(messages: [.user("a")], hostedTools: [.webSearch()])
+        let request = ChappieResponseRequest(messages: [.user("a")], serviceTools: [.webSearch()])
         let error = await #expect(throws: ChappieClientError.self) { try await harness.client.response(request) }
         #expect(error?.errorDescription == "The model other does not offer web search.")
         #expect(try harness.requests.isEmpty)
@@ -64,7 +64,7 @@ import Testing
 
     @Test func domainsAreNarrowedInTheDeclaration() {
         #expect(
-            ChappieHostedTool.webSearch(readsLivePages: false, allowedDomains: ["swift.org"]).declaration == [
+            ChappieServiceTool.webSearch(readsLivePages: false, allowedDomains: ["swift.org"]).declaration == [
                 "type": "web_search", "external_web_access": false, "filters": ["allowed_domains": ["swift.org"]],
             ])
     }
@@ -104,12 +104,12 @@ import Testing
 
     @Test func aRequestOfAnEarlierVersionIsRead() throws {
         let request = ChappieResponseRequest(
-            messages: [.user("a")], hostedTools: [.webSearch()], toolChoice: .none, serviceTier: "x")
+            messages: [.user("a")], serviceTools: [.webSearch()], toolChoice: .none, serviceTier: "x")
         let decoder = JSONDecoder()
         #expect(try decoder.decode(ChappieResponseRequest.self, from: JSONEncoder().encode(request)) == request)
         let plain = ChappieResponseRequest(messages: [.user("a")])
         let before = try JSONEncoder().encode(plain)
-        #expect(!String(decoding: before, as: UTF8.self).contains("hostedTools"))
+        #expect(!String(decoding: before, as: UTF8.self).contains("serviceTools"))
         #expect(try decoder.decode(ChappieResponseRequest.self, from: before) == plain)
     }
 }

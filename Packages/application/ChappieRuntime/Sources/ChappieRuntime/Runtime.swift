@@ -183,7 +183,7 @@ public actor ChappieRuntime: ChappieConversation {
         let threadID = thread?.id ?? ""
         do {
             try Task.checkCancellation()
-            return try await client.carryOut(work, in: account, until: interruption, isKept: true) { step in
+            return try await client.runTurn(work, in: account, until: interruption, isKept: true) { step in
                 try await self.record(step, of: id)
             } emit: { event in
                 emit(event)

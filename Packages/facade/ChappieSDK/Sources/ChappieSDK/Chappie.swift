@@ -32,8 +32,7 @@ public enum Chappie {
     ///
     /// - Parameters:
     ///   - configuration: The same configuration as the client's.
-    ///   - store: The store of the credential: `.keyring`, `.encryptedFile(passphrase:)`, `.memory` or any
-    ///     `CredentialStore`.
+    ///   - store: The store of the credential: `.keyring`, `.encryptedFile(passphrase:)`, `.memory` or `.custom(_:)`.
     ///   - logger: The logger. See ``Chappie``. Default none.
     @MainActor
     public static func authSession(
@@ -74,7 +73,7 @@ public enum Chappie {
     ///   - tools: The tools that the model may call.
     ///   - toolProviders: The providers of tools that may change between turns, such as the tools of a Model Context
     ///     Protocol server.
-    ///   - store: The session's store: `.keyring`, `.encryptedFile(passphrase:)`, `.memory` or any `CredentialStore`.
+    ///   - store: The session's store: `.keyring`, `.encryptedFile(passphrase:)`, `.memory` or `.custom(_:)`.
     ///   - logger: The logger. See ``Chappie``. Default none.
     ///   - middleware: The middleware that sees the HTTP exchanges with the backend, before the sign-in's header fields
     ///     are added. It does not see the messages of a WebSocket.
@@ -119,53 +118,6 @@ public enum Chappie {
         return client(
             configuration: configuration, tools: tools, toolProviders: toolProviders, store: store, logger: logger,
             middleware: middleware, rateLimitBackoff: rateLimitBackoff,
-            streamingTransportPolicy: streamingTransportPolicy, toolApprovalHandler: toolApprovalHandler)
-    }
-}
-
-// MARK: A store of the program's own
-
-extension Chappie {
-    /// Creates a session over a custom store.
-    @MainActor
-    public static func authSession(
-        configuration: ChappieConfiguration = ChappieConfiguration(), store: any CredentialStore, logger: Logger? = nil
-    ) -> ChappieAuthSession { authSession(configuration: configuration, store: .custom(store), logger: logger) }
-
-    /// Creates a session over a custom store, without blocking a thread.
-    @MainActor
-    public static func loadedAuthSession(
-        configuration: ChappieConfiguration = ChappieConfiguration(), store: any CredentialStore, logger: Logger? = nil
-    ) async -> ChappieAuthSession {
-        await loadedAuthSession(configuration: configuration, store: .custom(store), logger: logger)
-    }
-
-    /// Creates a client over a custom store.
-    public static func client(
-        configuration: ChappieConfiguration = ChappieConfiguration(), tools: [ChappieHostTool] = [],
-        toolProviders: [any ChappieToolProvider] = [], store: any CredentialStore, logger: Logger? = nil,
-        middleware: [any HTTPMiddleware] = [], rateLimitBackoff: ChappieRateLimitBackoffPolicy? = nil,
-        streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil,
-        toolApprovalHandler: ChappieToolApprovalHandler? = nil
-    ) -> ChappieClient {
-        client(
-            configuration: configuration, tools: tools, toolProviders: toolProviders, store: .custom(store),
-            logger: logger, middleware: middleware, rateLimitBackoff: rateLimitBackoff,
-            streamingTransportPolicy: streamingTransportPolicy, toolApprovalHandler: toolApprovalHandler)
-    }
-
-    /// Creates a client over a custom store, with this harness instead of the configuration's.
-    public static func client(
-        configuration: ChappieConfiguration = ChappieConfiguration(), harness: ChappieHarness,
-        tools: [ChappieHostTool] = [], toolProviders: [any ChappieToolProvider] = [], store: any CredentialStore,
-        logger: Logger? = nil, middleware: [any HTTPMiddleware] = [],
-        rateLimitBackoff: ChappieRateLimitBackoffPolicy? = nil,
-        streamingTransportPolicy: ChappieStreamingTransportPolicy? = nil,
-        toolApprovalHandler: ChappieToolApprovalHandler? = nil
-    ) -> ChappieClient {
-        client(
-            configuration: configuration, harness: harness, tools: tools, toolProviders: toolProviders,
-            store: .custom(store), logger: logger, middleware: middleware, rateLimitBackoff: rateLimitBackoff,
             streamingTransportPolicy: streamingTransportPolicy, toolApprovalHandler: toolApprovalHandler)
     }
 }

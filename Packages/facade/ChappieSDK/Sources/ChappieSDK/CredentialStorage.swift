@@ -75,7 +75,7 @@ public struct ChappieCredentialStorage: Sendable {
         encryptedFile(passphrase: .asking { _ in try await passphrase() }, directory: directory)
     }
 
-    /// Returns a storage for any other store. ``Chappie``'s functions also accept the store itself.
+    /// Returns a storage for any other store.
     ///
     /// A plain `CredentialStore` is for one machine, because its lock is in this machine's state folder. A place that
     /// several machines can reach, such as a row of a database, needs a `SharedCredentialStore`, which brings a lock of

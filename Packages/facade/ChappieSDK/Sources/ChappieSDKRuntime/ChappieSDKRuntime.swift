@@ -20,7 +20,7 @@ extension ChappieFileThreadStore {
     ///     runtime, use ``init(owner:storagePolicy:limits:keys:)``.
     ///   - storagePolicy: The policy for encryption and backups.
     ///   - limits: The limits for the stored data. Default 512 MiB.
-    ///   - keys: The store of the key: `.keyring`, `.encryptedFile(passphrase:)` or any `CredentialStore`. With
+    ///   - keys: The store of the key: `.keyring`, `.encryptedFile(passphrase:)` or `.custom(_:)`. With
     ///     `.memory` the threads can't be read after the process ends.
     public convenience init(
         directory: String? = nil, storagePolicy: ChappieFileThreadStoreStoragePolicy = .init(),

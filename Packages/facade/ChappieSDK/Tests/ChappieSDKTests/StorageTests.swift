@@ -163,7 +163,7 @@ import Testing
         let store = InMemoryCredentialStore([configuration.credentialSlot: SeededAuth().credential])
         let gate = ScriptedGate()
         store.wait(at: gate, before: .load)
-        let load = Task { await Chappie.loadedAuthSession(configuration: configuration, store: store) }
+        let load = Task { await Chappie.loadedAuthSession(configuration: configuration, store: .custom(store)) }
         load.cancel()
         let session = await load.value
         #expect(!session.state.isSignedIn)
@@ -174,7 +174,7 @@ import Testing
     @Test func aKeyringThatIsUnlockedLaterIsReadByReload() async {
         let store = InMemoryCredentialStore([configuration.credentialSlot: SeededAuth().credential])
         store.fail(.load, with: .locked("the login keyring is locked"), times: 1)
-        let session = await Chappie.loadedAuthSession(configuration: configuration, store: store)
+        let session = await Chappie.loadedAuthSession(configuration: configuration, store: .custom(store))
         #expect(session.lastStoreError == .locked("the login keyring is locked"))
         await session.reload()
         #expect(session.state.isSignedIn)

@@ -26,13 +26,13 @@ enum SharedStoreUser {
             while true { pause() }
             withExtendedLifetime(hold) {}
         }
-        let session = await Chappie.loadedAuthSession(configuration: configuration, store: store)
+        let session = await Chappie.loadedAuthSession(configuration: configuration, store: .custom(store))
         if arguments[1] == "sign-in" {
             try await session.signIn { _ in }
             return say("signed in")
         }
         let client = Chappie.client(
-            configuration: configuration, store: store, streamingTransportPolicy: .httpSSEOnly)
+            configuration: configuration, store: .custom(store), streamingTransportPolicy: .httpSSEOnly)
         say("ready")
         var byte: UInt8 = 0
         while read(0, &byte, 1) > 0 {}

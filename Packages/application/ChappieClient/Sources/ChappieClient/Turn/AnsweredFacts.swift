@@ -1,11 +1,11 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Compares what a request names with what the service reports about its answer.
+/// A comparison of the values that a request names with those that the service reports about its answer.
 struct AnsweredFacts: Sendable {
     private let model: String?
     private let tier: String?
     private let effort: String?
-    /// The model that answers; `nil` as long as no other one than that of the request is known.
+    /// The model that answers, or `nil` as long as only the request's model is known.
     private(set) var otherModel: String?
     private var notices: [ChappieNotice] = []
 
@@ -15,7 +15,7 @@ struct AnsweredFacts: Sendable {
         effort = body["reasoning"]?["effort"]?.string
     }
 
-    /// The request goes out, for the first time or again.
+    /// Prepares for a request that is sent, for the first time or again.
     mutating func attemptBegan() { self = AnsweredFacts(of: self) }
 
     private init(of other: AnsweredFacts) {
@@ -24,7 +24,7 @@ struct AnsweredFacts: Sendable {
         effort = other.effort
     }
 
-    /// Takes the name of the model that answers, from a header field, an event or the response.
+    /// Takes the name of the answering model from a header field, an event or the response.
     mutating func received(model name: String?) {
         guard let model, let name = UntrustedText.token(name, limit: 200), otherModel == nil,
             Self.undated(name) != Self.undated(model)
@@ -33,7 +33,7 @@ struct AnsweredFacts: Sendable {
         notices.append(ChappieNotice(.otherModel, "\(name) answered instead of \(UntrustedText.forTerminal(model))."))
     }
 
-    /// Takes the whole response, which names its tier and its effort as well.
+    /// Takes the complete response, which also names its tier and its effort.
     mutating func received(_ response: ChappieResponse) {
         received(model: response.model)
         if let tier, let granted = UntrustedText.token(response.raw["service_tier"]?.string, limit: 100),
@@ -57,8 +57,8 @@ struct AnsweredFacts: Sendable {
         return notices
     }
 
-    /// Returns the name in small letters, without a provider before it and without the date of a snapshot after it, as
-    /// in `gpt-5-2025-08-07`, `gpt-5-20250807` and `gpt-4-0613`.
+    /// Returns the name in lower case, without a provider prefix and without the date of a snapshot at the end, as in
+    /// `gpt-5-2025-08-07`, `gpt-5-20250807` and `gpt-4-0613`.
     private static func undated(_ name: String) -> String {
         let own = name.lowercased().split(separator: "/").last.map(String.init) ?? name
         var parts = own.split(separator: "-", omittingEmptySubsequences: false)

@@ -1,46 +1,47 @@
 @_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 
-/// The end of an attempt without a whole response, as far as the next step depends on it.
+/// The end of an attempt without a complete response, with everything that the next step depends on.
 struct AttemptFailure: Error {
     enum Kind: Equatable {
-        /// Nothing more is to be tried.
+        /// Nothing more can be tried.
         case final
-        /// The connection broke, the stream ended too soon, or the server failed (5xx, or a response that failed): the
-        /// same request may succeed.
+        /// The connection broke, the stream ended too soon, or the server failed (5xx, or a failed response). The same
+        /// request may succeed.
         case broken
-        /// The WebSocket opened, and then no byte came back: this network passes none.
+        /// The WebSocket opened, but no byte came back. This network blocks WebSockets.
         case blocked
-        /// No byte of an answer came in time over HTTP: the connection may have been dead.
+        /// No byte of an answer came in time over HTTP. The connection may have been dead.
         case unanswered
-        /// The host can't be reached: its port, its proxy.
+        /// The host, its port or its proxy can't be reached.
         case unreachable
-        /// The host's name does not resolve. Shortly after a start or a resume there may be no network yet.
+        /// The host's name does not resolve. Shortly after a start or a resume, there may be no network yet.
         case unresolved
-        /// The service's edge does not reach the service: once more after some seconds.
+        /// The service's edge does not reach the service. One retry after some seconds may succeed.
         case outage
-        /// The host answers, but opens no WebSocket, or closes it because of the first message.
+        /// The host answers, but does not open a WebSocket, or closes it because of the first message.
         case upgradeFailed
-        /// A kept connection turned out to be dead before it brought anything, or the backend has lost its
-        /// conversation: sending the whole request on a new connection helps.
+        /// A kept connection turned out to be dead before it delivered anything, or the backend has lost its
+        /// conversation. Sending the complete request on a new connection helps.
         case stale
-        /// Too many requests, or a usage limit. `resetsIn` is in seconds, if the server says when.
+        /// There were too many requests, or a usage limit was reached. `resetsIn` is in seconds, if the server gives a
+        /// time.
         case rateLimited(resetsIn: TimeInterval?)
         /// The model has no capacity at present.
         case overloaded
-        /// A message is larger than one side takes over WebSocket.
+        /// A message is larger than one side accepts over WebSocket.
         case messageTooLarge
-        /// Encrypted items of the conversation can't be read: the request without them may succeed.
+        /// Encrypted items of the conversation can't be read. The request may succeed without them.
         case unreadableReasoning
 
-        /// Whether it is a limit of requests.
+        /// Whether the failure is a limit of requests.
         var isRateLimit: Bool { if case .rateLimited = self { true } else { false } }
     }
 
     var kind: Kind
-    /// The caller's error when nothing more is tried.
+    /// The error for the caller when nothing more is tried.
     let error: any Error
-    /// The pause that the server asks for, in seconds.
+    /// The pause that the server requests, in seconds.
     let retryAfter: TimeInterval?
 
     init(_ kind: Kind, _ error: ChappieClientError, retryAfter: TimeInterval? = nil) {
@@ -49,7 +50,7 @@ struct AttemptFailure: Error {
         self.retryAfter = retryAfter
     }
 
-    /// Whether the part of the answer that was shown is good, and only its rest is missing.
+    /// Whether the shown part of the answer is valid, and only its rest is missing.
     var leavesAnswer: Bool {
         switch kind {
         case .broken, .blocked, .unanswered, .unreachable, .unresolved, .outage, .upgradeFailed, .stale, .rateLimited,
@@ -104,7 +105,8 @@ struct AttemptFailure: Error {
             && ["zstd", "compress", "content-encoding", "decod", "json"].contains(where: words.contains)
     }
 
-    /// The failure as a handshake's: an error that does not depend on the request counts against WebSocket.
+    /// The failure when it occurs in a handshake. An error that does not depend on the request counts against
+    /// WebSocket.
     var ofUpgrade: AttemptFailure {
         guard kind == .final || kind == .broken || kind == .outage else { return self }
         switch error {
@@ -119,8 +121,8 @@ struct AttemptFailure: Error {
 }
 
 extension ChappieClientError {
-    /// Returns the client's error for an error of a lower layer. `CancellationError` and errors of other origin stay as
-    /// they are.
+    /// Returns the client's error for an error of a lower layer. `CancellationError` and errors of other origin are
+    /// returned unchanged.
     static func wrapping(_ error: any Error) -> any Error {
         switch error {
         case let error as AttemptFailure: error.error
@@ -134,7 +136,7 @@ extension ChappieClientError {
         case ChappieAuthError.credentialStoreUnavailable(let error): credentialStoreFailed(error)
         case ChappieAuthError.planUseNotGranted: planRefused(ChappiePlanRefusal(reason: .notGranted))
         case let refusal as RegionRefusal: planRefused(ChappiePlanRefusal(refusal))
-        // This is this machine's failure, and not the sign-in's.
+        // This is a failure of this machine, not of the sign-in.
         case ChappieAuthError.secureRandomFailed: error
         case let error as ChappieAuthError: renewalFailed(error)
         default: error

@@ -2,18 +2,20 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// Classifies the backend's own errors.
+/// A classifier for the backend's own errors.
 struct BackendErrors: Sendable {
-    /// The backend's, for errors.
+    /// The backend's host, for errors.
     let host: String
     private let table: ErrorTable
     private let usagePage: URL?
-    /// Whether the sign-in can't be renewed any more. A service that then does not know the user means the sign-in.
+    /// Whether the sign-in can no longer be renewed. If a service then does not know the user, the sign-in is the
+    /// cause.
     private let isRenewalRefused: @Sendable () -> Bool
 
-    /// How much of an error body is kept, in bytes.
+    /// The number of bytes of an error body that are kept.
     static let bodyLimit = 64 << 10
-    /// How many header fields of an error inside the stream are read: `HTTPFields` traps when they are too many.
+    /// The number of header fields of an error inside the stream that are read. `HTTPFields` traps if there are too
+    /// many.
     private static let fieldLimit = 100
 
     init(_ endpoints: ChappieEndpoints, isRenewalRefused: @escaping @Sendable () -> Bool = { false }) {
@@ -23,8 +25,8 @@ struct BackendErrors: Sendable {
         usagePage = endpoints.usagePage
     }
 
-    /// Returns the failure for a 401 that is not about the token, so that a renewed one would not help; `nil` for any
-    /// other answer. The body can still be read.
+    /// Returns the failure for a 401 that is not about the token, so that a renewed token would not help, or `nil` for
+    /// any other answer. The body can still be read.
     func refusal(in response: inout HTTPExchangeResponse, now: Date) async throws -> (any Error)? {
         guard response.status == .unauthorized else { return nil }
         let body = try await response.body.beginning()
@@ -32,7 +34,7 @@ struct BackendErrors: Sendable {
         return refusal(status: 401, headerFields: response.headerFields, body: body, now: now)
     }
 
-    /// Returns the same for an error inside the stream.
+    /// Returns the failure for such an error inside the stream.
     func refusal(_ event: ResponsesErrorEvent, requestID: String?, now: Date) -> (any Error)? {
         guard event.status == 401 else { return nil }
         return refusal(
@@ -49,15 +51,15 @@ struct BackendErrors: Sendable {
             return nil
         case ChappieClientError.planRefused: return failure
         case ChappieClientError.httpError(_, let body):
-            // A sentence that is no JSON may be a proxy's.
+            // A sentence that is not JSON may be a proxy's.
             let error = ChappieResponseError(body: (try? ChappieJSON(parsing: body)) ?? .null)
             return Self.isAboutToken(error) ? nil : failure
         default: return nil
         }
     }
 
-    /// Whether a 401 may be about the token. One without a reason counts as such, and so does one with a code about it.
-    /// A sentence about something else, such as the workspace or the model, does not.
+    /// Returns whether a 401 may be about the token. An error without a reason counts as one, and so does a code about
+    /// the token. A sentence about something else, such as the workspace or the model, does not.
     private static func isAboutToken(_ error: ChappieResponseError) -> Bool {
         let words = [error.code, error.message].compactMap { $0?.lowercased() }
         guard let message = words.last else { return true }
@@ -69,14 +71,14 @@ struct BackendErrors: Sendable {
         "signed out", "log in", "logged in", "logged out", "login", "bearer", "api key", "api_key", "expired",
     ]
 
-    /// Whether the sentence is about the region to which the account's workspace is pinned.
+    /// Returns whether the sentence is about the region to which the account's workspace is pinned.
     private static func isAboutRegion(_ message: String?, _ status: Int) -> Bool {
         guard let message = message?.lowercased(), [400, 401, 403].contains(status) else { return false }
         let words = ["workspace is not authorized in this region", "not available for your project's geography"]
         return (status == 401 ? words + ["region", "geography", "residency"] : words).contains(where: message.contains)
     }
 
-    /// Classifies an HTTP error, and ends its body.
+    /// Classifies an HTTP error, and ends the transfer of its body.
     func failure(_ response: HTTPExchangeResponse, now: Date) async throws -> AttemptFailure {
         failure(
             status: response.status.code, headerFields: response.headerFields,
@@ -88,7 +90,7 @@ struct BackendErrors: Sendable {
         if text.isEmpty, [403, 404].contains(status), !RequestID.isOfService(headerFields) {
             return AttemptFailure(.outage, gatewayAnswered(.edge, status, headerFields))
         }
-        // A blank body is no page, whatever its type.
+        // A blank body is not a page, whatever its type.
         let type = Self.isBlank(body) ? nil : headerFields[.contentType]
         if BlockingPage.isOne(status: status, contentType: type, body: body) {
             let error = ChappieClientError.blockedByGateway(host)
@@ -111,7 +113,7 @@ struct BackendErrors: Sendable {
         let kind: AttemptFailure.Kind =
             switch status {
             case 429: .rateLimited(resetsIn: nil)
-            // RFC 9110, 15.5.9: the server gave up waiting for the request; the client may send it again.
+            // RFC 9110, 15.5.9: the server stopped waiting for the request. The client may send it again.
             case 408, 500...: .broken
             default: .final
             }
@@ -132,8 +134,8 @@ struct BackendErrors: Sendable {
         body.allSatisfy { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
     }
 
-    /// Returns the body of an error. If it is blank, the reason is returned that some parts of the service give in
-    /// header fields only, as a body.
+    /// Returns the body of an error. If it is blank, returns the reason that some parts of the service give only in
+    /// header fields, in the form of a body.
     private static func words(_ body: [UInt8], _ fields: HTTPFields) -> String {
         guard isBlank(body) else { return String(decoding: body, as: UTF8.self) }
         let encoded = fields[.errorJSON]?.replacing("+", with: "-").replacing("/", with: "_")
@@ -146,8 +148,8 @@ struct BackendErrors: Sendable {
         return ChappieJSON.object(["error": ["code": .string(reason)]]).serialized()
     }
 
-    /// Returns the reason why the service refuses the model; `nil` for other errors. It has three sentences for this,
-    /// and no code.
+    /// Returns the reason for which the service refuses the model, or `nil` for other errors. The service has three
+    /// sentences for this, and no code.
     private static func refusal(_ status: Int, _ error: ChappieResponseError) -> ChappieModelRefusal.Reason? {
         let message = error.message?.lowercased() ?? ""
         switch status {
@@ -158,15 +160,15 @@ struct BackendErrors: Sendable {
         }
     }
 
-    /// Classifies an error inside the stream: by the HTTP error that it stands for, or like a response that failed if
-    /// it has no status.
+    /// Classifies an error inside the stream, by the HTTP error that it represents, or like a failed response if it has
+    /// no status.
     ///
-    /// - Parameter requestID: the exchange's, in case the event names none.
+    /// - Parameter requestID: the exchange's id, in case the event names none.
     func failure(_ event: ResponsesErrorEvent, requestID: String? = nil, now: Date) -> AttemptFailure {
         let fields = Self.fields(of: event, requestID)
         var body = event.raw
         if body["error"]?.isNull ?? true, var object = body.object {
-            // The type of the event, not of the failure.
+            // This is the type of the event, not of the failure.
             object["type"] = nil
             body = .object(object)
         }
@@ -198,7 +200,7 @@ struct BackendErrors: Sendable {
             if let requestID = headerFields.requestID { error.note(requestID: requestID) }
             return AttemptFailure(.final, error)
         }
-        // Such an error comes from a gateway, which would answer the next request in the same way.
+        // Such an error comes from a gateway that would answer the next request in the same way.
         let found = json["error"].flatMap { $0.isNull ? nil : $0 } ?? json["detail"] ?? .null
         return failure(of: ["error": found], headerFields, otherwise: .final, now: now)
     }
@@ -209,7 +211,7 @@ struct BackendErrors: Sendable {
         return fields
     }
 
-    /// Classifies a response that ended in an error. Errors that the table does not know pass, as a rule.
+    /// Classifies a response that ended in an error. Errors that the table does not know are usually temporary.
     func failure(_ response: ChappieResponse, now: Date) -> AttemptFailure {
         var fields = Self.fields(in: response.error?.raw["headers"])
         if fields.requestID == nil { fields[RequestID.field] = response.requestID }
@@ -233,7 +235,7 @@ struct BackendErrors: Sendable {
             let refusal = ChappieModelRefusal(slug: "", reason: reason, requestID: fields.requestID)
             return AttemptFailure(.final, .modelUnavailable(refusal))
         }
-        // The same request is refused again.
+        // The same request would be refused again.
         let isOfRequest = error.type?.lowercased().hasPrefix("invalid_request") == true
         return failure(
             error, fields, otherwise: kind ?? (isOfRequest ? .final : .broken), .responseFailed(response), now: now)
@@ -244,7 +246,7 @@ struct BackendErrors: Sendable {
         _ unmapped: ChappieClientError, status: Int? = nil, now: Date
     ) -> AttemptFailure {
         func refused(_ reason: ChappiePlanRefusal.Reason) -> ChappieClientError {
-            // Only the code of such a refusal has the reason.
+            // Only the code of such a refusal specifies the reason.
             let code = reason == .workspace ? error.shownCode : nil
             let words =
                 error.message.map { words in
@@ -257,7 +259,7 @@ struct BackendErrors: Sendable {
                     parameter: parameter.map { UntrustedText.forTerminal(String($0.prefix(100))) },
                     requestID: fields.requestID))
         }
-        // Diagnostic text does not count as a code: the status alone has the meaning.
+        // Diagnostic text does not count as a code. Only the status has a meaning.
         let isDetail = error.raw["detail"].map { !$0.isNull } ?? false
         let byStatus = isDetail ? status.flatMap { table.detailMeanings[$0] } : nil
         let retryAfter = retryAfter(error, fields, now: now)
@@ -302,10 +304,10 @@ struct BackendErrors: Sendable {
         return AttemptFailure(kind, error, retryAfter: retryAfter)
     }
 
-    /// A pause of more seconds is a limit that the user has to know about.
+    /// The number of seconds above which a pause is a limit that the user has to know about.
     private static let longestPause: TimeInterval = 30
 
-    /// Classifies a usage limit: another request can only help after its reset, and not at all if its credits are used
+    /// Classifies a usage limit. Another request can help only after its reset, and not at all if its credits are used
     /// up.
     private func limited(_ limit: ChappieUsageLimit, now: Date) -> (AttemptFailure.Kind, ChappieClientError) {
         let isOfCredits = [.workspaceOwnerCredits, .workspaceMemberCredits].contains(limit.reachedType)
@@ -313,10 +315,6 @@ struct BackendErrors: Sendable {
         return (resetsIn.map { .rateLimited(resetsIn: $0) } ?? .final, .usageLimitReached(limit))
     }
 
-    /// Returns the limit with its reset, wherever the answer has it: in the error, in the windows of the header fields,
-    /// or as a pause that the server asks for.
-    ///
-    /// - Parameter name: the type of a limit that has none.
     /// Returns the meaning of an error that comes without its code, as some do.
     private static func meaning(of message: String?) -> ErrorTable.Meaning? {
         let message = message?.lowercased() ?? ""
@@ -327,6 +325,10 @@ struct BackendErrors: Sendable {
         return message.contains("encrypted content") && !isUndecided ? .unreadableReasoning : nil
     }
 
+    /// Returns the limit with its reset from the error, from the windows of the header fields, or from the pause that
+    /// the server requests.
+    ///
+    /// - Parameter name: the type of a limit that has none.
     private func usageLimit(
         _ error: ChappieResponseError, _ fields: HTTPFields, called name: String = "usage_limit_reached", now: Date
     ) -> ChappieUsageLimit {
@@ -346,7 +348,7 @@ struct BackendErrors: Sendable {
             rateLimit: snapshot, requestID: fields.requestID, usagePage: usagePage)
     }
 
-    /// Returns the pause that the server asks for, in seconds.
+    /// Returns the pause that the server requests, in seconds.
     private func retryAfter(_ error: ChappieResponseError, _ fields: HTTPFields, now: Date) -> TimeInterval? {
         fields[.retryAfter].flatMap { RetryAfter.seconds($0, now: now) }
             ?? error.message.flatMap(RetryAfter.seconds(inMessage:))
@@ -363,7 +365,7 @@ struct BackendErrors: Sendable {
         return response
     }
 
-    /// Returns the members of an error's `headers` that say something here.
+    /// Returns the members of an error's `headers` that are used here.
     private static func fields(in headers: ChappieJSON?) -> HTTPFields {
         let members = (headers?.object?.members ?? []).lazy.filter {
             let name = $0.name.lowercased()
@@ -378,7 +380,7 @@ struct BackendErrors: Sendable {
     }
 }
 
-/// Stops a 401 that no renewed token changes, before the tokens are renewed for it.
+/// A middleware that stops a 401 that no renewed token would change, before the tokens are renewed for it.
 struct PlanRefusals: HTTPMiddleware {
     let errors: BackendErrors
     let clock: any ChappieClock
@@ -394,10 +396,11 @@ struct PlanRefusals: HTTPMiddleware {
 }
 
 extension HTTPField.Name {
-    /// Names the limit that was reached. The name is valid by RFC 9110's grammar; the fallback only spares a trap.
+    /// The field that names the limit that was reached. The name is valid by RFC 9110's grammar. The fallback only
+    /// avoids a trap.
     fileprivate static let reachedLimit = HTTPField.Name("x-codex-rate-limit-reached-type") ?? .accept
-    /// Has the reason of a refusal in Base64.
+    /// The field that has the reason of a refusal in Base64.
     fileprivate static let errorJSON = HTTPField.Name("x-error-json") ?? .accept
-    /// Has the code of a refusal.
+    /// The field that has the code of a refusal.
     fileprivate static let authorizationError = HTTPField.Name("x-openai-authorization-error") ?? .accept
 }

@@ -1,9 +1,9 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Makes a long conversation shorter: by the backend's own compaction, or by a summary as text.
+/// A way to shorten a long conversation: the backend's own compaction, or a summary as text.
 struct Compaction: Sendable {
     let turn: Turn
-    /// The conversation, or all of it and the turn so far.
+    /// The items of the conversation, or those of the conversation and the turn so far.
     let items: [ChappieJSON]
     /// The model's window, in tokens.
     let window: Int
@@ -11,11 +11,12 @@ struct Compaction: Sendable {
     var mayBeEncrypted = true
 
     static let introduction = "This is a summary of the conversation so far:\n\n"
-    /// The window of a model that the list does not know, in tokens; the backend's own fallback has this window.
+    /// The window of a model that the list does not know, in tokens. The backend's own fallback has the same window.
     static let usualWindow = 272_000
-    /// How much of the user's own words stays, in tokens, and at most a quarter of the window.
+    /// The maximum size of the user's messages that are kept, in tokens. It is also at most a quarter of the window.
     private static let keptWords = 64_000
-    /// How often a summary is asked for with less of the conversation, if the whole is too long.
+    /// The number of times that a summary is requested of a smaller part of the conversation, if the complete one is
+    /// too long.
     private static let cuts = 4
 
     private static let question = """
@@ -24,20 +25,20 @@ struct Compaction: Sendable {
         summary alone.
         """
 
-    /// A compaction that is complete.
+    /// A complete compaction.
     struct Outcome: Sendable {
         /// The newest messages of the user and the program, without pictures.
         let words: [ChappieJSON]
-        /// Stands for everything else.
+        /// The item that replaces everything else.
         let made: ChappieJSON
         /// The summary, if it is text.
         var summary: String?
-        /// How many pictures are left out of the conversation.
+        /// The number of pictures that are left out of the conversation.
         let pictureCount: Int
-        /// How many messages the summary does not cover, because it would have been too long.
+        /// The number of messages that the summary does not cover, because it would have been too long.
         var missingMessages = 0
 
-        /// A sentence for the user about what was left out; `nil` if nothing was.
+        /// A sentence for the user about the parts that were left out, or `nil` if there are none.
         var leftOut: String? {
             let pictures = pictureCount == 0 ? nil : Pictures.count(pictureCount) + " left out."
             let missing =
@@ -50,6 +51,8 @@ struct Compaction: Sendable {
         }
     }
 
+    /// Compacts the items.
+    ///
     /// - Throws: ``ChappieClientError``, ``UnreadableCompaction``, `CancellationError`.
     func run() async throws -> Outcome {
         let pictureCount = items.reduce(0) { $0 + Pictures.count(in: $1) }
@@ -61,13 +64,13 @@ struct Compaction: Sendable {
             }
         }
         let (summary, missing) = try await summarised()
-        // It ranks as the user's words do: a tool's output may have had its say in it.
+        // The summary has the rank of a user message, because a tool's output may have influenced it.
         return Outcome(
             words: words, made: ChappieInputMessage.user(Self.introduction + summary).inputItem, summary: summary,
             pictureCount: pictureCount, missingMessages: missing)
     }
 
-    /// Returns the one encrypted item of the backend's own compaction. A conversation that is too large with its
+    /// Returns the single encrypted item of the backend's own compaction. A conversation that is too large with its
     /// pictures is sent without them.
     private func compacted() async throws -> ChappieJSON {
         do {
@@ -77,7 +80,7 @@ struct Compaction: Sendable {
         }
     }
 
-    /// Sends a request whose last item asks for it (protocol of the Codex CLI 0.163.0, "v2").
+    /// Sends a request whose last item requests the compaction (protocol of the Codex CLI 0.163.0, "v2").
     private func compacted(_ items: [ChappieJSON]) async throws -> ChappieJSON {
         let response = try await turn.answer(
             to: ["type": "compaction_trigger"], after: items, toolChoice: .automatic)
@@ -86,7 +89,7 @@ struct Compaction: Sendable {
         return made[0].json
     }
 
-    /// The newest messages of the user and the program, as far as they go into the budget. Their pictures are left out:
+    /// The newest messages of the user and the program that fit into the budget. Their pictures are left out, because
     /// the backend limits the bytes of a request as well as its tokens.
     private var words: [ChappieJSON] {
         var left = min(Self.keptWords, window / 4)
@@ -97,13 +100,13 @@ struct Compaction: Sendable {
         return kept.reversed()
     }
 
-    /// Whether an item is a message of the user or the program.
+    /// Returns whether an item is a message of the user or the program.
     static func isWord(_ item: ChappieJSON) -> Bool {
         item["type"]?.string == "message" && item["role"]?.string != "assistant"
     }
 
-    /// Returns a summary as text, and how many messages it does not cover. A conversation that is too long loses its
-    /// pictures, then its older half. If it has one question only, it loses the text of its tools.
+    /// Returns a summary as text, and the number of messages that it does not cover. A conversation that is too long
+    /// first loses its pictures, then its older half. If it has only one question, it loses the text of its tools.
     private func summarised() async throws -> (String, missing: Int) {
         var left = items
         var missing = 0
@@ -120,7 +123,7 @@ struct Compaction: Sendable {
                     left = left.map(Pictures.leftOut)
                     continue
                 }
-                // A turn stays whole: a tool's result without its call is refused.
+                // A turn is never split, because a tool's result without its call is refused.
                 let middle = left.count / 2
                 if let start = left.indices.dropFirst(middle).first(where: { left[$0]["role"]?.string == "user" }),
                     start > 0
@@ -137,7 +140,7 @@ struct Compaction: Sendable {
         throw ChappieClientError.contextWindowExceeded
     }
 
-    /// Returns a tool's result with the beginning of its text.
+    /// Returns a tool's result with only the beginning of its text.
     private static func withShortOutput(_ item: ChappieJSON) -> ChappieJSON {
         guard var object = item.object, let output = object["output"]?.string, output.utf8.count > 4000 else {
             return item
@@ -146,7 +149,7 @@ struct Compaction: Sendable {
         return .object(object)
     }
 
-    /// Whether a request was refused for its length, in tokens or in bytes.
+    /// Returns whether a request was refused for its length, in tokens or in bytes.
     static func isTooLong(_ error: any Error) -> Bool {
         switch ChappieClientError.wrapping(error) as? ChappieClientError {
         case .contextWindowExceeded, .messageTooLarge, .httpError(413, _): true
@@ -154,8 +157,8 @@ struct Compaction: Sendable {
         }
     }
 
-    /// Whether a plain request may succeed after the compaction failed. A limit, a missing sign-in and a lost network
-    /// prevent both.
+    /// Returns whether a plain request may succeed after the compaction failed. A limit, a missing sign-in and a lost
+    /// network prevent both.
     private static func mayBeSummarised(_ error: any Error) -> Bool {
         if error is UnreadableCompaction { return false }
         return switch ChappieClientError.wrapping(error) as? ChappieClientError {
@@ -168,7 +171,7 @@ struct Compaction: Sendable {
     }
 }
 
-/// The conversation has a compaction that the backend can't decrypt any more.
+/// An error: the conversation has a compaction that the backend can no longer decrypt.
 struct UnreadableCompaction: Error {
     /// The backend's refusal.
     let refusal: AttemptFailure
@@ -176,18 +179,18 @@ struct UnreadableCompaction: Error {
 
 /// Pictures and files among the items of a conversation.
 enum Pictures {
-    /// Whether an item has one.
+    /// Returns whether an item has a picture or a file.
     static func isIn(_ item: ChappieJSON) -> Bool { count(in: item) > 0 }
 
     static func count(in item: ChappieJSON) -> Int { parts(of: item).count + (isGenerated(item) ? 1 : 0) }
 
-    /// Returns how many bytes of JSON they have.
+    /// Returns the number of bytes of their JSON.
     static func byteCount(in item: ChappieJSON) -> Int {
         isGenerated(item)
             ? item.serializedBytes().count : parts(of: item).reduce(0) { $0 + $1.serializedBytes().count }
     }
 
-    /// Returns `item` with a sentence in the place of each.
+    /// Returns `item` with a sentence in place of each picture or file.
     static func leftOut(_ item: ChappieJSON) -> ChappieJSON {
         guard var object = item.object, isIn(item) else { return item }
         if isGenerated(item) {
@@ -203,7 +206,7 @@ enum Pictures {
     /// Returns a number of pictures as text, with its verb.
     static func count(_ count: Int) -> String { count == 1 ? "1 picture was" : "\(count) pictures were" }
 
-    /// The members that have parts.
+    /// The members that contain parts.
     private static let members = ["content", "output"]
 
     private static let replacement: ChappieJSON = [

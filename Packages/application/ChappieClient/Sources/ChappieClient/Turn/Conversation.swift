@@ -3,35 +3,36 @@
 import ChappieJSONSchema
 import HTTPTypes
 
-/// The words so far, and the requests that carry them. All of it belongs to one account.
+/// The conversation so far, and its requests. All of it belongs to one account.
 struct Conversation: Sendable {
     let account: ChappieAccountInfo
-    /// Names session, thread and prompt cache alike.
+    /// The id of the session, of the thread and of the prompt cache.
     let id: String
     let createdAt: Date
     private(set) var updatedAt: Date
     private(set) var items: [ChappieJSON] = []
     private(set) var compactedSummary: String?
-    /// The backend's count after the last turn, if it gave one.
+    /// The backend's token count after the last turn, if it gave one.
     private(set) var measuredTokens: Int?
-    /// The model of the next turn; `nil` until a turn has chosen one.
+    /// The model of the next turn, or `nil` until a turn has chosen one.
     private(set) var model: String?
     /// The model whose encrypted reasoning is among the items.
     private(set) var reasoningModel: String?
     /// The family of models that can read the compaction among the items, if it is known.
     private var compactionHash: String?
-    /// Counts the compactions: each request names its window of the conversation to the backend.
+    /// The number of compactions. Each request names its window of the conversation to the backend.
     private(set) var window = 0
-    /// Whether the backend can't read the encrypted items any more. They stay until a turn has done without them.
+    /// Whether the backend can no longer read the encrypted items. They are kept until a turn has succeeded without
+    /// them.
     var isUnreadable = false
-    /// Whether a compaction is missing that stood for a part of the conversation.
+    /// Whether a compaction is missing that replaced a part of the conversation.
     private var lacksCompaction = false
-    /// Whether the backend of the plan has refused tools in a namespace, which it gets flat then.
+    /// Whether the plan's backend has refused tools in a namespace. It then gets them without namespaces.
     var hasFlatTools = false
     private let endpoints: ChappieEndpoints
     private let harnessItem: ChappieJSON?
 
-    /// Item types that the backend takes back as input; others are shown to the host and dropped here.
+    /// The item types that the backend takes back as input. Others are shown to the host and dropped here.
     private static let sentBack: Set<String> = [
         "message", "reasoning", "function_call", "custom_tool_call", "local_shell_call", "tool_search_call",
         "web_search_call", "image_generation_call", "compaction", "context_compaction",
@@ -48,8 +49,8 @@ struct Conversation: Sendable {
 
     // MARK: As a value
 
-    /// Continues a kept conversation. In another account it gets its own ids, and leaves out the items that only the
-    /// earlier account can read.
+    /// Continues a kept conversation. In another account the conversation gets its own ids, and loses the items that
+    /// only the earlier account can read.
     init(
         _ context: ChappieClientContext, account: ChappieAccountInfo, newID: String, now: Date,
         configuration: ChappieConfiguration
@@ -69,7 +70,9 @@ struct Conversation: Sendable {
         window = context.window ?? 0
     }
 
-    /// - Parameter model: the model that the program has named for the next turn; `nil` means the conversation's.
+    /// Returns the conversation as a value.
+    ///
+    /// - Parameter model: the model that the program has named for the next turn. `nil` means the conversation's model.
     func context(model named: String? = nil) -> ChappieClientContext {
         var context = ChappieClientContext(
             sessionID: id, model: named ?? model ?? "", items: items, compactedSummary: compactedSummary,
@@ -81,7 +84,7 @@ struct Conversation: Sendable {
 
     // MARK: Changes
 
-    /// Keeps a finished turn.
+    /// Adds a finished turn.
     ///
     /// - Parameter isForOneTurn: whether the conversation keeps its earlier model.
     mutating func append(
@@ -94,9 +97,9 @@ struct Conversation: Sendable {
         updatedAt = now
     }
 
-    /// Replaces all items so far by `items`.
+    /// Replaces all items so far with `items`.
     ///
-    /// - Parameter compactionHash: of the model that wrote it.
+    /// - Parameter compactionHash: the family of the model that wrote it.
     mutating func compact(
         into items: [ChappieJSON], summary: String?, model: String?, compactionHash: String? = nil, now: Date
     ) {
@@ -110,11 +113,11 @@ struct Conversation: Sendable {
         updatedAt = now
     }
 
-    /// Replaces the items for one request that asks for a compaction, which still belongs to the same window.
+    /// Replaces the items for only one request, which asks for a compaction and still belongs to the same window.
     mutating func narrow(to items: [ChappieJSON]) { self.items = items }
 
-    /// Takes out everything that is encrypted, and the ids of the other items: what the backend refuses of items that
-    /// are sent back.
+    /// Removes all encrypted items, and the ids of the other items, because the backend refuses these parts of items
+    /// that are sent back.
     mutating func dropReasoning(keepsCompactions: Bool = false) {
         items = ChappieClientContext.withoutReasoning(items, keepsCompactions: keepsCompactions)
         guard !items.contains(where: ChappieClientContext.isEncrypted) else { return }
@@ -123,13 +126,13 @@ struct Conversation: Sendable {
         isUnreadable = false
     }
 
-    /// Whether there is an encrypted compaction among the items.
+    /// Whether an encrypted compaction is among the items.
     var hasCompaction: Bool { items.contains(where: ChappieClientContext.isCompaction) }
 
-    /// Takes out the items that another model has encrypted: its reasoning, and its compactions if they are of another
-    /// family, or of a model that the account does not list any more.
+    /// Removes the items that another model has encrypted: its reasoning, and its compactions if they are of another
+    /// family, or of a model that the account no longer lists.
     ///
-    /// - Returns: whether a compaction is missing now. It is reported once.
+    /// - Returns: whether a compaction is missing now. This is reported only once.
     mutating func drop(unreadableBy model: String, in list: ModelList?) -> Bool {
         if isUnreadable {
             lacksCompaction = lacksCompaction || hasCompaction
@@ -150,7 +153,7 @@ struct Conversation: Sendable {
         return lacksCompaction
     }
 
-    /// Replaces all items so far by the turns for which a compaction stood.
+    /// Replaces all items so far with the turns that a compaction had replaced.
     mutating func rebuild(from history: [ChappieJSON]) {
         items = history
         compactedSummary = nil
@@ -169,16 +172,16 @@ struct Conversation: Sendable {
         }
         var items = answered.map(\.json)
         if !response.outputText.isEmpty, !answered.contains(where: { $0.type == "message" }) {
-            // The stream delivered text but no message (it ended early, or the server has none): keep the text that was
-            // shown.
+            // The stream delivered text but no message, because it ended early or the server sends none. The shown text
+            // is kept.
             items.append(ChappieInputMessage.assistant(response.outputText).inputItem)
         }
         return items
     }
 
-    /// Returns the items of an answer that the user interrupted: those that are complete, then the beginning of the
-    /// message that was being written. Reasoning is left out if the item that it led to is missing, and so is a call
-    /// that no output can name.
+    /// Returns the items of an answer that the user interrupted: the complete items, then the beginning of the message
+    /// that was being written. Reasoning is left out if the item that it led to is missing, and so is a call without an
+    /// id for its output.
     static func kept(ofInterrupted response: ChappieResponse) -> [ChappieJSON] {
         var ids: Set<String> = []
         var answered = response.items.filter { item in
@@ -195,28 +198,27 @@ struct Conversation: Sendable {
         return items
     }
 
-    /// Says to the model that the items above are not all that it wanted to say.
+    /// The note to the model that the items above are not everything that it wanted to write.
     static let interruptionItem = ChappieInputMessage.developer(
         "The user interrupted you here. The user has seen the text above."
     ).inputItem
 
-    /// Tells the model the same after a connection that broke for good.
+    /// The note to the model after a connection that broke permanently.
     static let breakItem = ChappieInputMessage.developer(
         "The connection broke here. The user has seen the text above."
     ).inputItem
 
-    /// Tells the model the same after another error.
+    /// The note to the model after another error.
     static let failureItem = ChappieInputMessage.developer(
         "Your answer ended here because of an error. The user has seen the text above."
     ).inputItem
 
     // MARK: Requests
 
-    /// Returns the request's JSON, members in the order of the Codex CLI 0.163.0. The input is the harness, everything
-    /// said so far, and `added`: byte for byte the same from turn to turn.
+    /// Returns the request's JSON, with its members in the order of the Codex CLI 0.163.0. The input is the harness,
+    /// the conversation so far, and `added`. It is the same from turn to turn, byte for byte.
     ///
-    /// In the lite form the tools are the first item of the input, also when there are none, and images have no
-    /// `detail`.
+    /// In the lite form the tools are the first item of the input, even if there are none, and images have no `detail`.
     func body(adding added: [ChappieJSON], _ frame: RequestFrame) -> ChappieJSONObject {
         var input: [ChappieJSON] = []
         if frame.isLite {
@@ -253,7 +255,7 @@ struct Conversation: Sendable {
         return body
     }
 
-    /// Returns the items that a response adds to the input of `body`, as the next request sends them.
+    /// Returns the items that a response adds to the input of `body`, in the form of the next request.
     func input(of body: ChappieJSONObject, answeredBy items: [ChappieOutputItem]) -> [ChappieJSON] {
         let isLite = Self.isLite(body)
         return RequestInput(isLite: isLite, namespaces: namespaces(body["tools"]?.array ?? []))
@@ -267,12 +269,12 @@ struct Conversation: Sendable {
         return Set(tools.filter { $0["type"] == "namespace" }.compactMap { $0["name"]?.string })
     }
 
-    /// Whether tools without a namespace get a common namespace.
+    /// Returns whether tools without a namespace get a common namespace.
     func takesNamespaces(_ frame: RequestFrame) -> Bool {
         frame.isLite || endpoints.usesPlan && !hasFlatTools
     }
 
-    /// `body` as an HTTP request; a large one travels compressed.
+    /// Returns `body` as an HTTP request. A large body is sent compressed.
     func request(_ body: ChappieJSONObject) -> HTTPExchangeRequest {
         let bytes = ChappieJSON.object(body).serializedBytes()
         var fields = identification(of: body)
@@ -290,7 +292,7 @@ struct Conversation: Sendable {
             url: endpoints.responsesURL, headerFields: endpoints.webSocketFields + identification(of: body))
     }
 
-    /// Header fields that name the wire format, the conversation and the model: the backend routes by them.
+    /// Returns the header fields that name the wire format, the conversation and the model. The backend routes by them.
     private func identification(of body: ChappieJSONObject) -> HTTPFields {
         guard !endpoints.usesPlan else { return [:] }
         let tier = body["service_tier"]?.string.map { ";tier=\($0)" } ?? ""
@@ -301,7 +303,7 @@ struct Conversation: Sendable {
         ]
     }
 
-    /// `body` as a WebSocket message.
+    /// Returns `body` as a WebSocket message.
     func message(_ body: ChappieJSONObject, turnState: String?) -> String {
         var body = body
         var metadata = body["client_metadata"]?.object ?? ChappieJSONObject()
@@ -312,15 +314,15 @@ struct Conversation: Sendable {
         return ChappieJSON.object(ChappieJSONObject(members: members)).serialized()
     }
 
-    /// Whether the request declares its tools in the input. The backend wants this in a header field or in the
-    /// metadata, too.
+    /// Returns whether the request declares its tools in the input. The backend also requires this in a header field or
+    /// in the metadata.
     private static func isLite(_ body: ChappieJSONObject) -> Bool {
         body["reasoning"]?["context"] == "all_turns" && body["tools"] == nil
     }
 }
 
 extension ChappieJSONObject {
-    /// Removes the member at `path`, whose names are separated by a dot, and an object that is empty then.
+    /// Removes the member at `path`, whose names are separated by a dot. An object that becomes empty is also removed.
     fileprivate mutating func remove(_ path: String) {
         let names = path.split(separator: ".", maxSplits: 1).map(String.init)
         guard names.count == 2, var inner = self[names[0]]?.object else { return self[path] = nil }
@@ -330,7 +332,7 @@ extension ChappieJSONObject {
 }
 
 extension HTTPField.Name {
-    // The names are valid by RFC 9110's grammar; the fallback only spares a trap.
+    // The names are valid by RFC 9110's grammar. The fallback only avoids a trap.
     private static func known(_ name: String) -> HTTPField.Name { HTTPField.Name(name) ?? .accept }
 
     static let sessionID = known("session-id")
@@ -346,13 +348,13 @@ extension HTTPField.Name {
     static let windowID = known("x-codex-window-id")
 }
 
-/// Time-ordered ids (RFC 9562, 5.7), as the backend's other clients use for sessions and threads.
+/// A generator of time-ordered ids (RFC 9562, 5.7), which the backend's other clients use for sessions and threads.
 @_spi(ChappieInternals) public enum UUIDv7 {
-    /// A new id.
+    /// Returns a new id.
     public static func make(now: Date, entropy: any Entropy) -> String {
         let milliseconds = UInt64(max(now.timeIntervalSince1970 * 1000, 0)) << 16
         var bytes = withUnsafeBytes(of: milliseconds.bigEndian) { Array($0.prefix(6)) }
-        // Ids are no secrets: when the system has no random bytes, the time alone has to do.
+        // Ids are not secret. When the system has no random bytes, the time is enough.
         bytes += (try? entropy.bytes(10)) ?? [UInt8](repeating: 0, count: 10)
         bytes[6] = bytes[6] & 0x0F | 0x70
         bytes[8] = bytes[8] & 0x3F | 0x80

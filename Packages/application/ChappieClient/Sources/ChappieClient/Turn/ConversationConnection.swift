@@ -1,27 +1,29 @@
 @_spi(ChappieInternals) import ChappieCore
 import Synchronization
 
-/// An open WebSocket, with the input that its last response covers. One turn at a time owns it.
+/// An open WebSocket, with the input that its last response covers. It belongs to one turn at a time.
 struct OpenConnection: Sendable {
     let socket: any WebSocketConnection
-    /// A digest of the handshake's header fields, which say who asks and in which account; no token is stored twice.
+    /// A digest of the handshake's header fields, which name the caller and the account. It keeps tokens from being
+    /// stored twice.
     let identity: Int
     let openedAt: Duration
-    /// When the last answer on it was complete.
+    /// The time at which the last answer on it was complete.
     var lastUsed: Duration
-    /// ``ConversationConnection/retirements`` before the connection was authorized.
+    /// The value of ``ConversationConnection/retirements`` before the connection was authorized.
     let retirements: Int
-    /// The server's name for the handshake.
+    /// The id of the handshake at the server.
     let requestID: String?
-    /// `nil` when nothing can be continued.
+    /// The last response's chain, or `nil` if nothing can be continued.
     var chain: ResponseChain?
 }
 
-/// The WebSocket that a conversation keeps from turn to turn, and when another may be tried.
+/// The WebSocket that a conversation keeps from turn to turn, and the time from which another may be tried.
 ///
 /// A turn takes the connection out and puts it back when its response is complete. A turn that fails drops it. After a
-/// failure to get one, WebSocket is left alone for half a minute, doubling up to a quarter of an hour: one bad moment
-/// does not mean server-sent events forever, and a network that lets no WebSocket through does not delay every turn.
+/// failure to open one, WebSocket is not used for half a minute, doubling up to a quarter of an hour. Thus a short
+/// disturbance does not mean server-sent events forever, and a network that blocks WebSockets does not delay every
+/// turn.
 final class ConversationConnection: Sendable {
     private struct State {
         var kept: OpenConnection?
@@ -40,7 +42,7 @@ final class ConversationConnection: Sendable {
 
     private static let firstPause = Duration.seconds(30)
     private static let longestPause = Duration.seconds(15 * 60)
-    /// A connection that was idle for this long is checked before it is used.
+    /// The idle time after which a connection is checked before it is used.
     private static let trustedIdle = Duration.seconds(10)
 
     /// The age after which a connection is not used again. The ChatGPT/Codex backend ends a connection after 60 minutes,
@@ -64,7 +66,7 @@ final class ConversationConnection: Sendable {
 
     func worked() { state.withLock { ($0.failures, $0.pauseEnd) = (0, nil) } }
 
-    /// Whether this window of a conversation has become too large for a WebSocket. It only grows.
+    /// Returns whether this window of a conversation has become too large for a WebSocket. A window only grows.
     func isTooLarge(_ window: String) -> Bool { state.withLock { $0.large == window } }
 
     func becameTooLarge(_ window: String) { state.withLock { $0.large = window } }
@@ -77,14 +79,14 @@ final class ConversationConnection: Sendable {
 
     // MARK: The turn's side
 
-    /// How many retirements there have been. An attempt asks before it authorizes a new connection, so that a
+    /// The number of retirements so far. An attempt reads it before it authorizes a new connection, so that a
     /// retirement during the handshake counts.
     var retirements: Int { state.withLock(\.retirements) }
 
     /// Whether there is a kept connection, which proves that this network passes WebSockets.
     var isKept: Bool { state.withLock { $0.kept != nil } }
 
-    /// Whether the kept connection can serve a request of this identity now.
+    /// Returns whether the kept connection can serve a request of this identity now.
     func serves(_ identity: Int, at now: Duration) -> Bool {
         state.withLock { $0.kept.map { serves($0, identity, at: now) } ?? false }
     }
@@ -93,9 +95,9 @@ final class ConversationConnection: Sendable {
         kept.socket.isOpen && kept.identity == identity && now - kept.openedAt < Self.lifetime
     }
 
-    /// Takes out the kept connection, if it can serve a request of this identity now and nothing is left in it of
-    /// earlier turns. Otherwise the connection is closed. A connection that was idle must answer a ping within
-    /// `patience`: it may have died silently.
+    /// Takes out the kept connection, if it can serve a request of this identity now and no message of earlier turns is
+    /// left in it. Otherwise the connection is closed. A connection that was idle must answer a ping within `patience`,
+    /// because it may have died silently.
     func take(for identity: Int, at now: Duration, patience: Duration) async -> OpenConnection? {
         guard let kept = state.withLock({ $0.takeKept() }) else { return nil }
         guard serves(kept, identity, at: now) else {
@@ -107,7 +109,7 @@ final class ConversationConnection: Sendable {
                 kept.socket.ping(within: patience)
                 try await kept.socket.pong()
             }
-            // A server that sends messages without end between two turns is not read forever.
+            // The loop is bounded because a server may send messages without end between two turns.
             for _ in 0..<100 { guard case .messages = try await kept.socket.receive(within: .zero) else { break } }
         } catch let error as ChappieTransportError where error.code == .timedOut && error.stage == .message {
             return kept
@@ -126,7 +128,8 @@ final class ConversationConnection: Sendable {
         if let surplus { Task { await surplus.socket.close(.normal) } }
     }
 
-    /// No connection that was opened before serves another turn. One in use is closed when its turn has ended.
+    /// Retires all connections that were opened before. None of them serves another turn. One in use is closed when its
+    /// turn has ended.
     ///
     /// - Returns: the kept connection, for the caller to close.
     func retire() -> (any WebSocketConnection)? {
@@ -137,11 +140,12 @@ final class ConversationConnection: Sendable {
     }
 }
 
-/// The input that a connection's last response covers, so that the next request may send only the new part; sans-IO.
+/// The input that a connection's last response covers, so that the next request may send only the new part. It is
+/// sans-IO.
 ///
-/// A request continues the last one if everything but the input is the same and the input begins with the last input
-/// and the items that were answered. (The backend's own rules, as the Codex CLI follows them; members that it does not
-/// compare are not compared here.)
+/// A request continues the last one if everything except the input is the same and the input begins with the last input
+/// and the items of the answer. (These are the backend's own rules, as the Codex CLI follows them. Members that it does
+/// not compare are not compared here.)
 struct ResponseChain: Sendable {
     private let responseID: String
     private let frame: ChappieJSONObject
@@ -151,11 +155,11 @@ struct ResponseChain: Sendable {
         "input", "client_metadata", "stream_options", "access_programs", "generate", "previous_response_id",
     ]
 
-    /// The answer to the whole request `body`.
+    /// Creates the chain for the answer to the complete request `body`.
     ///
-    /// - Parameter history: the request's input and the answer's items, as the next request sends them.
-    /// - Returns: `nil` if it can't be continued: it has no id, it ended early, or it came without its items, so that
-    ///   it can't be compared with the transcript that is to continue it.
+    /// - Parameter history: the request's input and the answer's items, in the form of the next request.
+    /// - Returns: `nil` if the answer can't be continued: it has no id, it ended early, or it came without its items,
+    ///   so that it can't be compared with the transcript that is to continue it.
     init?(_ body: ChappieJSONObject, _ response: ChappieResponse, history: [ChappieJSON]) {
         let hasItems = history.count > body["input"]?.array?.count ?? 0
         guard !response.id.isEmpty, response.status == .completed, hasItems || body["generate"] == false else {
@@ -166,8 +170,8 @@ struct ResponseChain: Sendable {
         self.history = history
     }
 
-    /// `body` as a request of this connection: with `previous_response_id` and the new items only, if it continues the
-    /// last response, else whole.
+    /// Returns `body` as a request of this connection: with `previous_response_id` and only the new items if it
+    /// continues the last response, otherwise the complete body.
     func request(_ body: ChappieJSONObject) -> ChappieJSONObject {
         let input = body["input"]?.array ?? []
         guard input.count > history.count, input.starts(with: history), Self.frame(of: body) == frame else {

@@ -1,9 +1,10 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Text only for reading: once an attempt's text differs from the text that was shown, the rest of it is held back.
+/// Text that is only for reading. When an attempt's text differs from the text that was shown, the rest of it is held
+/// back.
 struct DeliveredAside: Sendable {
     private var delivered = DeliveredText()
-    /// Whether the present attempt differs from what was shown.
+    /// Whether the present attempt differs from the text that was shown.
     private(set) var isMuted = false
 
     var text: String { delivered.text }
@@ -14,54 +15,56 @@ struct DeliveredAside: Sendable {
         isMuted = false
     }
 
-    /// - Returns: the new part of the attempt's next piece, which is to be shown; maybe empty.
+    /// Takes the attempt's next piece.
+    ///
+    /// - Returns: the new part of it, which is to be shown. It may be empty.
     mutating func said(_ piece: String) -> String {
         let new = isMuted ? nil : delivered.said(piece)
         isMuted = new == nil
         return new ?? ""
     }
 
-    /// The attempt says something else.
+    /// Notes that the attempt's text differs from the text that was shown.
     mutating func differs() { isMuted = true }
 }
 
-/// Text that a reader has been shown, and how far the present attempt has come in saying it again.
+/// The text that a reader has been shown, and the position up to which the present attempt has repeated it.
 struct DeliveredText: Sendable {
     private(set) var bytes: [UInt8] = []
-    /// How much of `bytes` the present attempt has said.
+    /// The number of `bytes` that the present attempt has repeated.
     private var position = 0
 
     var text: String { String(decoding: bytes, as: UTF8.self) }
     var isEmpty: Bool { bytes.isEmpty }
-    /// Whether the present attempt has said everything that had been shown.
+    /// Whether the present attempt has repeated everything that was shown.
     var isCaughtUp: Bool { position == bytes.count }
 
     mutating func attemptBegan() { position = 0 }
 
-    /// Returns the next piece that the attempt says.
+    /// Takes the attempt's next piece.
     ///
-    /// - Returns: the new part of it, maybe empty; `nil` if it differs from the text that was shown. Text that differs
-    ///   is not taken in.
+    /// - Returns: the new part of it, which may be empty. `nil` if it differs from the text that was shown. Text that
+    ///   differs is not added.
     mutating func said(_ piece: String) -> String? {
         let known = min(piece.utf8.count, bytes.count - position)
-        // The slice must be gone before the append: while a slice is alive, each append copies everything.
+        // The slice must be released before the append. While a slice is alive, each append copies everything.
         if known > 0, !piece.utf8.starts(with: bytes[position..<(position + known)]) { return nil }
         position += known
         return added(piece, after: known)
     }
 
-    /// Returns the attempt's text as a whole, at its end: it may go beyond what was said piece by piece.
+    /// Takes the attempt's complete text at its end. It may be longer than its pieces together.
     ///
-    /// - Returns: the new part of it, maybe empty. Text that does not begin with the text that was shown adds nothing
-    ///   here.
+    /// - Returns: the new part of it, which may be empty. Text that does not begin with the text that was shown adds
+    ///   nothing here.
     mutating func concluded(_ whole: String) -> String {
         guard whole.utf8.starts(with: bytes) else { return "" }
         position = bytes.count
         return added(whole, after: bytes.count)
     }
 
-    /// Appends the part of `text` after its first `count` bytes. Whole strings were shown, so that this part begins at
-    /// a character of UTF-8.
+    /// Appends the part of `text` after its first `count` bytes. Only complete strings were shown, so that this part
+    /// begins at a character of UTF-8.
     private mutating func added(_ text: String, after count: Int) -> String {
         let rest = count == 0 ? text : String(decoding: text.utf8.dropFirst(count), as: UTF8.self)
         guard !rest.isEmpty else { return "" }
@@ -71,10 +74,10 @@ struct DeliveredText: Sendable {
     }
 }
 
-/// The arguments of tool calls, as a reader has been shown them while the model writes them; only for reading.
+/// The arguments of tool calls that a reader has been shown while the model writes them. They are only for reading.
 ///
-/// The calls of an attempt count in the order in which they begin. A call keeps the id that it was first shown under,
-/// also if another attempt writes it again.
+/// The calls of an attempt are numbered in the order in which they begin. A call keeps the id under which it was first
+/// shown, even if another attempt writes it again.
 struct DeliveredArguments: Sendable {
     private struct Call {
         let callID: String
@@ -84,9 +87,9 @@ struct DeliveredArguments: Sendable {
     }
 
     private var calls: [Call] = []
-    /// The numbers of the present attempt's calls, by the ids of their items and by their own.
+    /// The numbers of the present attempt's calls, by the ids of their items and by the ids of the calls.
     private var numbers: [String: Int] = [:]
-    /// How many calls the present attempt has begun.
+    /// The number of calls that the present attempt has begun.
     private var begun = 0
 
     var isEmpty: Bool { calls.allSatisfy(\.text.isEmpty) }
@@ -115,17 +118,19 @@ struct DeliveredArguments: Sendable {
         itemID.flatMap { numbers[$0] } ?? callID.flatMap { numbers[$0] }
     }
 
-    /// - Returns: the new part of the next piece, which is to be shown; maybe empty.
+    /// Takes the next piece of a call's arguments.
+    ///
+    /// - Returns: the new part of it, which is to be shown. It may be empty.
     mutating func said(_ piece: String, of call: Int) -> String { calls[call].text.said(piece) }
 
-    /// Returns a piece as the host gets it.
+    /// Returns a piece in the form that the host gets.
     func shown(_ piece: String, of call: Int) -> ChappieToolArgumentsDelta {
         let call = calls[call]
         return ChappieToolArgumentsDelta(
             callID: call.callID, name: call.name, namespace: call.namespace, delta: piece)
     }
 
-    /// Returns a call that is complete, under the id that its arguments were shown under.
+    /// Returns a complete call with the id under which its arguments were shown.
     func named(_ item: ChappieOutputItem) -> ChappieOutputItem {
         guard item.isToolCall, let number = call(itemID: item.id, callID: item.callID) else { return item }
         let shown = calls[number]

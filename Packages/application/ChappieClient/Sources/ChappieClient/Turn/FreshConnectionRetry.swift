@@ -1,9 +1,9 @@
 import ChappieCore
 
-/// Sends a request that changes nothing once more when its connection turns out to be dead.
+/// A middleware that repeats a request without side effects once when its connection turns out to be dead.
 ///
-/// The transport repeats nothing by itself, and a pooled connection may have been lost with the network under it: the first
-/// request that is put on it finds out. The second try goes out over a fresh one.
+/// The transport itself repeats nothing, and a pooled connection may have been lost together with its network. The
+/// first request on such a connection detects that. The second attempt uses a fresh connection.
 struct FreshConnectionRetry: HTTPMiddleware {
     func intercept(
         _ request: HTTPExchangeRequest,
@@ -16,7 +16,7 @@ struct FreshConnectionRetry: HTTPMiddleware {
         }
     }
 
-    /// Whether the connection was open, but nothing came back.
+    /// Returns whether the connection was open, but nothing came back.
     private static func isOfTheConnection(_ error: ChappieTransportError) -> Bool {
         [.connectionLost, .timedOut].contains(error.code) && [.request, .responseHead].contains(error.stage)
     }

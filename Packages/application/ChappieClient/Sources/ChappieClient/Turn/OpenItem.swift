@@ -3,7 +3,7 @@
 /// An item that has begun.
 struct OpenItem {
     let item: ChappieOutputItem
-    /// The arguments or the free text of a call, when they are complete.
+    /// The arguments or the free text of a call, once they are complete.
     var arguments: String?
 
     /// The types of the events that complete a call's arguments.
@@ -11,20 +11,20 @@ struct OpenItem {
 
     init(_ item: ChappieOutputItem) { self.item = item }
 
-    /// Whether an event about an item means this one.
+    /// Returns whether an event about an item refers to this one.
     func isMeant(by event: ChappieJSON) -> Bool {
         guard let id = event["item_id"]?.string ?? event["call_id"]?.string else { return arguments == nil }
         return id == item.id || id == item.callID
     }
 
-    /// Whether the complete item is this one.
+    /// Returns whether the complete item is this one.
     func isBeginning(of other: ChappieOutputItem) -> Bool {
         guard item.type == other.type else { return false }
         return item.id == nil || other.id == nil || item.id == other.id
             || item.callID.map { $0 == other.callID } ?? false
     }
 
-    /// The complete call; `nil` for other items, and if its arguments have not come.
+    /// The complete call, or `nil` for other items, and if its arguments have not arrived.
     var call: ChappieOutputItem? {
         guard item.isToolCall, let arguments, var object = item.json.object else { return nil }
         object[item.type == "custom_tool_call" ? "input" : "arguments"] = .string(arguments)

@@ -1,23 +1,23 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Writes the items of a conversation as one request takes them.
+/// The form of a conversation's items in one request.
 ///
-/// The service checks every item that comes back to it, and refuses the whole request for one that it does not take:
-/// ids that are too long, of another kind or used twice, reasoning that it can't read, arguments above its limit. Such
-/// parts are left out here. The result depends on the request and only on the items, so that a conversation that grows
-/// always begins with the same bytes.
+/// The service checks every item that is sent back to it, and refuses the entire request because of one that it does
+/// not take: ids that are too long, of another kind or used twice, reasoning that it can't read, arguments above its
+/// limit. Such parts are left out here. The result depends only on the request and the items, so that a conversation
+/// that grows always begins with the same bytes.
 struct RequestInput {
     /// Whether the request has the lite form: calls have a namespace, and images are bytes without `detail`.
     let isLite: Bool
-    /// The namespaces that the request declares; `nil` if calls keep any.
+    /// The namespaces that the request declares, or `nil` if calls keep any namespace.
     let namespaces: Set<String>?
-    /// Whether the model takes pictures. Otherwise a sentence stands for each.
+    /// Whether the model takes pictures. Otherwise a sentence replaces each of them.
     var takesPictures = true
 
     /// The limits of the service, in characters.
     private static let limits = (id: 64, arguments: 1 << 20)
 
-    /// What an id begins with, by the type of its item.
+    /// The prefixes of ids, by the type of the item.
     private static let prefixes = [
         "message": "msg_", "reasoning": "rs_", "function_call": "fc_", "function_call_output": "fco_",
         "custom_tool_call": "ctc_", "custom_tool_call_output": "ctco_", "local_shell_call": "lsh_",
@@ -25,7 +25,7 @@ struct RequestInput {
         "image_generation_call": "ig_", "compaction": "cmp_",
     ]
 
-    /// Returns `items` as the request carries them.
+    /// Returns `items` in the form of the request.
     func written(_ items: [ChappieJSON]) -> [ChappieJSON] {
         var ids: Set<String> = []
         var shortened: Set<String> = []
@@ -62,7 +62,7 @@ struct RequestInput {
 
     // MARK: Calls
 
-    /// Gives a call the namespace that the request knows its tool by, and leaves out arguments above the limit.
+    /// Gives a call the namespace under which the request declares its tool, and leaves out arguments above the limit.
     private func write(_ call: inout ChappieJSONObject, shortened: inout Set<String>) {
         if isLite {
             if call["namespace"] == nil { call["namespace"] = .string(ToolName.noGroup) }
@@ -78,7 +78,7 @@ struct RequestInput {
         }
     }
 
-    /// Tells the model in a call's output that the arguments above it are not those that ran.
+    /// Adds a note for the model to a call's output that the arguments above it are not those that ran.
     private func note(in output: inout ChappieJSONObject) {
         let note = "(The arguments of this call were too long to be sent again. They are left out above.)\n"
         if let text = output["output"]?.string {
@@ -90,7 +90,7 @@ struct RequestInput {
 
     // MARK: Pictures
 
-    /// Returns whether `item` has an image that only an address stands for.
+    /// Returns whether `item` has an image that is given only by an address.
     static func hasImageByAddress(_ item: ChappieJSON) -> Bool {
         (item["content"]?.array ?? []).contains { isImage($0) && address(of: $0) != nil }
     }

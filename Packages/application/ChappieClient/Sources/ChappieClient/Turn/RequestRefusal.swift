@@ -2,31 +2,33 @@
 
 /// The parts of requests that the service refuses for one model.
 struct RefusedParts: Sendable, Hashable, Codable {
-    /// Whether the service refuses the model altogether.
+    /// Whether the service refuses the model entirely.
     var wholeModel = false
-    /// Whether the model takes the full form only.
+    /// Whether the model takes only the full form.
     var liteForm = false
-    /// Whether the service demands the instructions as a member of the request.
+    /// Whether the service requires the instructions as a member of the request.
     var developerInstructions = false
     /// Optional members, such as `reasoning.summary`.
     var members: Set<String> = []
 }
 
-/// A refusal of a request's form, as far as another form of the same request may be taken.
+/// A refusal of a request's form, where another form of the same request may be accepted.
 enum RequestRefusal: Hashable {
     case liteForm
     case developerInstructions
-    /// An optional member; whether the model takes it with another value.
+    /// An optional member, and whether the model takes it with another value.
     case member(String, isKnown: Bool)
-    /// An item of the input, by its place if the service names it.
+    /// An item of the input, with its index if the service names it.
     case item(Int?)
 
-    /// Members without which a request is answered anyway.
+    /// The members without which a request is answered anyway.
     private static let optionalMembers: Set<String> = [
         "reasoning.summary", "reasoning.effort", "reasoning.context", "text.verbosity", "service_tier",
         "parallel_tool_calls", "stream_options",
     ]
 
+    /// Creates the refusal that an error reports.
+    ///
     /// - Returns: `nil` for an error that is about something else.
     init?(_ error: ChappieClientError, isLite: Bool) {
         guard let response = Self.response(of: error) else { return nil }
@@ -54,7 +56,7 @@ enum RequestRefusal: Hashable {
         }
     }
 
-    /// Returns the backend's own words in an error about a request.
+    /// Returns the backend's own message in an error about a request.
     static func response(of error: ChappieClientError) -> ChappieResponseError? {
         switch error {
         case .httpError(400, let body), .httpError(404, let body), .httpError(422, let body):
@@ -71,8 +73,8 @@ enum RequestRefusal: Hashable {
             || isUnsupported && ["tools", "reasoning.context"].contains(parameter)
     }
 
-    /// Whether an item that was sent back is refused: `input[3].id`, an id that is missing at the service or comes
-    /// twice, content that can't be decrypted.
+    /// Returns whether an item that was sent back is refused: `input[3].id`, an id that is missing at the service or
+    /// occurs twice, content that can't be decrypted.
     private static func isAboutItem(_ message: String, _ parameter: String) -> Bool {
         let words = [
             "input[", "item with id", "duplicate item found", "without its required", "encrypted content",

@@ -2,28 +2,28 @@
 import ChappieJSONSchema
 import Synchronization
 
-/// Carries out the tool calls of one answer: looks the tools up, asks the user, runs them, and gives the results in the
-/// order of the calls.
+/// The tool calls of one answer. Finds their tools, asks the user, runs them, and returns the results in the order of
+/// the calls.
 struct ToolRound: Sendable {
     let toolSet: ToolSet
     let approvalHandler: ChappieToolApprovalHandler?
     let failureBehavior: ChappieToolFailureBehavior
     let maximumParallelCalls: Int
     let ledger: ToolLedger
-    /// The ledger's conversation when the turn began.
+    /// The number of the ledger's conversation when the turn began.
     let conversation: Int
-    /// Whether the turn continues from a ``ChappiePendingTurn``: calls that ran for it before, in this process, don't
+    /// Whether the turn continues from a ``ChappiePendingTurn``. Calls that already ran for it in this process are not
     /// run again.
     var isResumed = false
     let clock: any ChappieClock
     var emit: @Sendable (ChappieStreamEvent) -> Void
     var record: TurnRecorder = { _ in }
 
-    /// How a round ended.
+    /// The outcome of a round.
     struct Outcome: Sendable {
         /// The calls that have ended, in the order of the calls.
         var results: [ChappieToolExecutionResult] = []
-        /// The questions that could not be answered now.
+        /// The questions that are not answered yet.
         var open: [ChappieApprovalRequest] = []
     }
 
@@ -34,12 +34,12 @@ struct ToolRound: Sendable {
         case open(ChappieApprovalRequest)
     }
 
-    /// Nothing runs before every call has a verdict; each call runs once at most.
+    /// Runs the calls of a round. No call runs before every call has a verdict. Each call runs at most once.
     ///
-    /// - Parameter decisions: answers that were given before, by call id.
+    /// - Parameter decisions: the user's earlier answers, by call id.
     /// - Throws: ``ChappieClientError``: `missingToolHandler`, and `toolApprovalDenied` or `toolExecutionFailed` if the
-    ///   configuration wants these to end the turn; `CancellationError`.
-    func carryOut(
+    ///   configuration lets these end the turn; `CancellationError`.
+    func runTools(
         _ calls: [ChappieToolCall], round: Int, decisions: [String: ChappieApprovalDecision] = [:]
     ) async throws -> Outcome {
         let known = try calls.map { call in
@@ -67,7 +67,7 @@ struct ToolRound: Sendable {
             }
             try Task.checkCancellation()
         }
-        let results = try await run(verdicts)
+        let results = try await runApproved(verdicts)
         return Outcome(
             results: results,
             open: verdicts.compactMap { if case .open(let request) = $0 { request } else { nil } })
@@ -89,7 +89,7 @@ struct ToolRound: Sendable {
         }
         let request = ChappieApprovalRequest(
             call: call, toolDescription: tool.description, inputSchema: call.isCustom ? .null : tool.inputSchema)
-        let decision = if let decided { decided } else { try await answer(to: request) }
+        let decision = if let decided { decided } else { try await askUser(request) }
         switch decision {
         case .approved(let arguments, let scope):
             if scope == .session { ledger.approve(call, in: conversation) }
@@ -106,8 +106,8 @@ struct ToolRound: Sendable {
         }
     }
 
-    /// Returns the user's answer, for which the user may take any time.
-    private func answer(to request: ChappieApprovalRequest) async throws -> ChappieApprovalDecision {
+    /// Asks the user, who may take any time, and returns the answer.
+    private func askUser(_ request: ChappieApprovalRequest) async throws -> ChappieApprovalDecision {
         emit(.approvalRequested(request))
         guard let approvalHandler else { return .denied(reason: "The program can't ask for approval.") }
         return try await withDeadline(nil, clock: clock, late: CancellationError()) { await approvalHandler(request) }
@@ -118,11 +118,11 @@ struct ToolRound: Sendable {
             call: call, outcome: .denied, result: .init(output: "The call was denied: \(reason)", isError: true))
     }
 
-    /// Returns the failure of a call whose arguments can't be given to the tool, or `nil` if they can.
+    /// Returns the failure of a call whose arguments can't be passed to the tool, or `nil` if they can.
     private func argumentFailure(_ call: ChappieToolCall, _ tool: ChappieHostTool) throws -> ChappieToolExecutionResult?
     {
         guard call.isCustom == (tool.textFormat != nil) else {
-            // Free text for a function was never checked against its schema.
+            // Free text for a function was not checked against its schema.
             return try failed(
                 call,
                 call.isCustom
@@ -144,8 +144,9 @@ struct ToolRound: Sendable {
 
     // MARK: Running
 
-    /// Calls run side by side; the others wait for a tool that runs alone.
-    private func run(_ verdicts: [Verdict]) async throws -> [ChappieToolExecutionResult] {
+    /// Runs the calls in parallel. A tool with `runsAlone` waits for the earlier calls, and the later calls wait for
+    /// it.
+    private func runApproved(_ verdicts: [Verdict]) async throws -> [ChappieToolExecutionResult] {
         var results: [Int: ChappieToolExecutionResult] = [:]
         var batch: [(index: Int, tool: ChappieHostTool, call: ChappieToolCall)] = []
         func flush() async throws {
@@ -198,10 +199,10 @@ struct ToolRound: Sendable {
         return try await withDeadline(tool.timeout, clock: clock, late: late) { try await tool.handler(call) }
     }
 
-    /// The most parts of a result, and the most bytes of all together.
+    /// The maximum number of parts of a result, and the maximum number of bytes of all parts together.
     private static let parts = (count: 20, bytes: 20 << 20)
 
-    /// A single result must not fill the model's context window.
+    /// Returns the result within its limits, because a single result must not fill the model's context window.
     static func bounded(_ result: ChappieToolResult, _ limit: Int) -> ChappieToolResult {
         var result = result
         var refusals: [String] = []
@@ -227,13 +228,13 @@ struct ToolRound: Sendable {
         return result
     }
 
-    /// Returns the text with its middle left out if it is longer than `limit` bytes: its ends say most.
+    /// Returns the text without its middle if it is longer than `limit` bytes. The beginning and the end matter most.
     static func bounded(_ text: String, _ limit: Int) -> String {
         guard text.utf8.count > limit else { return text }
         let note = "\n[… \(text.utf8.count - limit) bytes left out …]\n"
         let half = (limit - note.utf8.count) / 2
         let bytes = Array(text.utf8)
-        // A character is left out whole: all of its bytes but the first are 10xxxxxx.
+        // A character is left out with all of its bytes. All of them except the first are 10xxxxxx.
         let head = bytes[..<half].lastIndex { $0 & 0xC0 != 0x80 } ?? 0
         let tail = bytes[(bytes.count - half)...].firstIndex { $0 & 0xC0 != 0x80 } ?? bytes.count
         return String(decoding: bytes[..<head], as: UTF8.self) + note + String(decoding: bytes[tail...], as: UTF8.self)
@@ -244,7 +245,7 @@ struct ToolRound: Sendable {
         var errorDescription: String? { "It took longer than \(limit.words)." }
     }
 
-    /// Returns the model's message for a handler's error.
+    /// Returns the message to the model for a handler's error.
     private static func message(of error: any Error) -> String {
         let text =
             switch error {
@@ -256,12 +257,12 @@ struct ToolRound: Sendable {
     }
 }
 
-/// A client's memory of its tools from round to round.
+/// A record of a client's approvals and tool results that lasts from round to round.
 final class ToolLedger: Sendable {
     private struct State {
         var approved: Set<[String]> = []
         var results: [String: ChappieToolExecutionResult] = [:]
-        /// Counts the conversations.
+        /// The number of conversations so far.
         var conversation = 0
     }
 
@@ -269,29 +270,30 @@ final class ToolLedger: Sendable {
 
     var conversation: Int { state.withLock(\.conversation) }
 
-    /// Whether the user has approved the tool for the whole session.
+    /// Returns whether the user has approved the tool for the entire session.
     func isApproved(_ call: ChappieToolCall) -> Bool { state.withLock { $0.approved.contains(Self.key(call)) } }
 
-    /// An answer that comes after its conversation has ended is not for the next one.
+    /// Approves the tool. An answer that arrives after its conversation has ended does not apply to the next one.
     func approve(_ call: ChappieToolCall, in conversation: Int) {
         state.withLock { if $0.conversation == conversation { $0.approved.insert(Self.key(call)) } }
     }
 
     /// Returns the result of a call that ran for a pending turn. It is used again if that turn fails and is resumed
-    /// once more.
+    /// again.
     func result(of callID: String) -> ChappieToolExecutionResult? { state.withLock { $0.results[callID] } }
 
     func record(_ result: ChappieToolExecutionResult) {
         state.withLock { $0.results[result.call.callID] = result }
     }
 
-    /// The resumed turn has ended well, or waits with its results in a separate pending turn.
+    /// Removes the results when the resumed turn has succeeded, or waits with its results in a separate pending turn.
     func forgetResults() { state.withLock { $0.results = [:] } }
 
-    /// Another conversation begins.
+    /// Removes everything when another conversation begins.
     func reset() { state.withLock { $0 = State(conversation: $0.conversation + 1) } }
 
-    /// Another conversation begins, but the results stay: the caller may resume a turn that failed here.
+    /// Removes the approvals when another conversation begins. The results stay, because the caller may resume a turn
+    /// that failed here.
     func resetApprovals() {
         state.withLock {
             $0.approved = []

@@ -1,14 +1,14 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 
-/// The tools of one turn: their declarations to the model, and their handlers.
+/// The tools of one turn, with their declarations to the model and their handlers.
 struct ToolSet: Sendable {
     /// The identity of a tool in a call.
     struct Key: Hashable {
         var namespace: String?
         var name: String
 
-        /// The name of the tool if it stands in no namespace.
+        /// The name of the tool if it is declared without a namespace.
         var flatName: String {
             let whole = namespace.map { "\($0)__\(name)" } ?? name
             return ToolName.isValid(whole) ? whole : name
@@ -19,12 +19,13 @@ struct ToolSet: Sendable {
     private(set) var declarations: [Key: ChappieHarnessTool] = [:]
     private var handlers: [Key: ChappieHostTool] = [:]
 
-    /// Of tools with one name the first counts: the harness's declaration, then the host's tools, then the providers'.
+    /// Creates a set of tools. Among tools of the same name, the first counts: the harness's declaration, then the
+    /// host's tools, then the providers'.
     ///
-    /// - Parameter checked: the declarations of the turn before; a declaration that did not change is not checked
+    /// - Parameter checked: the declarations of the previous turn. A declaration that did not change is not checked
     ///   again.
-    /// - Throws: ``ChappieClientError/invalidTool(_:_:)``: a name that the backend refuses, or a schema that can't be
-    ///   used.
+    /// - Throws: ``ChappieClientError/invalidTool(_:_:)`` for a name that the backend refuses, or a schema that can't
+    ///   be used.
     init(
         harness: ChappieHarness, tools: [ChappieHostTool], checked: [Key: ChappieHarnessTool]
     ) throws(ChappieClientError) {
@@ -50,10 +51,10 @@ struct ToolSet: Sendable {
 
     var isEmpty: Bool { order.isEmpty }
 
-    /// Returns the tools as a request declares them, always in the same order.
+    /// Returns the tools in the form in which a request declares them, always in the same order.
     ///
-    /// - Parameter inNamespace: whether the tools that belong to no namespace stand in the one called `functions`. If
-    ///   not, and `onPlan` is `true`, no tool is in a namespace, because the backend has refused them.
+    /// - Parameter inNamespace: whether tools without a namespace are put into the one called `functions`. If not, and
+    ///   `onPlan` is `true`, no tool is in a namespace, because the backend has refused them.
     func declared(onPlan: Bool = false, inNamespace: Bool = false) -> [ChappieJSON] {
         if onPlan, !inNamespace {
             return order.compactMap { key in declarations[key]?.declared(name: key.flatName) }
@@ -75,10 +76,10 @@ struct ToolSet: Sendable {
             + namespaces.map { namespace($0, "Tools of \($0).", list($0)) }
     }
 
-    /// Returns the tool that carries `call` out; the model knows its schema.
+    /// Returns the tool that handles `call`. The model knows its schema.
     func tool(for call: ChappieToolCall) -> ChappieHostTool? {
         let named = Key(namespace: call.namespace, name: call.name)
-        // A tool of a namespace may have been declared without it.
+        // A tool of a namespace may have been declared without the namespace.
         let isFlat = handlers[named] == nil && call.namespace == nil
         let key = isFlat ? order.first { handlers[$0] != nil && $0.flatName == call.name } : named
         guard let key, var tool = handlers[key] else { return nil }

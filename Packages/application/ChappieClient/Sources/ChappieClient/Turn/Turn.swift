@@ -3,46 +3,50 @@
 import ChappieJSONSchema
 import Synchronization
 
-/// One turn: requests and rounds of tool calls, until the model has nothing more to call or to say.
+/// One turn: requests and rounds of tool calls, until the model calls no more tools and its answer is complete.
 struct Turn: Sendable {
+    private let context: TurnContext
     private var runner: TurnRunner
     private(set) var frame: RequestFrame
-    /// Names the family of models that can read a compaction of this model.
+    /// The family of models that can read a compaction of this model.
     let compactionHash: String?
     private var tools: ToolRound
-    /// Keeps the parts that the service refuses of the model's requests.
+    /// Keeps the parts of the model's requests that the service refuses.
     private let learn: @Sendable (_ model: String, RefusedParts) async -> Void
-    /// How often the model may be asked again, after tool calls or because it wants to continue.
+    /// The maximum number of further requests, after tool calls or because the model wants to continue.
     let toolLoopLimit: Int
     /// The items that the turn adds to the conversation: its messages, then the items of every round.
     private(set) var items: [ChappieJSON]
-    /// How often the model has been asked again.
+    /// The number of further requests so far.
     private(set) var round = 0
     /// The beginning of the answer, from responses after which the model wanted to continue.
     private var answer = ""
     /// The backend's values for the turn.
     private(set) var routing = TurnRouting()
-    /// Whether the backend could not read the conversation's encrypted items, which were left out then.
+    /// Whether the backend could not read the conversation's encrypted items, so that they were left out.
     var hasDroppedReasoning = false
-    /// Whether the conversation has the turns for which a compaction stood that can't be read.
+    /// Whether the conversation contains the turns that an unreadable compaction had replaced.
     var hasRebuilt = false
-    /// The size in tokens from which on the turn ends with ``TurnIsFull`` instead of another request; `nil` for none.
+    /// The size in tokens from which on the turn ends with ``TurnIsFull`` instead of another request. `nil` means no
+    /// limit.
     var room: Int?
     private var usage: ChappieTokenUsage?
     /// The types of the items that a compaction in this turn has replaced.
     private var typesBefore: Set<String> = []
-    /// The last answer, if its tools were being carried out or another is awaited.
+    /// The last answer, if its tools are running or another answer is awaited.
     private var lastAnswer: ChappieResponse?
-    /// The calls that are being carried out.
+    /// The calls that are running.
     private var openRound: OpenRound?
-    /// The error of a turn that ended with the text that was shown before its connection broke for good.
+    /// The error of a turn that ended with the shown text because its connection broke permanently.
     private(set) var failure: (any Error)?
 
     init(
-        runner: TurnRunner, frame: RequestFrame, compactionHash: String? = nil, tools: ToolRound, toolLoopLimit: Int,
+        context: TurnContext, runner: TurnRunner, frame: RequestFrame, compactionHash: String? = nil, tools: ToolRound,
+        toolLoopLimit: Int,
         items: [ChappieJSON], round: Int = 0,
         learn: @escaping @Sendable (_ model: String, RefusedParts) async -> Void = { _, _ in }
     ) {
+        self.context = context
         self.runner = runner
         self.frame = frame
         self.compactionHash = compactionHash
@@ -53,27 +57,19 @@ struct Turn: Sendable {
         self.learn = learn
     }
 
-    /// Whether an answer that is repeated differently starts again.
-    var restarts: Bool {
-        get { runner.restarts }
-        set { runner.restarts = newValue }
-    }
-
-    /// Runs the turn to its end, or until the user interrupts it: then the answer so far is the answer, if the model
-    /// has said or done anything. If the connection breaks for good, the text that was shown is the answer, and
-    /// ``failure`` has the error. If the turn ends in another way, what the model has said and done is recorded.
-    ///
+    /// Runs the turn until it ends or the user interrupts it. After an interruption, the partial answer is returned, if
+    /// the model has written or done anything. If the connection breaks permanently, the shown text is the answer, and
+    /// ``failure`` has the error. If the turn ends in another way, the model's output and actions are recorded.
     /// - Parameters:
-    ///   - interruption: says whether a cancellation of this task is an interruption.
-    ///   - count: how many of the turn's items are the user's.
-    ///   - pending: see ``run(resuming:)``.
+    ///   - count: the number of the turn's items that are the user's.
+    ///   - pending: see ``runRounds(resuming:)``.
     mutating func run(
-        until interruption: TurnInterruption, after count: Int,
+        after count: Int,
         resuming pending: (turn: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision])? = nil
     ) async throws -> ChappieResponse {
         do {
-            return try await run(resuming: pending)
-        } catch let error where error is CancellationError && interruption.isRequested {
+            return try await runRounds(resuming: pending)
+        } catch let error where error is CancellationError && context.interruption.isRequested {
             guard let response = try await interrupted(after: count) else { throw error }
             return response
         } catch {
@@ -85,16 +81,16 @@ struct Turn: Sendable {
             }
             let note = Task.isCancelled ? Conversation.interruptionItem : Conversation.failureItem
             if let end = itemsSoFar(after: count, note) {
-                try? await tools.record(.stopped(stopped(with: end.items)))
+                try? await tools.record(.stopped(kept(end.items, partialAnswer, measuredTokens: nil)))
             }
             throw error
         }
     }
 
-    /// Ends the turn with the answer that was shown before its connection broke for good.
+    /// Ends the turn with the answer that was shown before its connection broke permanently.
     private mutating func brokenOff(with shown: ChappieResponse) -> ChappieResponse {
         var response = shown
-        // They were announced, and none has run.
+        // The calls were announced, but none has run.
         response.items.removeAll(where: \.isToolCall)
         items += Conversation.kept(ofInterrupted: response) + [Conversation.breakItem]
         response.incompleteReason = ChappieResponse.lostConnection
@@ -104,13 +100,13 @@ struct Turn: Sendable {
 
     /// Ends the turn with the steps that it has taken.
     ///
-    /// - Parameter count: how many of the items are the user's.
-    /// - Returns: the answer so far; `nil` if the model has said nothing.
+    /// - Parameter count: the number of the items that are the user's.
+    /// - Returns: the answer so far, or `nil` if the model has written nothing.
     private mutating func interrupted(after count: Int) async throws -> ChappieResponse? {
         guard let end = itemsSoFar(after: count, Conversation.interruptionItem) else { return nil }
         items = end.items
         let (tools, open) = (tools, openRound)
-        // This task is cancelled, and the results are facts.
+        // This task is cancelled, but the results must be recorded.
         try await uncancelled {
             for result in end.results where open?.awaits(result.call.callID) == true {
                 try await tools.record(.ran(result))
@@ -120,7 +116,7 @@ struct Turn: Sendable {
         return finished(partialAnswer)
     }
 
-    /// The answer as far as it was shown.
+    /// The part of the answer that was shown.
     private var partialAnswer: ChappieResponse {
         var response = routing.interrupted ?? lastAnswer ?? ChappieResponse()
         response.status = .incomplete
@@ -129,10 +125,10 @@ struct Turn: Sendable {
         return response
     }
 
-    /// Returns the items of the turn if it ends here, and the results among them that are new. The last item is `note`.
+    /// Returns the items of the turn if it ends here, and the new results among them. The last item is `note`.
     ///
-    /// - Parameter count: how many of the items are the user's.
-    /// - Returns: `nil` if the model has said nothing.
+    /// - Parameter count: the number of the items that are the user's.
+    /// - Returns: `nil` if the model has written nothing.
     private func itemsSoFar(
         after count: Int, _ note: ChappieJSON
     ) -> (items: [ChappieJSON], results: [ChappieToolExecutionResult])? {
@@ -147,7 +143,7 @@ struct Turn: Sendable {
         return (items + results.map(\.item) + [note], results)
     }
 
-    /// Returns the response with what belongs to the turn as a whole.
+    /// Returns the response with the usage and the commentary of the entire turn.
     private func finished(_ answer: ChappieResponse) -> ChappieResponse {
         var response = answer
         response.usage = usage
@@ -156,22 +152,22 @@ struct Turn: Sendable {
         return response
     }
 
-    /// Runs the turn to its end.
+    /// Sends requests and runs the tools that their answers call, until an answer calls none.
     ///
-    /// - Parameter pending: the round with which to continue, and the user's decisions since.
+    /// - Parameter pending: the round with which to continue, and the user's decisions about it.
     /// - Returns: the last answer, with the tokens of all of them.
-    mutating func run(
+    private mutating func runRounds(
         resuming pending: (turn: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision])? = nil
     ) async throws -> ChappieResponse {
         if let pending {
             for result in pending.turn.completed { tools.ledger.record(result) }
             tools.isResumed = true
-            try await carryOut(pending.turn.progress.calls, pending.decisions)
+            try await runTools(pending.turn.progress.calls, pending.decisions)
             tools.isResumed = false
         }
         while true {
-            var response = try await ask()
-            // It is complete, even if the turn was interrupted.
+            var response = try await sendRequest()
+            // The response is complete, even if the turn was interrupted.
             routing.interrupted = nil
             let ownUsage = response.usage
             usage = usage.map { $0.adding(response.usage) } ?? response.usage
@@ -197,11 +193,11 @@ struct Turn: Sendable {
                 guard let call = ChappieToolCall(item) else { throw ChappieClientError.invalidResponse }
                 return call
             }
-            // Approvals, results and records go by a call's id.
+            // Approvals, results and records are identified by a call's id.
             guard Set(known.map(\.callID)).count == known.count else { throw ChappieClientError.invalidResponse }
             try await tools.record(.called(TurnProgress(calls: known, items: items, round: round, frame: frame)))
             let count = items.count
-            try await carryOut(known)
+            try await runTools(known)
             frame.toolChoice = .automatic
             let results = ChappieClientContext.estimatedTokens(of: Array(items[count...]))
             if let room, let used = ownUsage?.totalTokens, used + results >= room { throw TurnIsFull() }
@@ -211,23 +207,22 @@ struct Turn: Sendable {
     var conversationID: String { conversation.id }
     /// Whether the backend compacts a conversation itself.
     var takesCompaction: Bool { !runner.configuration.endpoints.usesPlan }
-    /// The conversation before the turn, without what its model can't read.
+    /// The conversation before the turn, without the items that its model can't read.
     var conversation: Conversation { runner.conversation }
 
-    /// Adds the usage of the turn so far, under another model or before a compaction.
-    mutating func goOn(from earlier: Turn) {
+    /// Takes over the usage and the state of the turn so far, under another model or before a compaction.
+    mutating func continues(_ earlier: Turn) {
         usage = earlier.usage
         answer = earlier.answer
-        restarts = earlier.restarts
         lastAnswer = earlier.lastAnswer
         typesBefore = earlier.typesBefore
         if earlier.frame.model == frame.model { routing = earlier.routing }
     }
 
-    /// One notice for each of the backend's tools that the request offered and the model did not use.
+    /// The notices, one for each of the backend's tools that the request offered and the model did not use.
     var unusedTools: [ChappieNotice] {
         let used = typesBefore.union(itemTypes)
-        return (frame.hostedTools ?? []).compactMap { tool in
+        return (frame.serviceTools ?? []).compactMap { tool in
             guard let type = tool.declaration["type"]?.string, !used.contains("\(type)_call") else { return nil }
             return ChappieNotice(
                 .toolNotUsed,
@@ -237,7 +232,7 @@ struct Turn: Sendable {
         }
     }
 
-    /// Replaces what the turn has done so far by a compaction of it.
+    /// Replaces the turn's items so far with a compaction of them.
     mutating func compact(into made: ChappieJSON) {
         typesBefore.formUnion(itemTypes)
         items = items.filter(Compaction.isWord) + [made]
@@ -245,54 +240,51 @@ struct Turn: Sendable {
 
     private var itemTypes: Set<String> { Set(items.compactMap { $0["type"]?.string }) }
 
-    /// Returns the turn as it joins the conversation.
+    /// Returns the turn in the form that joins the conversation.
     func finished(with response: ChappieResponse) -> FinishedTurn {
+        kept(items, response, measuredTokens: measuredTokens)
+    }
+
+    private func kept(_ items: [ChappieJSON], _ response: ChappieResponse, measuredTokens: Int?) -> FinishedTurn {
         FinishedTurn(
             items: items, response: response, model: frame.model, sessionID: runner.conversation.id,
             accountID: runner.conversation.account.ownerID, userID: runner.conversation.account.userID,
             measuredTokens: measuredTokens, hasDroppedReasoning: hasDroppedReasoning, hasRebuilt: hasRebuilt)
     }
 
-    /// Returns the turn as it is kept if it ends without a whole answer.
-    private func stopped(with items: [ChappieJSON]) -> FinishedTurn {
-        FinishedTurn(
-            items: items, response: partialAnswer, model: frame.model, sessionID: runner.conversation.id,
-            accountID: runner.conversation.account.ownerID, userID: runner.conversation.account.userID,
-            measuredTokens: nil, hasDroppedReasoning: hasDroppedReasoning, hasRebuilt: hasRebuilt)
-    }
-
-    /// Sends the input with which every turn of the conversation begins, so that the next turn is quick.
+    /// Sends the input with which every turn of the conversation begins, so that the next turn starts quickly.
     func prewarm() async {
         let body = runner.conversation.body(adding: [], frame)
         guard body["input"]?.array?.isEmpty == false else { return }
         await runner.prewarm(body)
     }
 
-    /// Returns one request without tools, of a conversation cut to `items`, for a compaction.
+    /// Sends one request without tools, of a conversation reduced to `items`, and returns its response, for a
+    /// compaction.
     func answer(
         to question: ChappieJSON, after items: [ChappieJSON], toolChoice: ChappieToolChoice
     ) async throws -> ChappieResponse {
         var turn = self
-        turn.restarts = true
+        turn.runner.restarts = true
         turn.runner.conversation.narrow(to: items)
         turn.items = [question]
         turn.routing = TurnRouting()
         turn.tools.emit = { _ in }
         turn.frame.toolChoice = toolChoice
         turn.frame.outputSchema = nil
-        // The lite form has no tool choice: tools that must not be called are not declared.
+        // The lite form has no tool choice, so tools that must not be called are not declared.
         if toolChoice == .none { turn.frame.tools = [] }
-        return try await turn.ask()
+        return try await turn.sendRequest()
     }
 
-    /// Asks once, and again in another form while the service refuses a part of the request that can be left out.
-    private mutating func ask() async throws -> ChappieResponse {
+    /// Sends one request, and repeats it in another form while the service refuses a part of it that can be left out.
+    private mutating func sendRequest() async throws -> ChappieResponse {
         let known = frame.refused
         var refusals: Set<RequestRefusal> = []
         while true {
             let body = runner.conversation.body(adding: items, frame)
             do {
-                let response = try await runner.run(body, &routing, emit: tools.emit)
+                let response = try await runner.runAttempts(body, &routing, emit: tools.emit)
                 if frame.refused != known { await learn(frame.model, frame.refused) }
                 return response
             } catch let failure as AttemptFailure where failure.kind == .unreadableReasoning {
@@ -306,7 +298,7 @@ struct Turn: Sendable {
                     throw ChappieClientError.modelUnavailable(refusal)
                 }
                 if refusesNamespaces(error) {
-                    // Not every backend is known to take tools in namespaces: the flat form is tried once.
+                    // Some backends may not take tools in namespaces, so the form without namespaces is tried once.
                     runner.conversation.hasFlatTools = true
                     declareTools()
                 } else {
@@ -320,9 +312,9 @@ struct Turn: Sendable {
         }
     }
 
-    /// Changes the request so that it lacks what was refused.
+    /// Changes the request so that it lacks the refused part.
     ///
-    /// - Returns: whether it is another request now.
+    /// - Returns: whether the request differs now.
     private mutating func mend(_ refusal: RequestRefusal) -> Bool {
         switch refusal {
         case .liteForm:
@@ -344,14 +336,14 @@ struct Turn: Sendable {
         }
     }
 
-    /// Whether a refused item is a compaction. A refusal that names no item may be about any.
+    /// Returns whether a refused item is a compaction. A refusal that names no item may be about any item.
     private static func isCompaction(at index: Int?, in body: ChappieJSONObject) -> Bool {
         let input = body["input"]?.array ?? []
         guard let index else { return input.contains(where: ChappieClientContext.isCompaction) }
         return input.indices.contains(index) && ChappieClientContext.isCompaction(input[index])
     }
 
-    /// Returns the error of a refusal that no other form cures.
+    /// Returns the error of a refusal that no other form of the request avoids.
     private func explained(_ error: ChappieClientError, _ refusal: RequestRefusal) -> ChappieClientError {
         guard case .item(let index) = refusal, !conversation.items.isEmpty,
             let message = RequestRefusal.response(of: error)?.message
@@ -366,10 +358,12 @@ struct Turn: Sendable {
         frame.declare(tools.toolSet.declared(onPlan: onPlan, inNamespace: conversation.takesNamespaces(frame)))
     }
 
+    /// Leaves out the encrypted items.
+    ///
     /// - Returns: whether there was anything to leave out.
     private mutating func dropReasoning(keepsCompactions: Bool = false) -> Bool {
         let before = (items, conversation.items)
-        // The records of a turn know no reasoning that is gone while a compaction stays.
+        // A turn's records can't express that reasoning is left out while a compaction stays.
         let keeps = keepsCompactions && runner.conversation.hasCompaction
         items = ChappieClientContext.withoutReasoning(items, keepsCompactions: keeps)
         runner.conversation.dropReasoning(keepsCompactions: keeps)
@@ -407,10 +401,13 @@ struct Turn: Sendable {
         !frame.tools.isEmpty && !frame.isLite && conversation.takesNamespaces(frame)
     }
 
-    /// The size of the conversation after the turn, as the backend counted it.
+    /// The size of the conversation after the turn, as counted by the backend.
     private(set) var measuredTokens: Int?
 
-    private mutating func carryOut(
+    /// Runs the calls of a round, and adds their results to the turn.
+    ///
+    /// - Throws: ``ChappieClientError/approvalPending(_:)`` if the user answers later.
+    private mutating func runTools(
         _ calls: [ChappieToolCall], _ decisions: [String: ChappieApprovalDecision] = [:]
     ) async throws {
         let open = OpenRound(
@@ -422,7 +419,7 @@ struct Turn: Sendable {
             try await record(step)
             open.ended(step)
         }
-        let outcome = try await noting.carryOut(calls, round: round, decisions: decisions)
+        let outcome = try await noting.runTools(calls, round: round, decisions: decisions)
         openRound = nil
         guard outcome.open.isEmpty else {
             throw ChappieClientError.approvalPending(
@@ -435,14 +432,16 @@ struct Turn: Sendable {
     }
 }
 
-/// The conversation and the turn so far leave too little room for another request.
+/// An error: the conversation and the turn so far leave too little room for another request.
 struct TurnIsFull: Error {}
 
-/// How far the calls of a round have come.
+/// The progress of a round's calls.
 private final class OpenRound: Sendable {
     private let ids: Set<String>
     private let state: Mutex<(started: Set<String>, over: [String: ChappieToolExecutionResult])>
 
+    /// Creates a round of calls.
+    ///
     /// - Parameter over: the results of calls that do not run again.
     init(_ calls: [ChappieToolCall], over: [ChappieToolExecutionResult]) {
         ids = Set(calls.map(\.callID))
@@ -463,14 +462,14 @@ private final class OpenRound: Sendable {
 
     func result(of callID: String) -> ChappieToolExecutionResult? { state.withLock { $0.over[callID] } }
 
-    /// Whether the call belongs to the round and is not over.
+    /// Returns whether the call belongs to the round and has not ended.
     func awaits(_ callID: String) -> Bool { ids.contains(callID) && result(of: callID) == nil }
 }
 
 extension ChappieTokenUsage {
     fileprivate func adding(_ other: ChappieTokenUsage?) -> ChappieTokenUsage {
         guard let other else { return self }
-        // The counts come from a server: they may have any value.
+        // The counts come from a server and may have any value.
         return ChappieTokenUsage(
             inputTokens: inputTokens &+ other.inputTokens,
             cachedInputTokens: cachedInputTokens &+ other.cachedInputTokens,

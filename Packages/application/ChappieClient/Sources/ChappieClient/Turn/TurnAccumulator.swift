@@ -1,27 +1,27 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// Turns the events of a turn's attempts into events for the host, each once; sans-IO.
+/// A sans-IO state machine that turns the events of a turn's attempts into events for the host, each only once.
 ///
 /// When a connection breaks, the request is sent again in full, and the model usually writes another answer. The part
 /// of it that repeats the text that was shown is held back, and so is a tool call that was handed out. If the text or
 /// the calls differ, the answer starts again with an event, or the turn ends with
 /// ``ChappieClientError/streamingTransportReplayDiverged(_:)``, the only error of the methods here. Commentary and
-/// summaries of reasoning are for reading only: as long as the answer is the same, text that was shown is held back,
-/// and text that differs from it is held back altogether. The same holds for arguments of calls while the model writes
-/// them.
+/// summaries of reasoning are only for reading. As long as the answer is the same, the part of them that was shown is
+/// held back, and text that differs from it is held back entirely. The same applies to arguments of calls while the
+/// model writes them.
 struct TurnAccumulator {
-    /// Gets each new event as it comes; the receiver only queues it.
+    /// Receives each new event as it arrives. The receiver only queues it.
     private let emit: (ChappieStreamEvent) -> Void
-    /// Whether an answer that differs from what was shown starts again. Otherwise it is an error.
+    /// Whether an answer that differs from the text that was shown starts again. Otherwise it is an error.
     private let restarts: Bool
-    /// The events of the present attempt, if it repeats an answer and may start it again.
+    /// The events of the present attempt, if it repeats an answer and may restart it.
     private var repetition: [ResponsesEvent]?
     private var text = DeliveredText()
     private var commentary = DeliveredAside()
     private var reasoning = DeliveredAside()
     private var arguments = DeliveredArguments()
-    /// What may be the beginning of a mark of sources in the text, and in the commentary.
+    /// The possible beginnings of source marks in the text and in the commentary.
     private var marks = (text: SourceMarks(), commentary: SourceMarks())
     /// The items of the present attempt that have begun and are not complete.
     private var open: [OpenItem] = []
@@ -29,31 +29,32 @@ struct TurnAccumulator {
     private var responseID: String?
     /// The messages of the present attempt that began as commentary.
     private var commentaryIDs: Set<String> = []
-    /// The message that is open, and how many bytes of it have come in deltas; `nil` if messages come side by side.
+    /// The open message, and the number of its bytes that have arrived in deltas. The number is `nil` if messages are
+    /// interleaved.
     private var message: (id: String?, isCommentary: Bool, said: Int?) = (nil, false, 0)
     /// The items handed out, in order.
     private var handedOut: [ChappieOutputItem] = []
-    /// The same by kind.
+    /// The items handed out, by kind.
     private var delivered: [String: [ChappieOutputItem]] = [:]
-    /// How many items of each kind the present attempt has completed.
+    /// The number of items of each kind that the present attempt has completed.
     private var seen: [String: Int] = [:]
-    /// The items of the present attempt, as the host knows them.
+    /// The items of the present attempt in the form that the host knows.
     private var items: [ChappieOutputItem] = []
-    /// The items of the present attempt, as the backend sent them.
+    /// The items of the present attempt in the form that the backend sent.
     private(set) var rawItems: [ChappieOutputItem] = []
-    /// The places of these items in the response's output.
+    /// The indices of these items in the response's output.
     private var places: [Int] = []
-    /// Whether the present attempt has brought any event.
+    /// Whether the present attempt has delivered any event.
     private(set) var hasBegun = false
     /// Sticky routing: the first value that the backend gave in this turn.
     private(set) var turnState: String?
-    /// The tag of the backend's present model list, as this turn's answers last said.
+    /// The tag of the backend's current model list, from the latest answer of this turn.
     private(set) var modelsETag: String?
     private var hasNotedReview = false
-    /// Names the present attempt's exchange, or its connection, at the server.
+    /// The id of the present attempt's exchange, or of its connection, at the server.
     private(set) var requestID: String?
     private var facts: AnsweredFacts
-    /// The notices that the user has got about answers of this turn.
+    /// The notices about answers of this turn that the user has seen.
     var told: Set<ChappieNotice> = []
 
     /// Whether the host has been shown anything that another attempt would show again.
@@ -61,6 +62,8 @@ struct TurnAccumulator {
         !text.isEmpty || !commentary.isEmpty || !reasoning.isEmpty || !arguments.isEmpty || !delivered.isEmpty
     }
 
+    /// Creates an accumulator for one turn.
+    ///
     /// - Parameter body: the request. Default: an empty one, with which no answer is compared.
     init(
         asking body: ChappieJSONObject = ChappieJSONObject(), restarts: Bool = false,
@@ -71,7 +74,7 @@ struct TurnAccumulator {
         facts = AnsweredFacts(asking: body)
     }
 
-    /// The request goes out, for the first time or again.
+    /// Prepares for a request that is sent, for the first time or again.
     mutating func attemptBegan() {
         text.attemptBegan()
         commentary.attemptBegan()
@@ -85,7 +88,7 @@ struct TurnAccumulator {
         facts.attemptBegan()
     }
 
-    /// The present attempt has brought no item yet.
+    /// Removes the items of the present attempt.
     private mutating func forgetItems() {
         marks = (SourceMarks(), SourceMarks())
         open = []
@@ -97,15 +100,15 @@ struct TurnAccumulator {
         places = []
     }
 
-    /// Takes the name of the model that answers, as a header field of the answer gives it.
+    /// Takes the name of the answering model from a header field of the answer.
     mutating func received(model name: String?) { facts.received(model: name) }
 
-    /// Reports answers that differ from the request, once in a turn.
+    /// Reports answers that differ from the request, only once in a turn.
     private mutating func tellDifferences() {
         for notice in facts.takeNotices() where told.insert(notice).inserted { emit(.notice(notice)) }
     }
 
-    /// Nothing of the answer has been shown from here on.
+    /// Starts the answer again, as if nothing of it had been shown.
     private mutating func restart() {
         emit(.restarted(discarded: text.text))
         text = DeliveredText()
@@ -120,7 +123,7 @@ struct TurnAccumulator {
 
     mutating func received(requestID value: String?) { requestID = value ?? requestID }
 
-    /// The first value counts (protocol of `x-codex-turn-state`).
+    /// Takes the turn state. Only the first value counts (protocol of `x-codex-turn-state`).
     mutating func received(turnState value: String?) { turnState = turnState ?? value }
 
     mutating func received(modelsETag value: String?) { modelsETag = value ?? modelsETag }
@@ -129,31 +132,31 @@ struct TurnAccumulator {
         if let limits = ChappieUsageLimitSnapshot(headerFields: fields) { emit(.usageLimits(limits)) }
     }
 
-    /// Tells the host, once in a turn, that the service reviews the answer.
+    /// Reports to the host, only once in a turn, that the service reviews the answer.
     mutating func noteReview(_ notice: ChappieNotice) {
         if !hasNotedReview { emit(.notice(notice)) }
         hasNotedReview = true
     }
 
-    /// Sends the host an event that is separate from the answer.
+    /// Sends the host an event that is not part of the answer.
     func tell(_ event: ChappieStreamEvent) { emit(event) }
 
-    /// The kinds of deltas, of which pieces that follow one another are joined.
+    /// The kinds of deltas. Consecutive deltas of one kind are joined.
     private enum Kind: Equatable {
         case text, commentary
         /// The number of the call.
         case arguments(Int)
     }
 
-    /// Takes the events that arrived together. Text that follows on text is joined into one delta: a screen is not
-    /// redrawn for each word of a burst.
+    /// Takes the events that arrived together. Consecutive pieces of text are joined into one delta, so that a screen
+    /// is not redrawn for each word of a burst.
     ///
-    /// - Returns: the end that they bring, if any: `.completed` (also for a response that ended early) and `.failed`
-    ///   with the items and the text of the whole turn, or `.error`.
+    /// - Returns: the end that they contain, if any: `.completed` (also for a response that ended early) and `.failed`
+    ///   with the items and the text of the entire turn, or `.error`.
     mutating func received(_ events: [ResponsesEvent]) throws(ChappieClientError) -> ResponsesEvent? {
         if !events.isEmpty { hasBegun = true }
         repetition?.append(contentsOf: events)
-        // Only the end of an answer shows that it leaves out a call that was handed out. That would be too late: the
+        // Only the end of an answer shows that it lacks a call that was handed out. That would be too late, because the
         // text before it would be shown twice.
         let restartsAtOnce =
             repetition != nil && handedOut.contains(where: \.isToolCall) && events.contains(where: \.isShown)
@@ -211,8 +214,8 @@ struct TurnAccumulator {
         return nil
     }
 
-    /// Whether a delta of the message `itemID` is commentary. A message whose beginning was not announced is an answer;
-    /// a delta that names none belongs to the message that is open.
+    /// Returns whether a delta of the message `itemID` is commentary. A message whose beginning was not announced is an
+    /// answer. A delta without an id belongs to the open message.
     private mutating func isCommentary(_ itemID: String?) -> Bool {
         // Ids are compared only in an attempt that has commentary, and looked up only when the id changes.
         if !commentaryIDs.isEmpty, let itemID, itemID != message.id {
@@ -252,7 +255,7 @@ struct TurnAccumulator {
         case .completed(let response), .incomplete(let response):
             if response.status == .completed { try completeMissing(from: response) }
             try endText()
-            // An answer may come only in items; a reader of the deltas sees it anyway.
+            // An answer may come only in items. A reader of the deltas sees it anyway.
             let rest = text.concluded(
                 response.with(items: items, text: "", commentary: commentary.text).outputText)
             if !rest.isEmpty { emit(.textDelta(rest)) }
@@ -270,7 +273,7 @@ struct TurnAccumulator {
     private mutating func completed(_ item: ChappieOutputItem, at index: Int? = nil) throws(ChappieClientError) {
         if let index = open.firstIndex(where: { $0.isBeginning(of: item) }) { open.remove(at: index) }
         if item.phase == .commentary {
-            // It may come without deltas.
+            // Commentary may arrive without deltas.
             let said = message.id == nil || message.id == item.id ? message.said : 0
             let held = marks.commentary.finish()
             let rest = commentary.said(
@@ -280,7 +283,8 @@ struct TurnAccumulator {
             try endText()
         }
         if item.type == "message" { message = (nil, false, 0) }
-        // Items count by their place in the output: a message may be complete before the reasoning that led to it.
+        // Items are ordered by their place in the output: a message may be complete before the reasoning that led to
+        // it.
         let place = index.flatMap { index in places.firstIndex { $0 > index } } ?? places.count
         places.insert(index ?? places.last ?? 0, at: place)
         rawItems.insert(item, at: place)
@@ -295,14 +299,14 @@ struct TurnAccumulator {
         }
     }
 
-    /// What was held back of the text has turned out to be no mark.
+    /// Emits the text that was held back and turned out not to be a mark.
     private mutating func endText() throws(ChappieClientError) {
         guard let rest = text.said(marks.text.finish()) else { throw divergence }
         if !rest.isEmpty { emit(.textDelta(rest)) }
     }
 
-    /// Takes the items that the response has and the stream did not complete: calls whose arguments are there, and the
-    /// items of the response itself.
+    /// Adds the items that the response has and the stream did not complete: calls whose arguments have arrived, and
+    /// the items of the response itself.
     private mutating func completeMissing(from response: ChappieResponse) throws(ChappieClientError) {
         for item in open.compactMap(\.call) { try completed(item) }
         let known = Set(rawItems.filter(\.isToolCall).map { $0.json["call_id"] })
@@ -312,12 +316,12 @@ struct TurnAccumulator {
         for item in missing { try completed(item) }
     }
 
-    /// Ends an answer of which everything has come but its last event.
+    /// Ends an answer of which only the last event is missing.
     ///
-    /// Without that event, only a message that is complete shows that the model has ended its answer: one that is
-    /// marked as the final answer, or any other if the model could call no tool after it.
+    /// Without that event, only a complete message shows that the model has ended its answer: one that is marked as the
+    /// final answer, or any other if the model could not call a tool after it.
     ///
-    /// - Returns: the response; `nil` if more of it may be missing, or if it differs from what was shown.
+    /// - Returns: the response, or `nil` if more of it may be missing, or if it differs from the text that was shown.
     mutating func endedEarly(offersTools: Bool) -> ChappieResponse? {
         guard open.isEmpty, let last = items.last, !last.text.isEmpty,
             last.phase == .finalAnswer || last.phase == nil && !offersTools
@@ -334,9 +338,9 @@ struct TurnAccumulator {
         return response
     }
 
-    /// The part of the answer that the host was shown, as an answer that the user interrupted: the items that are
-    /// complete, and the text; `nil` if there is neither. Encrypted items of an attempt that broke are left out: they
-    /// are another response's.
+    /// The part of the answer that the host was shown, in the form of an interrupted answer: the complete items, and
+    /// the text. It is `nil` if there is neither. Encrypted items of a broken attempt are left out, because they belong
+    /// to another response.
     var interrupted: ChappieResponse? {
         let isPresent = text.isCaughtUp && items.count >= handedOut.count
         let items = isPresent ? items : handedOut.filter { !ChappieClientContext.isEncrypted($0.json) }
@@ -349,7 +353,7 @@ struct TurnAccumulator {
         return response
     }
 
-    /// Returns the item as an earlier attempt handed it out, or `nil` when it is new.
+    /// Returns the item that an earlier attempt handed out, or `nil` if the item is new.
     private mutating func earlier(_ item: ChappieOutputItem) throws(ChappieClientError) -> ChappieOutputItem? {
         let index = seen[item.kind, default: 0]
         seen[item.kind] = index + 1
@@ -359,7 +363,7 @@ struct TurnAccumulator {
         return item.isToolCall ? item.withCallID(of: known) : item
     }
 
-    /// A whole answer must have said everything again.
+    /// Throws an error if a complete answer has not repeated all text and calls that were shown.
     private func checkCompleteness() throws(ChappieClientError) {
         let hasAllCalls = delivered.allSatisfy { kind, items in
             seen[kind, default: 0] >= items.count || !items.contains(where: \.isToolCall)
@@ -382,21 +386,21 @@ extension ResponsesEvent {
 }
 
 extension ChappieOutputItem {
-    /// Items of a kind come again in the same order; commentary need not come again.
+    /// The kind of the item. Items of a kind are repeated in the same order. Commentary need not be repeated.
     fileprivate var kind: String { phase == .commentary ? "commentary" : type }
 
-    /// Whether two tool calls are for the same tool with the same arguments; ids differ from answer to answer.
+    /// Returns whether two tool calls are for the same tool with the same arguments. Ids differ from answer to answer.
     fileprivate func asksTheSame(as other: ChappieOutputItem) -> Bool {
         guard name == other.name, json["namespace"] == other.json["namespace"] else { return false }
         return ["arguments", "input"].allSatisfy { Self.meaning(of: json[$0]) == Self.meaning(of: other.json[$0]) }
     }
 
-    /// Arguments are JSON in a string: spacing means nothing there.
+    /// Returns the parsed arguments. Arguments are JSON in a string, where spacing has no meaning.
     private static func meaning(of arguments: ChappieJSON?) -> ChappieJSON? {
         arguments?.string.flatMap { try? ChappieJSON(parsing: $0) } ?? arguments
     }
 
-    /// Returns the call under the id that the host knows it by, so that its output finds it.
+    /// Returns the call with the id that the host knows, so that its output can be matched.
     fileprivate func withCallID(of other: ChappieOutputItem) -> ChappieOutputItem { withCallID(other.callID) }
 
     func withCallID(_ callID: String?) -> ChappieOutputItem {
@@ -406,7 +410,7 @@ extension ChappieOutputItem {
     }
 }
 
-/// Header-like values in an event: their names may have any case, and a value may be a list.
+/// Header-like values in an event. Their names may have any case, and a value may be a list.
 private struct HeaderValues {
     private let members: [ChappieJSONObject.Member]
 

@@ -1,18 +1,18 @@
 import ChappieCore
 import Synchronization
 
-/// Ends a turn before its answer is complete, in such a way that the conversation keeps what was said.
+/// An interruption that ends a turn before its answer is complete, so that the conversation keeps the partial answer.
 ///
-/// The turn's work runs in a separate task. An interruption cancels that task alone, so that its end can be kept; to
-/// cancel the turn cancels both.
+/// The turn's work runs in a separate task. An interruption cancels only that task, so that the turn's end can be kept.
+/// Cancelling the turn cancels both.
 @_spi(ChappieInternals) public final class TurnInterruption: Sendable {
     private enum State {
         /// The work has not begun.
         case waiting
         case running(cancel: @Sendable () -> Void)
-        /// The work ends.
+        /// The work has been asked to end.
         case requested
-        /// The work has ended, and its end is being kept.
+        /// The work has ended, and its result is being kept.
         case over
     }
 
@@ -21,11 +21,11 @@ import Synchronization
     /// Creates an interruption that has not been requested.
     public init() {}
 
-    /// Whether the work is to end.
+    /// Whether the work has been asked to end.
     var isRequested: Bool { state.withLock { if case .requested = $0 { true } else { false } } }
 
-    /// Interrupts the work of the turn's task. A waiting turn is cancelled, since it has nothing to keep; a turn that
-    /// is over stays as it is.
+    /// Interrupts the work of the turn's task. A waiting turn is cancelled, because it has nothing to keep. A turn that
+    /// has ended is unchanged.
     func interrupt(_ turn: Task<ChappieResponse, any Error>) {
         let end: (@Sendable () -> Void)? = state.withLock { state in
             switch state {

@@ -1,13 +1,15 @@
 @_spi(ChappieInternals) import ChappieCore
 import Logging
 
-/// Logs the reason for which a turn was sent again. Constant messages, all of them at level `debug`; the metadata holds
-/// codes and counts, and no text of a user or a model.
+/// A log of the reasons for which turns are sent again. Messages are constant, and all of them are at level `debug`.
+/// The metadata contains codes and counts, and no text of a user or a model.
 struct TurnLog: Sendable {
-    /// Silent without one.
+    /// The logger, or `nil` for no messages.
     let logger: Logger?
 
-    /// - Parameter event: the event that the host gets; `nil` for a repair that the host does not see.
+    /// Logs that a turn is sent again.
+    ///
+    /// - Parameter event: the event that the host gets, or `nil` for a repair that the host does not see.
     func asksAgain(
         _ event: ChappieTransportEvent?, after failure: AttemptFailure, over kind: ChappieTransportEvent.Kind,
         hasDelivered: Bool
@@ -34,7 +36,7 @@ struct TurnLog: Sendable {
         }
     }
 
-    /// Logs that the user got a notice, without its words.
+    /// Logs that the user got a notice, without its text.
     func notes(_ notice: ChappieNotice) {
         logger?.debug("The turn differs from the request", metadata: ["kind": "\(notice.kind.rawValue)"])
     }

@@ -1,31 +1,32 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// Decides the next step after a failed attempt; sans-IO.
+/// A sans-IO state machine that decides the next step after a failed attempt.
 ///
-/// - A connection that breaks is opened again, after 0.2 s doubling with some jitter, as often as the policy says; then
-///   the answer comes over server-sent events, if the policy allows that, with a separate budget.
+/// - A connection that breaks is opened again, after 0.2 s doubling with some jitter, as often as the policy specifies.
+///   After that, the answer comes over server-sent events, if the policy allows that, with a separate budget.
 /// - The turn stops using WebSocket at once if it does not open although the host answers, or if no byte comes back.
-/// - A request of which nothing came in time over HTTP is sent once more. A silence after that ends the turn: the user
-///   pays for each request.
+/// - A request to which nothing came in time over HTTP is sent again once. A silence after that ends the turn, because
+///   the user pays for each request.
 /// - A host that can't be reached is an error at once, unless it has answered before in this turn.
-/// - A name that does not resolve, and an outage of the service's edge, are tried once more after some seconds.
-/// - A lost conversation and a kept connection that has died are repaired once, unseen.
-/// - Rate limits have their own policy. A model without capacity is asked again in the same way, once more often.
+/// - A name that does not resolve, and an outage of the service's edge, are tried again once after some seconds.
+/// - A lost conversation and a kept connection that has died are repaired once, without an event for the host.
+/// - Rate limits have their own policy. A model without capacity is asked again in the same way, with one more retry.
 struct TurnPlan: Sendable {
     /// The next step.
     enum Step: Sendable {
-        /// Send the request again, whole.
+        /// Send the complete request again.
         case again(after: Duration, telling: ChappieTransportEvent?)
         case fail(any Error)
     }
 
-    /// How the next attempt travels.
+    /// The transport of the next attempt.
     private(set) var kind: ChappieTransportEvent.Kind
     let policy: ChappieStreamingTransportPolicy
     let backoff: ChappieRateLimitBackoffPolicy
-    /// Whether the turn has given WebSocket up for its own faults: later turns should wait before they try it.
+    /// Whether the turn has stopped using WebSocket because of WebSocket's own faults. Later turns should then wait
+    /// before they try it.
     private(set) var hasGivenUpWebSocket = false
-    /// Over the present ``kind``.
+    /// The number of reconnections over the present ``kind``.
     private var reconnections = 0
     private var hasReconnected = false
     private var hasRepairedUnseen = false
@@ -43,9 +44,11 @@ struct TurnPlan: Sendable {
         self.backoff = backoff
     }
 
+    /// Returns the next step.
+    ///
     /// - Parameters:
     ///   - hasDelivered: whether the host has been shown a part of the answer.
-    ///   - jitter: 0.9 to 1.1, drawn again each time.
+    ///   - jitter: a factor from 0.9 to 1.1, drawn again for each failure.
     mutating func next(after failure: AttemptFailure, hasDelivered: Bool, jitter: Double) -> Step {
         switch failure.kind {
         case .rateLimited(let resetsIn):
@@ -69,7 +72,7 @@ struct TurnPlan: Sendable {
         case .unanswered where !hasAskedAgain && !hasDelivered && policy.maxHTTPSSEReconnectionAttempts > 0:
             hasAskedAgain = true
             return .again(after: .zero, telling: .reconnecting(attempt: 1, maximum: 1, delay: .zero))
-        // While an answer is being fetched again the host may just be coming back.
+        // While an answer is being repeated, the host may be about to come back.
         case .unreachable where hasDelivered || hasReconnected, .unresolved where hasDelivered || hasReconnected,
             .upgradeFailed where hasReconnected, .stale, .broken:
             return reconnect(failure, jitter: jitter)

@@ -1,38 +1,37 @@
 @_spi(ChappieInternals) public import ChappieCore
 
-/// A step of a turn. It is reported before the next step begins, so that a program that keeps it can see after a crash
-/// what may have happened.
+/// A step of a turn. It is reported before the next step begins, so that a program that stores it can determine after a
+/// crash which calls may have run.
 @_spi(ChappieInternals) public enum TurnStep: Sendable {
-    /// The conversation was made shorter; this is its new form.
+    /// The conversation was made shorter. The value is its new form.
     case compacted(ChappieClientContext)
-    /// An answer ended in tool calls; none of them has run.
+    /// An answer ended in tool calls. None of them has run.
     case called(TurnProgress)
     /// These calls run next, with these arguments.
     case running([ChappieToolCall])
     /// A call has ended.
     case ran(ChappieToolExecutionResult)
-    /// The turn has ended, and joins the conversation next.
+    /// The turn has ended, and will join the conversation.
     case finished(FinishedTurn)
-    /// The turn ends without a whole answer, because of an error or a cancellation. Its items are those of an
-    /// interrupted turn: what the model has said, and a result for each call. A turn in which the model has said
+    /// The turn ends without a complete answer, because of an error or a cancellation. Its items are those of an
+    /// interrupted turn: the model's output so far, and a result for each call. A turn in which the model has written
     /// nothing has no such step.
     case stopped(FinishedTurn)
 }
 
-/// Returns the items of everything that was said in a conversation, without what is encrypted; `nil` if they are not
-/// known.
+/// Returns all items of a conversation except the encrypted ones, or `nil` if they are not known.
 @_spi(ChappieInternals) public typealias TurnHistory = @Sendable () async -> [ChappieJSON]?
 
 /// Keeps the steps of a turn.
 @_spi(ChappieInternals) public typealias TurnRecorder = @Sendable (TurnStep) async throws -> Void
 
-/// A finished turn, as it joins its conversation.
+/// A finished turn in the form that joins its conversation.
 @_spi(ChappieInternals) public struct FinishedTurn: Sendable {
     /// The items: messages, answers, calls and results.
     public let items: [ChappieJSON]
-    /// The last answer, with the tokens of all.
+    /// The last answer, with the tokens of all answers.
     public let response: ChappieResponse
-    /// The model that was asked.
+    /// The model that answered.
     public let model: String
     /// The conversation's id at the backend.
     public let sessionID: String
@@ -40,19 +39,19 @@
     public let accountID: String?
     /// The user that the conversation belongs to.
     public let userID: String?
-    /// The conversation's size after the turn, as the backend counted it.
+    /// The conversation's size after the turn, as counted by the backend.
     public let measuredTokens: Int?
-    /// Whether the backend could not read the earlier encrypted items. They are gone from the conversation, and the ids
-    /// of the other items with them.
+    /// Whether the backend could not read the earlier encrypted items. They are then removed from the conversation,
+    /// together with the ids of the other items.
     public let hasDroppedReasoning: Bool
-    /// Whether a compaction could not be read, and the turns for which it stood are in the conversation again.
+    /// Whether a compaction could not be read, so that the turns that it had replaced are in the conversation again.
     public let hasRebuilt: Bool
     /// Whether the model was guessed because there was no list. The conversation does not keep it.
     public var isModelGuessed = false
 }
 
 extension ChappieToolExecutionResult {
-    /// Returns a result for each call that has none among the items: the backend refuses a call without one.
+    /// Returns a result for each call that has none among the items, because the backend refuses a call without one.
     ///
     /// - Parameters:
     ///   - known: returns the result of the call with this id, if it has ended.

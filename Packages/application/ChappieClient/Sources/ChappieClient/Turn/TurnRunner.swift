@@ -2,59 +2,60 @@
 @_spi(ChappieInternals) import ChappieCore
 import HTTPTypes
 
-/// Values of the backend for a turn, beside its answers.
+/// The values that the backend sends for a turn in addition to its answers.
 struct TurnRouting: Sendable {
-    /// The backend wants this value in every further request of the turn.
+    /// The value that the backend requires in every further request of the turn.
     var turnState: String?
-    /// The notices that the user has got about the turn's answers.
+    /// The notices about the turn's answers that the user has seen.
     var told: Set<ChappieNotice> = []
-    /// The tag of the account's list of models as it is now.
+    /// The tag of the account's current list of models.
     var modelsETag: String?
-    /// The last answer as far as it was shown, if it did not come to its end.
+    /// The part of the last answer that was shown, if the answer did not end.
     var interrupted: ChappieResponse?
-    /// Whether the connection broke for good, so that the shown part is the answer.
+    /// Whether the connection broke permanently, so that the shown part is the answer.
     var leavesAnswer = false
 }
 
-/// Runs one turn: attempts over WebSocket or HTTP, as ``TurnPlan`` decides, until the response is complete.
+/// A runner for one turn. It makes attempts over WebSocket or HTTP, as ``TurnPlan`` decides, until the response is
+/// complete.
 ///
-/// Both ways share everything but the framing: authorization, bounds, events, errors.
+/// Both transports share everything except the framing: authorization, bounds, events, errors.
 struct TurnRunner: Sendable {
     var configuration: ChappieConfiguration
-    /// Without authorization, like ``webSocket``.
+    /// The HTTP transport without authorization, like ``webSocket``.
     let http: any HTTPTransport
-    /// The host's; it sees requests without authorization.
+    /// The host's middleware, which sees requests without authorization.
     let middleware: [any HTTPMiddleware]
-    /// `nil` if the program has none.
+    /// The WebSocket transport, or `nil` if the program has none.
     let webSocket: (any WebSocketTransport)?
-    /// For the conversation's account alone.
+    /// The authorization, which is only for the conversation's account.
     let authorization: Authorization
     var conversation: Conversation
     let connection: ConversationConnection
     let clock: any ChappieClock
     let entropy: any Entropy
     let log: TurnLog
-    /// `nil` if the program keeps none.
+    /// The notes about blocked WebSockets, or `nil` if the program keeps none.
     let webSocketNotes: (any ChappieWebSocketNotes)?
-    /// The request's own header fields, beside the client's.
+    /// The request's own header fields, in addition to the client's.
     var headerFields: HTTPFields = [:]
-    /// The longest time from event to event, however alive the connection is.
+    /// The longest time between two events, even if the connection is alive.
     var longestSilence = Duration.seconds(3600)
-    /// Whether an answer that is repeated differently starts again. Otherwise it is an error.
+    /// Whether a repeated answer that differs starts again. Otherwise it is an error.
     var restarts = false
 
-    /// Bounds the answer, and the events that wait for a reader that has stopped: many times the longest answer of any
-    /// model.
+    /// The maximum size of the answer, and of the events that wait for a reader that has stopped reading. It is many
+    /// times the longest answer of any model.
     private static let answerLimit = 256 << 20
     private static let prewarmPatience = Duration.seconds(5)
-    /// A WebSocket that breaks before the answer to a message over this size may have broken because of the size:
-    /// common limits of servers and proxies are 1, 4 and 15 MiB, and not all of them send the close code for it.
+    /// The message size above which a WebSocket that breaks before the answer may have broken because of the size.
+    /// Common limits of servers and proxies are 1, 4 and 15 MiB, and not all of them send the close code for it.
     private static let suspiciousSize = 512 << 10
     /// The silence in which the service may review an answer before it shows anything.
     private static let reviewPatience = Duration.seconds(30 * 60)
-    /// How long a peer may take for the first byte on a WebSocket. A ping is answered without any work.
+    /// The time that a peer may take for the first byte on a WebSocket. A ping is answered without any work.
     private static let pingPatience = Duration.seconds(5)
-    /// How long a network counts as one that blocks WebSockets.
+    /// The time for which a network is considered to block WebSockets.
     private static let blockageLifetime: TimeInterval = 6 * 3600
 
     private var deadlines: ChappieDeadlines { configuration.network.deadlines }
@@ -63,10 +64,12 @@ struct TurnRunner: Sendable {
         BackendErrors(configuration.endpoints) { [authorization] in authorization.isRenewalRefused }
     }
 
-    /// - Parameter said: the backend's values for the turn beside its answers.
+    /// Sends the request until its response is complete.
+    ///
+    /// - Parameter said: the backend's values for the turn in addition to its answers.
     /// - Throws: ``ChappieClientError``, the transport's errors, `CancellationError`; an ``AttemptFailure`` for
     ///   encrypted items that can't be read.
-    func run(
+    func runAttempts(
         _ body: ChappieJSONObject, _ said: inout TurnRouting, emit: @escaping (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         var turn = TurnAccumulator(asking: body, restarts: restarts) { [clock] event in
@@ -118,7 +121,7 @@ struct TurnRunner: Sendable {
                     log.sentPlain()
                     continue
                 }
-                // The turn repairs it: it knows which of its items can't be read.
+                // The turn handles this failure, because it knows which of its items can't be read.
                 guard failure.kind != .unreadableReasoning else { throw failure }
                 let step = plan.next(after: failure, hasDelivered: turn.hasDelivered, jitter: try jitter())
                 if kind == .webSocket, plan.hasGivenUpWebSocket { connection.gaveUp(at: clock.elapsed) }
@@ -140,8 +143,8 @@ struct TurnRunner: Sendable {
         }
     }
 
-    /// Opens the connection and sends what every request of the conversation begins with, so that the first turn is
-    /// quick. It gives up soon, and a failure does not matter.
+    /// Opens the connection and sends the input with which every request of the conversation begins, so that the first
+    /// turn starts quickly. It gives up soon, and a failure has no effect.
     func prewarm(_ body: ChappieJSONObject) async {
         guard await firstKind == .webSocket else { return }
         var runner = self
@@ -159,7 +162,7 @@ struct TurnRunner: Sendable {
         }
     }
 
-    /// Whether the model may call tools.
+    /// Returns whether the model may call tools.
     private static func offersTools(_ body: ChappieJSONObject) -> Bool {
         [body["tools"], body["input"]?[0]?["tools"]].contains { $0?.array?.isEmpty == false }
     }
@@ -178,10 +181,10 @@ struct TurnRunner: Sendable {
         }
     }
 
-    /// Names the conversation since its last compaction.
+    /// The name of the conversation since its last compaction.
     private var window: String { "\(conversation.id):\(conversation.window)" }
 
-    /// Whether no WebSocket passes this network, as far as is remembered.
+    /// Whether this network is remembered as one that blocks WebSockets.
     private var isBlocked: Bool {
         get async {
             guard !connection.isKept, let notes = webSocketNotes,
@@ -195,13 +198,13 @@ struct TurnRunner: Sendable {
         await webSocketNotes?.noteBlockage(of: configuration.endpoints.backend, at: clock.now)
     }
 
-    /// 0.9 to 1.1: clients that broke off together come back one by one.
+    /// Returns a factor from 0.9 to 1.1, so that clients that were disconnected together do not all return at once.
     private func jitter() throws -> Double { 0.9 + Double(try entropy.bytes(1).first ?? 128) / 255 * 0.2 }
 
     // MARK: One attempt
 
-    /// Makes `attempt` with the signature of its request. A 401 is tried again with renewed tokens: that is a new
-    /// attempt, which repeats the text of an earlier one.
+    /// Makes `attempt` with the signature of its request. After a 401, a new attempt is made with renewed tokens. It
+    /// repeats the text of an earlier one.
     private func authorized(
         _ turn: inout TurnAccumulator,
         _ attempt: (Signature, inout TurnAccumulator) async throws -> AuthorizedAttempt<ChappieResponse>
@@ -212,7 +215,8 @@ struct TurnRunner: Sendable {
         }
     }
 
-    /// Adds the header fields of the sign-in: the last of all middleware, so that no other sees them.
+    /// A middleware that adds the header fields of the sign-in. It is the last one, so that no other middleware sees
+    /// them.
     private struct Signature: HTTPMiddleware {
         let fields: HTTPFields
         let authorization: Authorization
@@ -236,13 +240,13 @@ struct TurnRunner: Sendable {
         }
     }
 
-    /// Reads the answer's events up to the terminal one, and not a byte further.
+    /// Reads the answer's events up to the terminal one, and no byte after it.
     ///
     /// A model may think for many minutes. As long as the connection is alive, which the transport decides by the bytes
-    /// that arrive, silence is no failure before ``longestSilence``.
+    /// that arrive, silence is not a failure before ``longestSilence``.
     ///
-    /// - Parameter review: Called when the service says that it reviews the answer before it shows anything.
-    private func answer(
+    /// - Parameter review: Called when the service announces that it reviews the answer before it shows anything.
+    private func readAnswer(
         over kind: ChappieTransportEvent.Kind, to body: ChappieJSONObject, _ turn: inout TurnAccumulator,
         review: () -> Void = {},
         next: (_ timeLeft: Duration) async throws -> (byteCount: Int, events: [ResponsesEvent])
@@ -300,7 +304,8 @@ struct TurnRunner: Sendable {
             turn.received(requestID: response.headerFields.requestID)
             guard response.status != .unauthorized else { return .unauthorized(response) }
             guard response.status.kind == .successful else { throw try await errors.failure(response, now: clock.now) }
-            // A page for browsers: a captive portal, a proxy's error, the wrong address.
+            // An HTML page is for browsers. It may be a captive portal's or a proxy's error, or come from a wrong
+            // address.
             guard response.mediaType != "text/html" else {
                 throw errors.failure(
                     ofSuccess: response.status.code, headerFields: response.headerFields, body: [], now: clock.now)
@@ -309,9 +314,9 @@ struct TurnRunner: Sendable {
             turn.received(model: response.headerFields[.answeringModel])
             defer { response.body.cancel() }
             var (decoder, hasEvents) = (ResponsesEventDecoder(), false)
-            // Of an answer that has brought no event.
+            // The first bytes of an answer that has brought no event.
             var beginning: [UInt8] = []
-            return try await answer(
+            return try await readAnswer(
                 over: .serverSentEvents, to: body, &turn, review: { response.body.allow(silence: Self.reviewPatience) }
             ) { _ in
                 do {
@@ -338,7 +343,7 @@ struct TurnRunner: Sendable {
 
     // MARK: WebSocket
 
-    /// Sends `body` whole, or only its new part on a kept connection.
+    /// Sends the complete `body`, or only its new part on a kept connection.
     private func attemptOverWebSocket(
         _ body: ChappieJSONObject, _ turn: inout TurnAccumulator
     ) async throws -> ChappieResponse {
@@ -354,7 +359,7 @@ struct TurnRunner: Sendable {
             identifying[.windowID] = nil
             let identity = identifying.hashValue
             if body["generate"] == false, connection.serves(identity, at: clock.elapsed) {
-                // It is warm. Another request in its conversation would only delay the next turn.
+                // The connection is ready. Another request in its conversation would only delay the next turn.
                 throw CancellationError()
             }
             let kept = await connection.take(for: identity, at: clock.elapsed, patience: pingPatience)
@@ -389,11 +394,11 @@ struct TurnRunner: Sendable {
             }
             turn.received(requestID: open.requestID)
             do {
-                // Ahead of the message, so that a long upload does not delay the answer to it.
+                // The ping is sent before the message, so that a long upload does not delay the answer to it.
                 open.socket.ping(within: pingPatience)
                 try await open.socket.send(.text(text))
                 var hasEvents = false
-                let attempt = try await answer(over: .webSocket, to: body, &turn) { left in
+                let attempt = try await readAnswer(over: .webSocket, to: body, &turn) { left in
                     let (count, events) = try await events(from: open.socket, within: left, isFirst: !hasEvents)
                     hasEvents = hasEvents || !events.isEmpty
                     return (count, events)
@@ -428,10 +433,10 @@ struct TurnRunner: Sendable {
         }
     }
 
-    /// Returns the events up to the terminal one. A message that holds no event is ignored; a binary message breaks the
+    /// Returns the events up to the terminal one. A message without an event is ignored. A binary message violates the
     /// protocol.
     ///
-    /// - Parameter isFirst: Whether no event of the answer has come. A close then refuses the message.
+    /// - Parameter isFirst: Whether no event of the answer has arrived. A close then refuses the message.
     private func events(
         from socket: any WebSocketConnection, within deadline: Duration, isFirst: Bool
     ) async throws -> (byteCount: Int, events: [ResponsesEvent]) {
@@ -467,7 +472,7 @@ extension ChappieNotice {
         .webSocketBlocked,
         "No data comes back over a WebSocket on this network. The answer comes over server-sent events.")
 
-    /// The sentence about a review that `event` announces; `nil` for any other event.
+    /// Creates the notice of a review that `event` announces, or returns `nil` for any other event.
     fileprivate init?(reviewIn event: ResponsesEvent, of model: String?) {
         guard case .metadata(_, let metadata) = event, metadata["type"]?.string == "safety_buffering" else {
             return nil
@@ -481,8 +486,8 @@ extension ChappieNotice {
 }
 
 extension ChappieDeadlines {
-    /// Returns the deadlines for an answer at this effort. A proxy may hold the head of the answer back until all of it
-    /// is there, so the head has as much time as the model.
+    /// Returns the deadlines for an answer at this effort. A proxy may hold the head of the answer back until the
+    /// answer is complete, so the head has as much time as the model.
     fileprivate func patient(with effort: String?) -> ChappieDeadlines {
         let factors = ["high": 2, "xhigh": 3, "max": 4, "ultra": 4]
         let silence = max(responseHead, firstByte, idle) * (effort.flatMap { factors[$0] } ?? 1)

@@ -1,39 +1,40 @@
 @_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
 
-/// A conversation as a value: keep it, and continue it later by ``ChappieClient/resumeContext(_:)``.
+/// A conversation as a value. Store it, and continue it later with ``ChappieClient/resumeContext(_:)``.
 ///
-/// Items of the backend are kept as they came, unknown ones included, and their bytes survive encoding: the prompt
-/// cache of a resumed conversation still hits. Reasoning and compactions are encrypted for one account; in another one
-/// they are left out.
+/// Items of the backend are kept unchanged, including unknown ones, and their bytes survive encoding, so that the
+/// prompt cache of a resumed conversation is still hit. Reasoning and compactions are encrypted for one account. In
+/// another account they are left out.
 public struct ChappieClientContext: Sendable, Hashable, Codable {
-    /// Names the session, and the prompt cache, to the backend.
+    /// The id of the session and of the prompt cache at the backend.
     public var sessionID: String
-    /// Names the thread to the backend; the same as ``sessionID`` here.
+    /// The id of the thread at the backend. It equals ``sessionID`` here.
     public var threadID: String
-    /// The model that the next turn uses; empty in a conversation that has none yet, which takes the account's best.
+    /// The model of the next turn. It is empty in a conversation that has none yet, which uses the account's best
+    /// model.
     public var model: String
-    /// The summary of the earlier conversation after a compaction as text; a compaction by the backend is encrypted.
+    /// The summary of the earlier conversation after a compaction as text. A compaction by the backend is encrypted.
     public var compactedSummary: String?
-    /// When the conversation began.
+    /// The time at which the conversation began.
     public var createdAt: Date
-    /// When its last turn ended.
+    /// The time at which its last turn ended.
     public var updatedAt: Date
-    /// The size as the backend counted it after the last turn, if it did.
+    /// The size that the backend counted after the last turn, if it did.
     public var measuredTokens: Int?
-    /// The account that the conversation belongs to; `nil` before its first turn.
+    /// The account that the conversation belongs to, or `nil` before its first turn.
     public var accountID: String?
-    /// The user that the conversation belongs to; `nil` before its first turn, or if the user is not known.
+    /// The user that the conversation belongs to, or `nil` before its first turn, or if the user is not known.
     public var userID: String?
     /// The model whose reasoning is among the items.
     @_spi(ChappieInternals) public internal(set) var reasoningModel: String?
     /// The family of models that can read the compaction among the items, if it is known.
     @_spi(ChappieInternals) public internal(set) var compactionHash: String?
-    /// How often the conversation was compacted.
+    /// The number of compactions of the conversation.
     @_spi(ChappieInternals) public var window: Int?
     private var itemText: ItemText
 
-    /// Creates a conversation of these messages, to show or to continue.
+    /// Creates a conversation with these messages, to show or to continue.
     public init(
         sessionID: String, threadID: String? = nil, model: String = "",
         messages: [ChappieInputMessage] = [], compactedSummary: String? = nil, createdAt: Date, updatedAt: Date? = nil
@@ -44,7 +45,7 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
         self.threadID = threadID ?? sessionID
     }
 
-    /// Creates a conversation of items as the backend takes them.
+    /// Creates a conversation with items in the backend's form.
     @_spi(ChappieInternals) public init(
         sessionID: String, model: String, items: [ChappieJSON], compactedSummary: String?, createdAt: Date,
         updatedAt: Date, measuredTokens: Int? = nil, accountID: String? = nil, userID: String? = nil,
@@ -64,34 +65,34 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
         itemText = ItemText(items)
     }
 
-    /// Everything said so far, as the backend takes it: messages, reasoning, tool calls and their results.
+    /// All items so far in the backend's form: messages, reasoning, tool calls and their results.
     public var items: [ChappieJSONValue] { itemText.items }
 
     /// The messages among ``items``.
     public var messages: [ChappieInputMessage] { items.compactMap(ChappieInputMessage.init(item:)) }
 
-    /// How many messages there are.
+    /// The number of messages.
     public var messageCount: Int { items.count { $0["type"]?.string == "message" } }
 
-    /// The size in tokens: as the backend counted it, or else some four bytes of text to a token.
+    /// The size in tokens, as counted by the backend, or else estimated at four bytes of text per token.
     public var estimatedTokens: Int { measuredTokens ?? Self.estimatedTokens(of: items) }
 
-    /// Whether the conversation is of this account, or of none yet.
+    /// Returns whether the conversation belongs to this account, or to none yet.
     @_spi(ChappieInternals) public func belongs(to account: ChappieAccountInfo) -> Bool {
         guard let accountID else { return true }
         guard let userID else { return accountID == account.ownerID }
-        // A conversation of an account without an id has the user's in its place.
+        // A conversation of an account without an id has the user's id in its place.
         return ChappieAccountInfo(userID: userID, accountID: accountID == userID ? nil : accountID)
             .isSameAccount(as: account)
     }
 
-    /// Whether an item is encrypted for one account and model.
+    /// Returns whether an item is encrypted for one account and model.
     @_spi(ChappieInternals) public static func isEncrypted(_ item: ChappieJSON) -> Bool {
         ["reasoning", "compaction", "context_compaction"].contains(item["type"]?.string)
     }
 
-    /// Returns the items without those that are encrypted, and without ids: the service reads nothing of its own in
-    /// them.
+    /// Returns the items without the encrypted ones, and without ids, so that the service finds no reference to its own
+    /// data in them.
     @_spi(ChappieInternals) public static func withoutReasoning(
         _ items: [ChappieJSON], keepsCompactions: Bool = false
     ) -> [ChappieJSON] {
@@ -102,13 +103,13 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
         }
     }
 
-    /// Whether an item is an encrypted compaction of the conversation before it.
+    /// Returns whether an item is an encrypted compaction of the conversation before it.
     static func isCompaction(_ item: ChappieJSON) -> Bool {
         ["compaction", "context_compaction"].contains(item["type"]?.string)
     }
 
-    /// Some four bytes of text to a token; an image counts as a thousand tokens, and encrypted text as a quarter of its
-    /// length.
+    /// Returns an estimate of four bytes of text per token. An image counts as a thousand tokens, and encrypted text as
+    /// a quarter of its length.
     static func estimatedTokens(of items: [ChappieJSON]) -> Int {
         func size(_ json: ChappieJSON) -> Int {
             switch json {
@@ -122,8 +123,8 @@ public struct ChappieClientContext: Sendable, Hashable, Codable {
     }
 }
 
-/// Items of a conversation, which are encoded as one JSON text: the order of members is part of a prompt that is
-/// cached.
+/// The items of a conversation. They are encoded as one JSON text, because the order of members is part of a cached
+/// prompt.
 struct ItemText: Sendable, Hashable, Codable {
     let items: [ChappieJSON]
 
@@ -143,33 +144,33 @@ struct ItemText: Sendable, Hashable, Codable {
     }
 }
 
-/// How much of a model's context window a conversation takes.
+/// The share of a model's context window that a conversation takes.
 public struct ChappieContextSize: Sendable, Hashable, Codable {
     /// The conversation's size.
     public var estimatedTokens: Int
     /// The window's size, in tokens.
     public var contextWindow: Int
 
-    /// Creates a size with the given properties; negative values become 0.
+    /// Creates a size with the given properties. Negative values become 0.
     public init(estimatedTokens: Int, contextWindow: Int) {
         self.estimatedTokens = max(estimatedTokens, 0)
         self.contextWindow = max(contextWindow, 0)
     }
 
-    /// The free part of the window; never below 0.
+    /// The free part of the window, never below 0.
     public var remainingTokens: Int { max(contextWindow - estimatedTokens, 0) }
-    /// How much of the window is used, 0 to 100; 100 for a window of 0 tokens.
+    /// The used part of the window in percent, from 0 to 100. It is 100 for a window of 0 tokens.
     public var usedPercent: Double {
         contextWindow == 0 ? 100 : min(Double(estimatedTokens) / Double(contextWindow) * 100, 100)
     }
 }
 
 extension ChappieInputMessage {
-    /// Creates a message as an item of the conversation, or `nil` for other items.
+    /// Creates a message from an item of the conversation, or returns `nil` for other items.
     @_spi(ChappieInternals) public init?(item: ChappieJSON) {
         guard item["type"]?.string == "message", let role = item["role"]?.string else { return nil }
         let parts = (item["content"]?.array ?? []).map { part -> Part in
-            // Annotations and the like are in the item; a reader of messages wants the text.
+            // Annotations and similar values are in the item. A reader of messages needs only the text.
             if part["type"]?.string == "output_text", let text = part["text"]?.string { return .text(text) }
             return Part(part)
         }

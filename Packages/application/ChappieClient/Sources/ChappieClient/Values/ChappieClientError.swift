@@ -8,20 +8,21 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case missingCredential
     /// The credential can't be renewed.
     case missingRefreshToken
-    /// The credential does not say which account it is for.
+    /// The credential does not name its account.
     case missingAccountID
-    /// Only a new sign-in helps; the string says why.
+    /// Only a new sign-in helps. The string is the reason.
     case reauthenticationRequired(String)
     /// The plan's quota is used up.
     case usageLimitReached(ChappieUsageLimit)
     /// The service does not answer this request on the user's plan.
     case planRefused(ChappiePlanRefusal)
-    /// The backend does not report how much of the plan is used. The page on which the user sees and manages it, if
-    /// there is one.
+    /// The backend does not report how much of the plan is used. The URL is the page on which the user sees and manages
+    /// it, if there is one.
     case usageNotReported(URL?)
-    /// The service does not answer with the model. Unless the model is only at capacity, asking again changes nothing.
+    /// The service does not answer with the model. Unless the model is only at capacity, repeating the request changes
+    /// nothing.
     case modelUnavailable(ChappieModelRefusal)
-    /// The model called a tool that the program has not given; the string is its name.
+    /// The model called a tool that the program has not provided. The string is its name.
     case missingToolHandler(String)
     /// A tool call was refused by policy or by the user: the tool's name and the reason.
     case toolApprovalDenied(String, String)
@@ -29,37 +30,37 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case toolExecutionFailed(String, String)
     /// The model kept calling tools, or continuing, beyond this many rounds.
     case toolLoopLimitExceeded(Int)
-    /// The response ended in an error, and asking again did not help; or it ended early although the whole text was
-    /// asked for. The response holds the backend's error, and the text as far as it came.
+    /// The response ended in an error, and repeating the request did not help, or it ended early although the complete
+    /// text was requested. The response contains the backend's error, and the text so far.
     case responseFailed(ChappieResponse)
-    /// The connection broke in mid-answer, and the answer that came instead began differently, or left out a tool call
-    /// that had been handed out. The string is the text as it had been delivered; the host decides what to do with it.
+    /// The connection broke during the answer, and the repeated answer began differently, or left out a tool call that
+    /// had been handed out. The string is the text that had been delivered. The host decides what to do with it.
     case streamingTransportReplayDiverged(String)
-    /// The backend answered with an HTTP error that has no case of its own: status and body (at most 64 KiB of it,
-    /// access tokens taken out).
+    /// The backend answered with an HTTP error that has no separate case. The values are the status and the body (at
+    /// most 64 KiB of it, without access tokens).
     case httpError(Int, String)
-    /// A web page with status 403 came instead of an answer: from the protection in front of the service, or from a
-    /// network on the way, and not from the service itself. The string is the host that was asked. The sign-in and the
-    /// model are untouched.
+    /// A web page with status 403 came instead of an answer. It is from the protection in front of the service, or from
+    /// a network on the way, and not from the service itself. The string is the requested host. The sign-in and the
+    /// model are not affected.
     case blockedByGateway(String)
-    /// The backend refuses an earlier part of the conversation, also without its ids and its reasoning. The string is
-    /// the backend's sentence. The same question in another conversation may be answered.
+    /// The backend refuses an earlier part of the conversation, even without its ids and its reasoning. The string is
+    /// the backend's message. The same question in another conversation may be answered.
     case conversationRefused(String)
-    /// The service's edge answered for a service that it does not reach, or a network on the way answered with a page
-    /// of its own. The sign-in, the model and the request are not in doubt.
+    /// The service's edge answered for a service that it does not reach, or a network on the way answered with its own
+    /// page. The sign-in, the model and the request are not the cause.
     case gatewayAnswered(ChappieGatewayAnswer)
     /// A successful answer that can't be understood.
     case invalidResponse
-    /// A tool call waits for the user, who can't answer now; ``ChappieClient/resume(_:decisions:)`` continues.
+    /// A tool call waits for the user, who can't answer now. ``ChappieClient/resume(_:decisions:)`` continues the turn.
     case approvalPending(ChappiePendingTurn)
     /// The model's answer does not fit the requested schema: the place, the reason, and the answer's text.
     case invalidStructuredOutput(ChappieSchemaViolation, String)
-    /// A message holds something that the model does not take: what it is, and what to do. Nothing was sent.
+    /// A message contains something that the model does not take: what it is, and what to do. Nothing was sent.
     case unsupportedInput(String, String)
-    /// A tool can't be declared to the model: its name, and why. Nothing was sent.
+    /// A tool can't be declared to the model: its name, and the reason. Nothing was sent.
     case invalidTool(String, String)
-    /// The turn took longer than its request allows (``ChappieResponseRequest/timeLimit``). The conversation is as it
-    /// was before the turn; tools that ran have run.
+    /// The turn took longer than its request allows (``ChappieResponseRequest/timeLimit``). The conversation is
+    /// unchanged. Tools that ran have run.
     case timeLimitExceeded(Duration)
     /// The exchange broke before the answer was complete.
     case transportFailed(ChappieTransportError)
@@ -67,10 +68,10 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case contextWindowExceeded
     /// The question is too long by itself, or the conversation has more bytes than the service takes.
     case inputTooLarge(ChappieInputSize)
-    /// The request is larger than the backend takes over WebSocket, and the policy allows no other way. Nothing was
-    /// sent.
+    /// The request is larger than the backend takes over WebSocket, and the policy allows no other transport. Nothing
+    /// was sent.
     case messageTooLarge(bytes: Int, limit: Int)
-    /// The sign-in has run out and could not be renewed at the moment; it may work later, and nothing was lost.
+    /// The sign-in has expired and could not be renewed at the moment. It may be renewed later, and nothing was lost.
     case renewalFailed(ChappieAuthError)
     /// The credential store could not be read or written.
     case credentialStoreFailed(CredentialStoreError)
@@ -80,7 +81,7 @@ extension ChappieClientError: ChappieError {
     /// A sentence for the user.
     public var errorDescription: String? { words.map(UntrustedText.sentence) }
 
-    /// The sentence; if a server or a tool wrote its end, the full stop may be missing.
+    /// The message. If a server or a tool wrote its end, the full stop may be missing.
     private var words: String? {
         switch self {
         case .missingCredential: "You are not signed in."
@@ -188,7 +189,7 @@ extension ChappieClientError: ChappieError {
     }
 
     private func describe(_ limit: ChappieUsageLimit) -> String {
-        // With such a page the limit may be the plan's, or the user's own for the app.
+        // With such a page, the limit may be the plan's, or the user's own for the app.
         let usual =
             switch limit.reachedType {
             case .workspaceOwnerCredits?, .workspaceMemberCredits?: "Your workspace has no credits left"
@@ -208,7 +209,7 @@ extension ChappieClientError: ChappieError {
         let sentence = message.hasSuffix(".") ? String(message.dropLast()) : message
         let reset = limit.resetsAt.map { $0.formatted(.iso8601) }
         guard sentence == usual else {
-            // The service's own sentence ends where it wants.
+            // The service's own sentence may end in any form.
             let plan = limit.plan.map { "The plan is \($0.displayName)." }
             return [UntrustedText.sentence(message), plan, reset.map { "It resets at \($0)." }]
                 .compactMap(\.self).joined(separator: " ")
@@ -229,8 +230,8 @@ extension ChappieResponseError {
     /// The code, if it can be shown to the user.
     var shownCode: String? { UntrustedText.token(code, limit: 100) }
 
-    /// The end of a sentence about the error: the code in parentheses, unless the message has it, and the message. The
-    /// final full stop may be missing.
+    /// The end of a sentence about the error: the code in parentheses, unless the message contains it, and the message.
+    /// The final full stop may be missing.
     fileprivate var codeAndMessage: String {
         let message = message.flatMap { $0.isEmpty ? nil : $0.prefix(500) }
         let code = shownCode.flatMap { message?.contains($0) == true ? nil : " (\($0))" } ?? ""
@@ -239,7 +240,7 @@ extension ChappieResponseError {
 }
 
 extension ChappieUsageLimit {
-    /// The next step if a limit of the workspace is reached; `nil` for another limit.
+    /// The next step if a limit of the workspace is reached, or `nil` for another limit.
     fileprivate var workspaceAdvice: String? {
         switch reachedType {
         case .workspaceOwnerCredits?: "Add credits to your workspace."

@@ -2,25 +2,25 @@
 
 /// An answer that does not come from the service, but from its edge or from a network on the way.
 public struct ChappieGatewayAnswer: Sendable, Hashable, Codable {
-    /// The senders of such answers; unknown values survive.
+    /// The sender of such an answer. Unknown values are kept.
     public struct Sender: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The edge of the service answers for a service that it does not reach: without a body, and without the name
-        /// of a request.
+        /// The edge of the service answers for a service that it does not reach, without a body and without a request
+        /// id.
         public static let edge = Sender(rawValue: "edge")
         /// A network on the way answers with its own page. Some networks do so until the user has signed in to them.
         public static let network = Sender(rawValue: "network")
     }
 
-    /// Where the answer comes from.
+    /// The origin of the answer.
     public var sender: Sender
-    /// The host that was asked.
+    /// The requested host.
     public var host: String
     /// The status of the answer.
     public var status: Int
-    /// The name under which the sender knows the exchange.
+    /// The id of the exchange at the sender.
     public var requestID: String?
 
     /// Creates an answer with the given properties.

@@ -8,20 +8,20 @@ import ChappieJSONSchema
 /// let shop = ChappieHarness(name: "Shop", instructions: "Help with orders.", tools: [lookUp])
 /// ```
 public struct ChappieHarness: Sendable, Hashable, Codable, ExpressibleByStringInterpolation {
-    /// For the program's user; the model does not see it.
+    /// The name for the program's user. The model does not see it.
     public var name: String
-    /// One sentence for the program's user; the model does not see it.
+    /// One sentence for the program's user. The model does not see it.
     public var summary: String
-    /// The instructions to the model. Empty: none.
+    /// The instructions to the model. An empty string means none.
     public var instructions: String
-    /// The assistant's abilities, one phrase each; the model gets them as a list below the instructions.
+    /// The assistant's abilities, one phrase each. The model gets them as a list below the instructions.
     public var capabilities: [String]
     /// The tools that the model may call. The client needs a ``ChappieHostTool`` of the same name for each.
     public var tools: [ChappieHarnessTool]
-    /// Additions; the model gets them in this order.
+    /// The additions, in the order in which the model gets them.
     public var plugins: [ChappieHarnessPlugin]
 
-    /// Creates a harness of its parts; without `instructions` it has ``default``'s.
+    /// Creates a harness from its parts. Without `instructions` it has those of ``default``.
     public init(
         name: String, summary: String = "", instructions: String = ChappieHarness.defaultInstructions,
         capabilities: [String] = [], tools: [ChappieHarnessTool] = [], plugins: [ChappieHarnessPlugin] = []
@@ -34,10 +34,10 @@ public struct ChappieHarness: Sendable, Hashable, Codable, ExpressibleByStringIn
         self.plugins = plugins
     }
 
-    /// Instructions only; the name is `Inline Harness`.
+    /// Creates a harness that has only instructions. Its name is `Inline Harness`.
     public init(stringLiteral value: String) { self.init(name: "Inline Harness", instructions: value) }
 
-    /// Decodes a document in which everything but `name` may be missing.
+    /// Decodes a document in which every member except `name` may be missing.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
@@ -49,23 +49,23 @@ public struct ChappieHarness: Sendable, Hashable, Codable, ExpressibleByStringIn
             plugins: try values.decodeIfPresent([ChappieHarnessPlugin].self, forKey: .plugins) ?? [])
     }
 
-    /// The instructions of ``default``: a plain assistant that says what it is.
+    /// The instructions of ``default``: a plain assistant that states what it is.
     public static let defaultInstructions = """
         You are an assistant inside an application that uses the person's own ChatGPT account. \
         Answer the person directly. Do not present yourself as the Codex app, a coding agent or any other \
         OpenAI product surface, and do not claim abilities that the conversation does not show.
         """
 
-    /// A plain assistant that says what it is, and nothing else.
+    /// A plain assistant that states what it is, without further instructions.
     public static let `default` = ChappieHarness(name: "Chappie", summary: "A plain assistant inside an app.")
 
-    /// No instructions at all.
+    /// A harness without instructions.
     public static let none = ChappieHarness(name: "None", instructions: "")
 
-    /// All tools: the harness's, then its plugins'. Of two tools with one name the first counts.
+    /// All tools: the harness's, then its plugins'. Of two tools with the same name, the first counts.
     public var allTools: [ChappieHarnessTool] { (tools + plugins.flatMap(\.tools)).uniqued() }
 
-    /// The first input item, or `nil` when there is nothing to say. The same harness always gives the same bytes.
+    /// The first input item, or `nil` if the harness has no text. The same harness always has the same bytes.
     var inputItem: ChappieJSON? {
         let list = capabilities.map { "- \($0)" }.joined(separator: "\n")
         let parts =
@@ -77,18 +77,18 @@ public struct ChappieHarness: Sendable, Hashable, Codable, ExpressibleByStringIn
     }
 }
 
-/// A tool as a harness declares it to the model; a ``ChappieHostTool`` of the same name carries it out.
+/// The declaration of a tool to the model. A ``ChappieHostTool`` of the same name runs it.
 public struct ChappieHarnessTool: Sendable, Hashable, Codable {
     /// The name that the model calls.
     public var name: String
-    /// Explains to the model what the tool does.
+    /// The explanation of the tool for the model.
     public var description: String
-    /// The JSON Schema of the arguments; it means nothing if there is a ``textFormat``.
+    /// The JSON Schema of the arguments. It has no meaning if there is a ``textFormat``.
     public var inputSchema: ChappieJSONValue
-    /// The form of the free text that the tool takes instead of JSON arguments; `nil` for most.
+    /// The form of the free text that the tool takes instead of JSON arguments, or `nil` for most tools.
     public var textFormat: ChappieToolTextFormat?
 
-    /// Creates a declaration; without a schema the tool takes no arguments.
+    /// Creates a declaration. Without a schema the tool takes no arguments.
     public init(
         name: String, description: String = "", inputSchema: ChappieJSONValue = Self.noArguments,
         textFormat: ChappieToolTextFormat? = nil
@@ -99,7 +99,7 @@ public struct ChappieHarnessTool: Sendable, Hashable, Codable {
         self.textFormat = textFormat
     }
 
-    /// Decodes a document in which everything but `name` may be missing.
+    /// Decodes a document in which every member except `name` may be missing.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
@@ -117,9 +117,9 @@ public struct ChappieHarnessTool: Sendable, Hashable, Codable {
 public struct ChappieHarnessPlugin: Sendable, Hashable, Codable {
     /// The heading of its instructions.
     public var name: String
-    /// One sentence for the program's user; the model does not see it.
+    /// One sentence for the program's user. The model does not see it.
     public var summary: String
-    /// The model gets them below the harness's own. Empty: none.
+    /// The instructions to the model, below the harness's own. An empty string means none.
     public var instructions: String
     /// The tools that it adds.
     public var tools: [ChappieHarnessTool]
@@ -132,7 +132,7 @@ public struct ChappieHarnessPlugin: Sendable, Hashable, Codable {
         self.tools = tools
     }
 
-    /// Decodes a document in which everything but `name` may be missing.
+    /// Decodes a document in which every member except `name` may be missing.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
@@ -143,7 +143,7 @@ public struct ChappieHarnessPlugin: Sendable, Hashable, Codable {
     }
 }
 
-/// A harness as a file describes it, with what is added to it.
+/// A harness described by a file, with its additions.
 ///
 /// ```json
 /// {"name": "shop", "version": "1.0",
@@ -154,13 +154,13 @@ public struct ChappieHarnessPlugin: Sendable, Hashable, Codable {
 public struct ChappiePluginManifest: Sendable, Hashable, Codable {
     /// The manifest's own name.
     public var name: String
-    /// The manifest's version, in any spelling. Default empty.
+    /// The manifest's version, in any format. Default empty.
     public var version: String
     /// The harness to which everything else is added. Default ``ChappieHarness/default``.
     public var harness: ChappieHarness
-    /// Tools that are added; one whose name the harness has already is left out.
+    /// The tools that are added. A tool whose name the harness already has is left out.
     public var tools: [ChappieHarnessTool]
-    /// Plugins that are appended to the harness's own.
+    /// The plugins that are appended to the harness's own.
     public var plugins: [ChappieHarnessPlugin]
 
     /// Creates a manifest with the given properties.
@@ -175,7 +175,7 @@ public struct ChappiePluginManifest: Sendable, Hashable, Codable {
         self.plugins = plugins
     }
 
-    /// Decodes a document in which everything but `name` may be missing.
+    /// Decodes a document in which every member except `name` may be missing.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
@@ -188,8 +188,8 @@ public struct ChappiePluginManifest: Sendable, Hashable, Codable {
 
     /// Reads a manifest's JSON.
     ///
-    /// - Throws: ``ChappieManifestError``, which names the key path: no JSON, a missing or mistyped member, a tool
-    ///   whose schema can't be used.
+    /// - Throws: ``ChappieManifestError``, which names the key path, for text that is not JSON, a missing or mistyped
+    ///   member, or a tool whose schema can't be used.
     public init(json: [UInt8]) throws(ChappieManifestError) {
         do {
             self = try JSONDecoder().decode(ChappiePluginManifest.self, from: Data(json))
@@ -228,8 +228,8 @@ public struct ChappiePluginManifest: Sendable, Hashable, Codable {
         try self.init(json: Array(data))
     }
 
-    /// The harness with all that the manifest adds: of tools with one name the base harness's counts, plugins come
-    /// after its own.
+    /// The harness with everything that the manifest adds. Of tools with the same name, the base harness's counts.
+    /// Plugins follow the harness's own.
     public var resolvedHarness: ChappieHarness {
         var harness = harness
         harness.tools = (harness.tools + tools).uniqued()
@@ -240,9 +240,9 @@ public struct ChappiePluginManifest: Sendable, Hashable, Codable {
 
 /// The reason for which a manifest can't be used, and the place of the mistake in it.
 public struct ChappieManifestError: ChappieError, Hashable {
-    /// The place, such as `tools[1].inputSchema`; empty for the whole file.
+    /// The place, such as `tools[1].inputSchema`. It is empty for the entire file.
     public var keyPath: String
-    /// A sentence.
+    /// The reason as a sentence.
     public var reason: String
 
     /// Creates an error with the given properties.
@@ -265,9 +265,9 @@ public struct ChappieManifestError: ChappieError, Hashable {
     }
 }
 
-/// Four harnesses to begin with.
+/// Four harnesses to start with.
 public enum ChappieHarnessSamples {
-    /// Answers questions about a stock of goods, through two tools that the host provides.
+    /// A harness that answers questions about a stock of goods, with two tools that the host provides.
     public static let inventory = ChappieHarness(
         name: "Inventory", summary: "Answers questions about a stock of goods.",
         instructions: """
@@ -290,7 +290,7 @@ public enum ChappieHarnessSamples {
                 ]),
         ])
 
-    /// Answers customers from the host's own text in the conversation.
+    /// A harness that answers customers from the host's own text in the conversation.
     public static let support = ChappieHarness(
         name: "Support", summary: "Answers customers.",
         instructions: """
@@ -298,7 +298,7 @@ public enum ChappieHarnessSamples {
             not tell, say that you don't know and offer to pass the question on.
             """)
 
-    /// Improves texts without changing what they say.
+    /// A harness that improves texts without changing their meaning.
     public static let writing = ChappieHarness(
         name: "Writing", summary: "Improves texts.",
         instructions: """
@@ -306,7 +306,7 @@ public enum ChappieHarnessSamples {
             sentences. Answer with the edited text alone, unless you are asked for reasons.
             """)
 
-    /// Explains step by step, and leaves the last step to the learner.
+    /// A harness that explains step by step, and leaves the last step to the learner.
     public static let tutor = ChappieHarness(
         name: "Tutor", summary: "Explains things step by step.",
         instructions: """
@@ -319,7 +319,7 @@ public enum ChappieHarnessSamples {
 }
 
 extension [ChappieHarnessTool] {
-    /// Returns the tools, of those with one name the first.
+    /// Returns the tools, with only the first of those that have the same name.
     fileprivate func uniqued() -> [ChappieHarnessTool] {
         var names: Set<String> = []
         return filter { names.insert($0.name).inserted }
@@ -327,7 +327,7 @@ extension [ChappieHarnessTool] {
 }
 
 extension ChappieHarnessTool {
-    /// Refuses a tool that the backend would refuse, and a schema that arguments can't be checked against.
+    /// Throws an error for a tool that the backend would refuse, or a schema that arguments can't be checked against.
     func check() throws(ChappieClientError) {
         guard ToolName.isValid(name) else {
             throw .invalidTool(name, "a name has 1 to 64 letters, digits, _ and -")
@@ -364,14 +364,15 @@ extension DecodingError {
         (context?.codingPath ?? []).map { "/\($0.intValue.map(String.init) ?? $0.stringValue)" }.joined()
     }
 
-    /// The place as programmers write it: `tools[1].name`; for a missing member its own.
+    /// The place in a programmer's notation, such as `tools[1].name`. For a missing member it is the place of that
+    /// member.
     var keyPath: String {
         var keys = context?.codingPath ?? []
         if case .keyNotFound(let key, _) = self { keys.append(key) }
         return keys.keyPath
     }
 
-    /// A sentence about the problem there.
+    /// A sentence about the problem in that place.
     var sentence: String {
         switch self {
         case .keyNotFound(let key, _): "The member \(key.stringValue) is missing."

@@ -12,42 +12,44 @@ public import ChappieJSONSchema
 /// }
 /// ```
 public struct ChappieHostTool: Sendable {
-    /// Runs one call. The model gets an error's message, unless the configuration's `toolFailureBehavior` says
-    /// otherwise.
+    /// Runs one call. The model gets an error's message, unless the configuration's `toolFailureBehavior` specifies
+    /// another behaviour.
     public typealias Handler = @Sendable (ChappieToolCall) async throws -> ChappieToolResult
 
-    /// Letters, digits, `_` and `-`, at most 64.
+    /// The name of letters, digits, `_` and `-`, at most 64.
     public var name: String
-    /// Explains to the model the tool's work, and when to use it.
+    /// The explanation for the model of what the tool does, and when to use it.
     public var description: String
-    /// The JSON Schema of the arguments, checked before the handler runs.
+    /// The JSON Schema of the arguments. They are checked before the handler runs.
     public var inputSchema: ChappieJSONValue
-    /// The form of the free text that the tool takes instead of JSON arguments; `nil`, the default, for a tool with
-    /// JSON arguments. A call's text is in `ChappieToolCall.arguments`.
+    /// The form of the free text that the tool takes instead of JSON arguments. Default `nil`: the tool takes JSON
+    /// arguments. A call's text is in `ChappieToolCall.arguments`.
     public var textFormat: ChappieToolTextFormat?
-    /// Whether the user is asked first. Default `.automatic`; a ``ChappieToolProvider``'s tools ask by default.
+    /// The policy that decides whether the user is asked before a call. Default `.automatic`. The tools of a
+    /// ``ChappieToolProvider`` ask by default.
     public var policy: ChappieToolPolicy {
         get { chosenPolicy ?? .automatic }
         set { chosenPolicy = newValue }
     }
-    /// A call that takes longer has failed; its task is cancelled. Default 5 minutes.
+    /// The time after which a call has failed and its task is cancelled. Default 5 minutes.
     public var timeout: Duration
-    /// The longest text of a result that the model gets, in bytes of UTF-8. The middle of a longer one is left out, and
-    /// a note in its place says how much. Default 64 KiB; values below 256 become 256. Of images and other parts the
-    /// model gets the first 20, and 20 MiB at most.
+    /// The length of the longest text of a result that the model gets, in bytes of UTF-8. The middle of a longer text
+    /// is left out, and a note in its place specifies how much. Default 64 KiB. Values below 256 become 256. Of images
+    /// and other parts the model gets the first 20, and at most 20 MiB.
     public var outputLimit: Int {
         didSet { outputLimit = max(outputLimit, Self.leastOutput) }
     }
     private static let leastOutput = 256
-    /// Whether no other call of the same round runs beside it. Default `false`: calls run in parallel, eight at a time.
+    /// Whether no other call of the same round runs at the same time. Default `false`: calls run in parallel, eight at
+    /// a time.
     public var runsAlone: Bool
-    /// Groups tools of one origin, such as a server; `nil` for most.
+    /// The group of tools of one origin, such as a server, or `nil` for most tools.
     public var namespace: String?
-    /// `nil` if the default applies, which depends on the tool's origin.
+    /// The chosen policy, or `nil` if the default applies, which depends on the tool's origin.
     private var chosenPolicy: ChappieToolPolicy?
     private(set) var handler: Handler
 
-    /// Creates a tool with the given properties; without a `policy` the default applies.
+    /// Creates a tool with the given properties. Without a `policy` the default applies.
     public init(
         name: String, description: String = "", inputSchema: ChappieJSONValue = ["type": "object", "properties": [:]],
         policy: ChappieToolPolicy? = nil, timeout: Duration = .seconds(300), outputLimit: Int = 64 << 10,
@@ -64,7 +66,7 @@ public struct ChappieHostTool: Sendable {
         self.handler = handler
     }
 
-    /// Creates a tool that takes free text: a program, a patch, a query.
+    /// Creates a tool that takes free text, such as a program, a patch or a query.
     ///
     /// ```swift
     /// let query = ChappieHostTool(
@@ -84,7 +86,7 @@ public struct ChappieHostTool: Sendable {
         self.textFormat = textFormat
     }
 
-    /// Creates a tool whose arguments are a value of `Input`; the schema is the type's own.
+    /// Creates a tool whose arguments are a value of `Input`. The schema is the type's own.
     public init<Input: Decodable & ChappieJSONSchemaProviding & SendableMetatype>(
         name: String, description: String = "", input: Input.Type, policy: ChappieToolPolicy? = nil,
         timeout: Duration = .seconds(300), outputLimit: Int = 64 << 10, runsAlone: Bool = false,
@@ -96,14 +98,14 @@ public struct ChappieHostTool: Sendable {
         ) { call in try await handler(try call.decode(Input.self)) }
     }
 
-    /// Returns the tool with another handler, which may call its own.
+    /// Returns the tool with another handler, which may call the tool's own.
     @_spi(ChappieInternals) public func handled(by handler: (@escaping Handler) -> Handler) -> ChappieHostTool {
         var tool = self
         tool.handler = handler(self.handler)
         return tool
     }
 
-    /// The tool as a provider's: it asks unless it says otherwise.
+    /// The tool with a provider's default policy: it asks unless another policy was chosen.
     var fromProvider: ChappieHostTool {
         var tool = self
         tool.policy = chosenPolicy ?? .ask
@@ -111,10 +113,10 @@ public struct ChappieHostTool: Sendable {
     }
 }
 
-/// Tools that come and go, such as a Model Context Protocol server's: a port.
+/// A port for tools that come and go, such as those of a Model Context Protocol server.
 ///
 /// The client asks for the tools at the beginning of every turn, and calls them like its own. They ask for approval
-/// unless their policy says otherwise, as in this complete fake:
+/// unless another policy is chosen, as in this complete fake:
 ///
 /// ```swift
 /// struct Clock: ChappieToolProvider {
@@ -124,11 +126,11 @@ public struct ChappieHostTool: Sendable {
 /// }
 /// ```
 public protocol ChappieToolProvider: Sendable {
-    /// Returns the tools as they are now, with the handlers that call them.
+    /// Returns the current tools, with the handlers that call them.
     ///
-    /// - Throws: anything; the turn then goes without these tools, and reports that in a `ChappieNotice`.
+    /// - Throws: any error. The turn then runs without these tools, and reports that in a `ChappieNotice`.
     func tools() async throws -> [ChappieHostTool]
 }
 
-/// Asks the user whether a tool may be run. It may take as long as the user does; cancelling the turn cancels its task.
+/// Asks the user whether a tool may be run. It may wait as long as the user does. Cancelling the turn cancels its task.
 public typealias ChappieToolApprovalHandler = @Sendable (ChappieApprovalRequest) async -> ChappieApprovalDecision

@@ -2,24 +2,24 @@
 
 /// The size of an input that the service does not take.
 public struct ChappieInputSize: Sendable, Hashable, Codable {
-    /// The model that was asked.
+    /// The requested model.
     public var model: String
     /// Whether the question and its files are too large by themselves. Otherwise the conversation is.
     public var isQuestion: Bool
-    /// The estimated size in tokens, if their number is the reason; `nil` if the number of bytes is.
+    /// The estimated size in tokens if their number is the reason, or `nil` if the number of bytes is.
     public var estimatedTokens: Int?
     /// The model's window in tokens, if it is known.
     public var contextWindow: Int?
     /// The size in bytes of JSON.
     public var byteCount: Int
-    /// How many pictures and files there are.
+    /// The number of pictures and files.
     public var pictureCount: Int
-    /// The size of these in bytes of JSON.
+    /// The size of the pictures and files in bytes of JSON.
     public var pictureByteCount: Int
     /// A listed model that takes an input of this size, if there is one.
     public var suggestion: String?
 
-    /// Creates a size with the given properties. Default: none of the optional ones, and no picture.
+    /// Creates a size with the given properties. Default: no optional values, and no pictures.
     public init(
         model: String, isQuestion: Bool, estimatedTokens: Int? = nil, contextWindow: Int? = nil, byteCount: Int,
         pictureCount: Int = 0, pictureByteCount: Int = 0, suggestion: String? = nil
@@ -34,7 +34,7 @@ public struct ChappieInputSize: Sendable, Hashable, Codable {
         self.suggestion = suggestion
     }
 
-    /// Whether most of the bytes are pictures'.
+    /// Whether most of the bytes belong to pictures.
     public var isMostlyPictures: Bool { pictureByteCount * 2 > byteCount }
 
     var sentence: String {
@@ -67,7 +67,7 @@ public struct ChappieInputSize: Sendable, Hashable, Codable {
         return "\(tenths / 10).\(tenths % 10) MB"
     }
 
-    /// `272,000`.
+    /// Returns the number with separators, such as `272,000`.
     private static func grouped(_ number: Int) -> String {
         let digits = Array("\(number)")
         return digits.enumerated().reduce(into: "") { text, digit in

@@ -1,21 +1,20 @@
 @_spi(ChappieInternals) public import ChappieCore
 
-/// A turn that waits for the user's approval of a tool call. It is a value: keep it, in a file if need be, and continue
-/// it in any process with ``ChappieClient/resume(_:decisions:)``.
+/// A turn that waits for the user's approval of a tool call. It is a value. Store it, in a file if necessary, and
+/// continue it in any process with ``ChappieClient/resume(_:decisions:)``.
 ///
-/// It holds the conversation, so protect it as you would protect that. Calls that need no approval have been carried
-/// out and are not carried out again. Resume it once: a copy that is resumed a second time, in another process, makes
-/// the approved calls a second time.
+/// It contains the conversation, so protect it in the same way. Calls that need no approval have already run and do not
+/// run again. Resume it only once: a copy that is resumed again, in another process, runs the approved calls again.
 public struct ChappiePendingTurn: Sendable, Hashable, Codable {
-    /// The questions that are open.
+    /// The open questions.
     public let approvals: [ChappieApprovalRequest]
     /// The calls of the same round that have ended.
     public let completed: [ChappieToolExecutionResult]
-    /// The conversation as it was before the turn.
+    /// The conversation before the turn.
     public let context: ChappieClientContext
     let progress: TurnProgress
 
-    /// Creates a turn that continues after `progress`; the calls in `completed` have been carried out.
+    /// Creates a turn that continues after `progress`. The calls in `completed` have already run.
     @_spi(ChappieInternals) public init(
         approvals: [ChappieApprovalRequest], completed: [ChappieToolExecutionResult], context: ChappieClientContext,
         progress: TurnProgress
@@ -27,7 +26,7 @@ public struct ChappiePendingTurn: Sendable, Hashable, Codable {
     }
 }
 
-/// How far a turn has come when the model calls tools.
+/// The progress of a turn when the model calls tools.
 @_spi(ChappieInternals) public struct TurnProgress: Sendable, Hashable, Codable {
     /// The calls of the round.
     public let calls: [ChappieToolCall]
@@ -43,16 +42,17 @@ public struct ChappiePendingTurn: Sendable, Hashable, Codable {
         self.frame = frame.withoutTools
     }
 
-    /// Creates the progress as a record kept it.
+    /// Creates the progress from the values of a record.
     public init(calls: [ChappieToolCall], items: [ChappieJSON], round: Int, frameText: String) throws {
         let frame = try JSONDecoder().decode(RequestFrame.self, from: Data(frameText.utf8))
         self.init(calls: calls, items: items, round: round, frame: frame)
     }
 
-    /// The items that the turn adds to the conversation so far: its messages, answers, and results of earlier rounds.
+    /// The items that the turn adds to the conversation so far: its messages, its answers, and the results of earlier
+    /// rounds.
     public var items: [ChappieJSON] { itemText.items }
 
-    /// Model, options and schema of the turn's requests, as JSON.
+    /// The model, the options and the schema of the turn's requests, as JSON.
     public var frameText: String {
         (try? JSONEncoder().encode(frame)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
     }

@@ -3,14 +3,14 @@
 
 /// A request that the service does not answer on the user's ChatGPT plan.
 ///
-/// The sign-in is kept in every case, and no other way of payment is tried.
+/// The sign-in is always kept, and no other way of payment is tried.
 public struct ChappiePlanRefusal: Sendable, Hashable, Codable {
-    /// The reasons; unknown values survive.
+    /// The reason for a refusal. Unknown values are kept.
     public struct Reason: RawRepresentable, Sendable, Hashable, Codable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The user is signed in, and has not allowed this app to use the plan. Nothing was sent.
+        /// The user is signed in, but has not allowed this app to use the plan. Nothing was sent.
         public static let notGranted = Reason(rawValue: "not_granted")
         /// The user's plan, workspace or settings exclude the use of the plan by this app.
         public static let notEligible = Reason(rawValue: "not_eligible")
@@ -22,7 +22,7 @@ public struct ChappiePlanRefusal: Sendable, Hashable, Codable {
         public static let unavailable = Reason(rawValue: "unavailable")
         /// The service can't attribute the request to a user.
         public static let userUnknown = Reason(rawValue: "user_unknown")
-        /// The request has something that may not be used on a plan: ``parameter`` names it, if the service does.
+        /// The request contains something that may not be used on a plan. ``parameter`` names it, if the service does.
         public static let capability = Reason(rawValue: "unsupported_capability")
         /// The address or the method may not be used on a plan.
         public static let route = Reason(rawValue: "unsupported_route")
@@ -35,22 +35,22 @@ public struct ChappiePlanRefusal: Sendable, Hashable, Codable {
         public static let workspaceRegion = Reason(rawValue: "workspace_region")
     }
 
-    /// Why the request is refused.
+    /// The reason for the refusal.
     public var reason: Reason
-    /// The status of the answer; `nil` if the refusal came in the stream of an answer.
+    /// The status of the answer, or `nil` if the refusal came in the stream of an answer.
     public var status: Int?
-    /// The service's words. Safe to show to the user: see `ChappieResponseError.message`.
+    /// The service's message. It is safe to show to the user. See `ChappieResponseError.message`.
     public var message: String?
-    /// The member of the request that the service names. Safe to show to the user.
+    /// The member of the request that the service names. It is safe to show to the user.
     public var parameter: String?
-    /// See `ChappieResponse.requestID`.
+    /// The id of the request. See `ChappieResponse.requestID`.
     public var requestID: String?
-    /// The region that the request named, for ``Reason/workspaceRegion``; `nil` if the sign-in names none.
+    /// The region that the request named, for ``Reason/workspaceRegion``. `nil` if the sign-in names none.
     public var region: String?
     /// Another address that the service names for the workspace. Nothing is sent there.
     public var otherOrigin: String?
 
-    /// Creates a refusal of these parts.
+    /// Creates a refusal from its parts.
     public init(
         reason: Reason, status: Int? = nil, message: String? = nil, parameter: String? = nil, requestID: String? = nil
     ) {
@@ -71,11 +71,11 @@ extension ChappiePlanRefusal {
         otherOrigin = refusal.otherOrigin
     }
 
-    /// The refusal as text, with the service's own behind them; the full stop may be missing.
+    /// The refusal as text, followed by the service's own message. The full stop may be missing.
     var sentence: String {
         let words = message.flatMap { $0.isEmpty ? nil : $0.prefix(500) }
         let first = words.map { "\(summary): \($0)" } ?? summary + "."
-        // The advice asks the user to report these.
+        // The advice asks the user to report the request id.
         if [.userUnknown, .appNotEnabled].contains(reason), let requestID {
             return "\(UntrustedText.sentence(first)) \(RequestID.sentence(requestID))"
         }

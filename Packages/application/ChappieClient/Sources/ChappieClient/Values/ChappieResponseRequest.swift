@@ -3,56 +3,56 @@ public import ChappieJSONSchema
 
 /// A turn with more than one message, or with its own options.
 public struct ChappieResponseRequest: Sendable, Hashable, Codable {
-    /// The messages are appended to the conversation in this order. Must not be empty.
+    /// The messages that are appended to the conversation in this order. Must not be empty.
     public var messages: [ChappieInputMessage]
-    /// Overrides the options of the last message, as far as it sets any.
+    /// The options that override those of the last message, where they are set.
     public var options: ChappieMessageOptions
-    /// The slug of the model for only this turn; `nil`, the default, means the client's model.
+    /// The slug of the model for only this turn. Default `nil`: the client's model.
     public var model: String?
     /// The schema that the answer must match, in the backend's strict mode. Default `nil`: the answer is text.
     public var outputSchema: ChappieJSONSchema?
-    /// Tools of the backend that the model may use in this turn. Default: none. A model that does not offer one is
-    /// ``ChappieClientError/unsupportedInput(_:_:)``.
-    public var hostedTools: [ChappieHostedTool] {
-        get { hosted ?? [] }
-        set { hosted = newValue.isEmpty ? nil : newValue }
+    /// The tools of the backend that the model may use in this turn. Default: none. A tool that the model does not
+    /// offer is the error ``ChappieClientError/unsupportedInput(_:_:)``.
+    public var serviceTools: [ChappieServiceTool] {
+        get { givenServiceTools ?? [] }
+        set { givenServiceTools = newValue.isEmpty ? nil : newValue }
     }
-    /// Optional, as the next, so that requests without it can be decoded.
-    private var hosted: [ChappieHostedTool]?
-    /// Whether, and which, tools the model calls. Default ``ChappieToolChoice/automatic``.
+    /// The stored value, which is optional like the next one, so that requests without it can be decoded.
+    private var givenServiceTools: [ChappieServiceTool]?
+    /// The rule for whether the model calls tools, and which ones. Default ``ChappieToolChoice/automatic``.
     public var toolChoice: ChappieToolChoice {
         get { choice ?? .automatic }
         set { choice = newValue == .automatic ? nil : newValue }
     }
     private var choice: ChappieToolChoice?
-    /// The tier of service, by its id in `ChappieModel.serviceTiers`; `nil`, the default, is the usual one.
-    /// A tier that the model's entry does not list is ``ChappieClientError/unsupportedInput(_:_:)``.
+    /// The tier of service, by its id in `ChappieModel.serviceTiers`. Default `nil`: the usual tier. A tier that the
+    /// model's entry does not list is the error ``ChappieClientError/unsupportedInput(_:_:)``.
     public var serviceTier: String?
-    /// How long the turn may take from the time when it begins, its tools and the user's answers about them included. A
-    /// turn that takes longer ends with ``ChappieClientError/timeLimitExceeded(_:)``, and the conversation stays
-    /// without it. `nil`, the default, means no limit beside the network's own deadlines. A turn that is resumed later
-    /// has none.
+    /// The maximum duration of the turn from the time when it begins, including its tools and the user's answers about
+    /// them. A turn that takes longer ends with ``ChappieClientError/timeLimitExceeded(_:)``, and the conversation is
+    /// unchanged. Default `nil`: no limit in addition to the network's own deadlines. A turn that is resumed later has
+    /// no limit.
     public var timeLimit: Duration?
-    /// Header fields for this turn's requests, by name, beside those of the client. Default none.
+    /// The header fields for this turn's requests, by name, in addition to those of the client. Default none.
     ///
-    /// Over WebSocket header fields belong to the opening handshake. A turn with its own fields opens a connection
-    /// of its own, unless the last turn had the same fields; the turn after it opens another. A field that the client
-    /// or the transport sets, such as `authorization`, and a name or a value that HTTP does not allow are
-    /// ``ChappieClientError/unsupportedInput(_:_:)``. Records and pending turns don't hold the fields, since they may
-    /// be secret: a turn that is resumed later goes without them.
+    /// Over WebSocket, header fields belong to the opening handshake. A turn with its own fields opens a separate
+    /// connection, unless the last turn had the same fields. The turn after it opens another. A field that the client
+    /// or the transport sets, such as `authorization`, and a name or a value that HTTP does not allow are the error
+    /// ``ChappieClientError/unsupportedInput(_:_:)``. Records and pending turns don't contain the fields, because they
+    /// may be secret. A turn that is resumed later runs without them.
     public var headerFields: [String: String] {
         get { fields ?? [:] }
         set { fields = newValue.isEmpty ? nil : newValue }
     }
     private var fields: [String: String]?
-    /// Whether nobody sees the pieces of the answer. It is no part of the value.
+    /// Whether the pieces of the answer have no reader. This is not part of the value.
     var isUnseen: Bool {
         get { audience.isAbsent }
         set { audience.isAbsent = newValue }
     }
     private var audience = Audience()
 
-    /// A note on how a request is asked. Requests that differ only in it are equal.
+    /// A note on how a request is sent. Requests that differ only in it are equal.
     private struct Audience: Hashable {
         var isAbsent = false
 
@@ -63,14 +63,14 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
     private enum CodingKeys: String, CodingKey {
         case messages, options, model, outputSchema, serviceTier, timeLimit
         case fields = "headerFields"
-        case hosted = "hostedTools"
+        case givenServiceTools = "serviceTools"
         case choice = "toolChoice"
     }
 
-    /// Creates a turn with these messages.
+    /// Creates a request with these messages.
     public init(
         messages: [ChappieInputMessage], options: ChappieMessageOptions = ChappieMessageOptions(),
-        model: String? = nil, outputSchema: ChappieJSONSchema? = nil, hostedTools: [ChappieHostedTool] = [],
+        model: String? = nil, outputSchema: ChappieJSONSchema? = nil, serviceTools: [ChappieServiceTool] = [],
         toolChoice: ChappieToolChoice = .automatic, serviceTier: String? = nil, timeLimit: Duration? = nil,
         headerFields: [String: String] = [:]
     ) {
@@ -81,7 +81,7 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
         self.serviceTier = serviceTier
         self.timeLimit = timeLimit
         self.headerFields = headerFields
-        self.hostedTools = hostedTools
+        self.serviceTools = serviceTools
         self.toolChoice = toolChoice
     }
 
@@ -95,17 +95,19 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
 }
 
 extension ChappieTurnWork {
-    /// Whether nobody sees the pieces of the answer.
+    /// Whether the pieces of the answer have no reader.
     var isUnseen: Bool { if case .new(let request) = self { request.isUnseen } else { false } }
 }
 
 extension RequestFrame {
+    /// Creates the frame of a request.
+    ///
     /// - Throws: ``ChappieClientError/unsupportedInput(_:_:)`` for a header field that can't be sent.
     init(of request: ChappieResponseRequest) throws(ChappieClientError) {
         self.init(options: request.turnOptions)
         outputSchema = request.outputSchema
         toolChoice = request.toolChoice
-        hostedTools = request.hostedTools.isEmpty ? nil : request.hostedTools
+        serviceTools = request.serviceTools.isEmpty ? nil : request.serviceTools
         serviceTier = request.serviceTier
         headerFields = try OwnHeaderFields.checked(request.headerFields)
     }

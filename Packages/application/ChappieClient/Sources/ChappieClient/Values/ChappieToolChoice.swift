@@ -1,8 +1,8 @@
 import ChappieCore
 
-/// Whether the model calls tools in a turn's first answer; what it calls after their results is its own choice.
+/// The rule for the tool calls in a turn's first answer. After their results, the model decides itself.
 ///
-/// Source: `tool_choice` of the Responses API. The Codex CLI sends `auto` alone.
+/// Source: `tool_choice` of the Responses API. The Codex CLI sends only `auto`.
 public enum ChappieToolChoice: Sendable, Hashable, Codable {
     /// The model decides.
     case automatic

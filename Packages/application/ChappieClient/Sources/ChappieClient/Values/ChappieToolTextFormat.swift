@@ -2,20 +2,21 @@
 
 /// The form of the free text that a custom tool takes instead of JSON arguments.
 ///
-/// The service makes the model keep to a grammar while it writes. The text is not checked again before the handler runs:
-/// a handler that depends on its form parses it.
+/// The service makes the model follow a grammar while it writes. The text is not checked again before the handler runs,
+/// so a handler that depends on its form has to parse it.
 ///
-/// As JSON it is the service's own form: `{"type": "text"}`, or `{"type": "grammar", "syntax": "lark", "definition": "…"}`.
+/// As JSON it has the service's own form: `{"type": "text"}`, or `{"type": "grammar", "syntax": "lark", "definition":
+/// "…"}`.
 /// Source: `custom` tools of the Responses API. The Codex CLI declares `apply_patch` in this way.
 public enum ChappieToolTextFormat: Sendable, Hashable {
     /// Any text.
     case text
-    /// Text that fits a grammar in the syntax of Lark; its start rule is called `start`.
+    /// Text that fits a grammar in the syntax of Lark. Its start rule is called `start`.
     case lark(String)
     /// Text that fits a regular expression in the syntax of Rust's `regex` crate.
     case regex(String)
 
-    /// The grammar; `nil` if there is none.
+    /// The grammar, or `nil` if there is none.
     var definition: String? {
         switch self {
         case .text: nil
@@ -31,7 +32,7 @@ public enum ChappieToolTextFormat: Sendable, Hashable {
         }
     }
 
-    /// The value of `format` in a declaration; `nil` for any text, which is the service's default.
+    /// The value of `format` in a declaration, or `nil` for any text, which is the service's default.
     var json: ChappieJSON? {
         guard let syntax, let definition else { return nil }
         return ["type": "grammar", "syntax": .string(syntax), "definition": .string(definition)]

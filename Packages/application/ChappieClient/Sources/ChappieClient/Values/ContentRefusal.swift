@@ -1,11 +1,11 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 
-/// A refusal for what the question asks for, or for who asks. Asking once more does not change it.
+/// A refusal because of the question's content or of the account. Repeating the request does not change it.
 enum ContentRefusal {
     case content, account
 
-    /// Returns the refusal that an error's code stands for; `nil` for any other error.
+    /// Creates the refusal that an error's code represents, or returns `nil` for any other error.
     init?(_ code: String?) {
         guard let code = code?.lowercased(), !code.contains("workspace") else { return nil }
         if ErrorTable.chatGPT.meaning(of: code) == .refused || Self.words.contains(where: code.contains) {
@@ -39,7 +39,7 @@ enum ContentRefusal {
 }
 
 extension ChappieClientError {
-    /// Whether the service refuses the question for its content, or for the account that asks.
+    /// Whether the service refuses the question because of its content, or because of the account.
     @_spi(ChappieInternals) public var isContentRefusal: Bool {
         switch self {
         case .httpError(_, let body): ContentRefusal(ChappieResponseError(text: body).code) != nil

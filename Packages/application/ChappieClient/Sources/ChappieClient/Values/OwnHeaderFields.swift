@@ -3,14 +3,14 @@ import HTTPTypes
 
 /// The header fields that a program adds to its requests.
 enum OwnHeaderFields {
-    /// The most fields, and the most bytes of all names and values together.
+    /// The maximum number of fields, and the maximum number of bytes of all names and values together.
     private static let limit = (count: 50, bytes: 16 << 10)
 
-    /// Returns the fields as they are sent, in the order of their names.
+    /// Returns the fields in the form in which they are sent, in the order of their names.
     ///
-    /// - Throws: ``ChappieClientError/unsupportedInput(_:_:)``: a name or a value that HTTP does not allow (RFC 9110,
-    ///   5.1 and 5.5), a field that the client or the transport sets, or too many fields. Values are secret, so that
-    ///   the error names the field alone.
+    /// - Throws: ``ChappieClientError/unsupportedInput(_:_:)`` for a name or a value that HTTP does not allow (RFC
+    ///   9110, 5.1 and 5.5), a field that the client or the transport sets, or too many fields. Values are secret, so
+    ///   the error names only the field.
     static func checked(_ fields: [String: String]) throws(ChappieClientError) -> HTTPFields {
         guard !fields.isEmpty else { return [:] }
         let size = fields.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
@@ -36,7 +36,7 @@ enum OwnHeaderFields {
         return checked
     }
 
-    /// Whether the client, the sign-in, the transport or the service's routing owns the field.
+    /// Returns whether the client, the sign-in, the transport or the service's routing owns the field.
     private static func isReserved(_ name: String) -> Bool {
         names.contains(name) || beginnings.contains { name.hasPrefix($0) }
     }

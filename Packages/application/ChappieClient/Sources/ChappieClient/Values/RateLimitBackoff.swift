@@ -1,23 +1,23 @@
 @_spi(ChappieInternals) public import ChappieCore
 
-/// How often, and after what pauses, a rate-limited request (status 429) is tried again.
+/// The number of retries of a rate-limited request (status 429), and the pauses before them.
 ///
-/// A request whose model has no capacity is tried again by the same rules, and once more often.
+/// A request whose model has no capacity is repeated by the same rules, with one more retry.
 ///
-/// A limit is an error at once if its reset is further away than ``maximumDelay``, or if the server asks for a pause
-/// that is longer than this and than a minute. So is a usage limit without a known reset.
+/// A limit is an error at once if its reset is further away than ``maximumDelay``, or if the server requests a pause
+/// that is longer than this and than a minute. The same applies to a usage limit without a known reset.
 public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable, Codable {
-    /// Tries after the first one. Default 2.
+    /// The maximum number of retries. Default 2.
     public let maxRetries: Int
-    /// Seconds before the first retry; doubles from retry to retry. Default 1.
+    /// The pause before the first retry, in seconds. It doubles from retry to retry. Default 1.
     public let initialDelay: TimeInterval
-    /// Seconds; the bound for every pause, the server's included. Default 30.
+    /// The maximum of every pause, in seconds, including the server's. Default 30.
     public let maximumDelay: TimeInterval
-    /// Whether the pause that the server asks for, in `Retry-After` (RFC 9110, 10.2.3) or in its message, replaces the
+    /// Whether the pause that the server requests, in `Retry-After` (RFC 9110, 10.2.3) or in its message, replaces the
     /// computed one. Default `true`.
     public let respectsRetryAfterHeader: Bool
 
-    /// Negative values, and NaN, become 0.
+    /// Creates a policy. Negative values, and NaN, become 0.
     public init(
         maxRetries: Int = 2, initialDelay: TimeInterval = 1, maximumDelay: TimeInterval = 30,
         respectsRetryAfterHeader: Bool = true
@@ -28,7 +28,7 @@ public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable, Codable {
         self.respectsRetryAfterHeader = respectsRetryAfterHeader
     }
 
-    /// Reads an encoded policy; its values are clamped as in the other initialiser.
+    /// Decodes a policy. Its values are clamped as in the other initialiser.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
@@ -38,34 +38,36 @@ public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable, Codable {
             respectsRetryAfterHeader: try values.decode(Bool.self, forKey: .respectsRetryAfterHeader))
     }
 
-    /// Two retries, after one second and two.
+    /// Two retries, after one second and after two.
     public static let `default` = ChappieRateLimitBackoffPolicy()
-    /// No retries: the first 429 is the error.
+    /// No retries. The first 429 is the error.
     public static let disabled = ChappieRateLimitBackoffPolicy(maxRetries: 0)
 
-    /// Returns the pause before retry number `retry` (the first is 1), or `nil` when there is none.
+    /// Returns the pause before retry number `retry` (the first is 1), or `nil` if there is none.
     ///
     /// - Parameters:
-    ///   - asked: the pause that the server asks for, in seconds.
-    ///   - resetsIn: seconds until the usage limit ends, if the server says when.
+    ///   - asked: the pause that the server requests, in seconds.
+    ///   - resetsIn: the seconds until the usage limit ends, if the server gives a time.
     func pause(beforeRetry retry: Int, asked: TimeInterval?, resetsIn: TimeInterval?) -> Duration? {
         guard retry <= maxRetries, resetsIn ?? 0 <= maximumDelay else { return nil }
         if respectsRetryAfterHeader, let asked {
             return asked > max(maximumDelay, Self.shortestHopeless) ? nil : .seconds(min(asked, maximumDelay))
         }
-        // A try before the reset would be in vain.
+        // A retry before the reset would fail.
         return .seconds(max(min(doubled(retry), maximumDelay), resetsIn ?? 0))
     }
 
-    /// The pause that a server asks for, in seconds, above which a try after a shorter one would be in vain.
+    /// The pause that a server requests, in seconds, above which a retry after a shorter pause would fail.
     private static let shortestHopeless: TimeInterval = 60
 
-    /// The most tries after the first one while a model has no capacity, which passes within seconds or minutes.
+    /// The maximum number of retries while a model has no capacity. That state ends within seconds or minutes.
     var maxOverloadRetries: Int { maxRetries == 0 ? 0 : maxRetries &+ 1 }
 
-    /// Returns the pause before retry number `retry` of a request whose model has no capacity; `nil` if there is none.
+    /// Returns the pause before retry number `retry` of a request whose model has no capacity, or `nil` if there is
+    /// none.
     ///
-    /// - Parameter asked: the pause that the server asks for, in seconds. A longer one than ``maximumDelay`` is cut.
+    /// - Parameter asked: the pause that the server requests, in seconds. A pause longer than ``maximumDelay`` is
+    ///   shortened to it.
     func pause(beforeOverloadRetry retry: Int, asked: TimeInterval?) -> Duration? {
         guard retry <= maxOverloadRetries else { return nil }
         return .seconds(min(respectsRetryAfterHeader ? asked ?? doubled(retry) : doubled(retry), maximumDelay))
@@ -74,7 +76,7 @@ public struct ChappieRateLimitBackoffPolicy: Sendable, Hashable, Codable {
     private func doubled(_ retry: Int) -> TimeInterval { initialDelay * Double(1 << min(retry - 1, 60)) }
 
     private static func clamped(_ seconds: TimeInterval) -> TimeInterval {
-        // A day is as good as forever, and safe to turn into a Duration.
+        // A day is long enough for every purpose, and can safely be converted into a Duration.
         seconds.isNaN ? 0 : min(max(seconds, 0), 86_400)
     }
 }

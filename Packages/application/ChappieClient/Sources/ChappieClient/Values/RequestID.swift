@@ -2,11 +2,11 @@
 import Synchronization
 
 extension ChappieClientError {
-    /// The name under which the server knows the exchange that failed (`x-request-id`), for a question to its operator;
-    /// `nil` if the error came from no server, or if the server gave no name.
+    /// The id of the failed exchange at the server (`x-request-id`), for a question to its operator, or `nil` if the
+    /// error came from no server, or if the server gave no id.
     ///
-    /// Most errors have no place for it in their values. The names of the last hundred such errors are remembered instead: if several of them are equal, this is
-    /// the name of the newest, which may be another client's.
+    /// Most errors have no place for it in their values. The ids of the last hundred such errors are remembered
+    /// instead. If several of them are equal, this is the id of the newest, which may be another client's.
     public var requestID: String? {
         switch self {
         case .responseFailed(let response): response.requestID
@@ -22,10 +22,10 @@ extension ChappieClientError {
         }
     }
 
-    /// By the error's hash, so that no answer is kept.
+    /// The ids by the error's hash, so that no answer is kept.
     private static let noted = Mutex<[(error: Int, id: String)]>([])
 
-    /// Remembers the name for an error that has no place for it.
+    /// Remembers the id for an error that has no place for it.
     func note(requestID: String) {
         switch self {
         case .httpError, .blockedByGateway, .contextWindowExceeded, .invalidResponse, .transportFailed,

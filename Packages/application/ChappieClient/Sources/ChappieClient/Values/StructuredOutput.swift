@@ -21,14 +21,14 @@ public import ChappieJSONSchema
         } catch let error as DecodingError {
             throw failure(error.path, error.sentence)
         } catch {
-            // An initialiser of the caller's own threw it.
+            // An initialiser of the caller's type threw the error.
             throw failure("", "\(type) can't be made from it: \(error)")
         }
     }
 }
 
 extension [any CodingKey] {
-    /// The place in a document as programmers write it: `tools[1].name`.
+    /// The place in a document in a programmer's notation, such as `tools[1].name`.
     @_spi(ChappieInternals) public var keyPath: String {
         reduce("") { path, key in
             if let index = key.intValue { return "\(path)[\(index)]" }

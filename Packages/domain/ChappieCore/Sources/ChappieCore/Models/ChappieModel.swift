@@ -33,7 +33,7 @@ public struct ChappieModel: Sendable, Hashable, Codable, Identifiable {
     /// Whether the model has the backend's search tool, according to the list.
     public var supportsSearchTool: Bool
     /// The kinds of content that the model reads on the web, `text` or also `image`. Empty if the list does not offer
-    /// web search with the model. See `ChappieHostedTool.webSearch()`.
+    /// web search with the model. See `ChappieServiceTool.webSearch()`.
     public var webSearchContentTypes: [String]
     /// The tiers of service that requests may name, in addition to the usual one.
     public var serviceTiers: [ChappieServiceTier]

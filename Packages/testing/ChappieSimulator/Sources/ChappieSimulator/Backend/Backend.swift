@@ -72,7 +72,7 @@ struct BackendRequest: Sendable {
     var isForm: Bool { list("content-type", separator: ";").first?.lowercased() == "application/x-www-form-urlencoded" }
 
     /// The body as JSON, or `nil` if it is not JSON.
-    var json: ChappieJSON? { (try? decodedBody()).flatMap { try? ChappieJSON(parsing: $0) } }
+    var json: ChappieJSON? { received.decodedBody.flatMap { try? ChappieJSON(parsing: $0) } }
 
     /// The fields of a form, or the strings of a JSON object. `nil` for another body.
     var fields: [String: String]? {
@@ -93,13 +93,18 @@ struct BackendRequest: Sendable {
     private static func firstFields(of items: [FormItem]) -> [String: String] {
         Dictionary(items.map { ($0.name, $0.value) }) { first, _ in first }
     }
+}
+
+extension ReceivedRequest {
+    /// The body without its zstd coding, or `nil` if it can't be decoded.
+    public var decodedBody: [UInt8]? { try? decoded() }
 
     /// Returns the body without its content coding.
     ///
     /// - Throws: the answer to a body that can't be read.
-    func decodedBody() throws(BackendResponse) -> [UInt8] {
+    func decoded() throws(BackendResponse) -> [UInt8] {
         switch (header("content-encoding") ?? "identity").trimmed.lowercased() {
-        case "identity", "": return received.body
+        case "identity", "": return body
         case "zstd": break
         default:
             throw .error(
@@ -107,15 +112,15 @@ struct BackendRequest: Sendable {
                 headers: [("accept-encoding", "zstd, identity")])
         }
         var result = 0
-        let output = [UInt8](unsafeUninitializedCapacity: Self.bodyLimit) { buffer, count in
-            result = ZSTD_decompress(buffer.baseAddress, buffer.count, received.body, received.body.count)
+        let output = [UInt8](unsafeUninitializedCapacity: BackendRequest.bodyLimit) { buffer, count in
+            result = ZSTD_decompress(buffer.baseAddress, buffer.count, body, body.count)
             count = ZSTD_isError(result) == 0 ? result : 0
         }
         if ZSTD_isError(result) == 0 { return Array(output[...]) }
         guard String(cString: ZSTD_getErrorName(result)).contains("buffer is too small") else {
             throw .invalid("The body could not be decompressed.")
         }
-        throw .error(413, code: "request_too_large", message: "The body is over \(Self.bodyLimit) bytes.")
+        throw .error(413, code: "request_too_large", message: "The body is over \(BackendRequest.bodyLimit) bytes.")
     }
 }
 

@@ -15,7 +15,7 @@ extension Backend {
     ) -> BackendResponse {
         let bytes: [UInt8]
         do throws(BackendResponse) {
-            bytes = try request.decodedBody()
+            bytes = try request.received.decoded()
         } catch {
             return error
         }

@@ -8,7 +8,7 @@ public struct ReceivedRequest: Sendable {
     public let target: String
     /// Every header field in the order of arrival, with the sender's spelling of names and with repeated fields.
     public let headerFields: [(name: String, value: String)]
-    /// The body without chunked framing. A content coding (zstd) is not removed.
+    /// The body without chunked framing. It still has its content coding (zstd). See ``decodedBody``.
     public let body: [UInt8]
     /// The number of the connection on which it arrived, 0 for the first one that the server accepted.
     public let connection: Int
