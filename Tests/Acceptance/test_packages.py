@@ -17,6 +17,7 @@ from conftest import ROOT
 from counterparts import PATIENCE, free_port
 from printed import consumer as consumer_sources
 from printed import mains, manifests, programs, readme_programs, write
+from test_ask import PIXEL
 
 # One after the other: each build takes all cores.
 pytestmark = [pytest.mark.packages, pytest.mark.slow, pytest.mark.xdist_group("packages")]
@@ -192,9 +193,9 @@ def test_the_sdk_is_built_as_xcode_builds_it_and_its_program_answers(build, read
     assert "What is RFC 6455?" in said, said
 
 
-def on_a_terminal(program, *words, environment):
+def on_a_terminal(program, *words, environment, folder=None):
     """(what the program wrote, in the pieces in which it came; its exit code), on a terminal of 80 columns."""
-    child = pexpect.spawn(str(program), [str(word) for word in words], env=environment, encoding="utf-8", dimensions=(24, 80), timeout=60 * PATIENCE)
+    child = pexpect.spawn(str(program), [str(word) for word in words], env=environment, encoding="utf-8", dimensions=(24, 80), cwd=folder, timeout=60 * PATIENCE)
     pieces = []
     while True:
         try:
@@ -226,17 +227,21 @@ def test_the_readmes_first_program_says_what_to_do_without_a_keyring_or_a_networ
         assert "Fatal error" not in said and "at /" not in said, said
 
 
-def test_the_readmes_other_programs_do_what_is_said_of_them(readme, simulate, user):
+def test_the_readmes_other_programs_do_what_is_said_of_them(readme, simulate, user, tmp_path):
     simulator = simulate()
+    (tmp_path / "diagram.png").write_bytes(PIXEL)
+    (tmp_path / "report.txt").write_text("All is well.")
     environment = user(simulator).environment
 
     def said(words):
-        pieces, status = on_a_terminal(readme(words), simulator.port, environment=environment)
+        pieces, status = on_a_terminal(readme(words), simulator.port, environment=environment, folder=str(tmp_path))
         assert status == 0, pieces
         return "".join(pieces)
 
     assert re.search(r"Open \S+ and type \S+\.\r\n# You asked\r\n\r\n> What is RFC 6455\?", said(".simulator(port: 8080)"))
     assert "Sunny in Oslo" in said("weather")
+    assert "> What do these show?" in said("diagram.png")
+    assert "The note is deleted." in said("approvalPending")
     assert "> What is new in Swift?" in said("webSearch")
     assert re.search(r"^\S+: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\r$", said("as: Event.self"), re.MULTILINE)
     # The second run prints its own thread and the first one's.

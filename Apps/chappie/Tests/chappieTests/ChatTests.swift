@@ -148,7 +148,9 @@ import Testing
                 from: Double(number * 100))
         }
         let entries = try await ChatHistory(store: store).load()
-        #expect(entries.count == ChatHistory.limit && entries.first == "35 0" && entries.last == "59 19")
+        #expect(entries.count == ChatHistory.limit)
+        #expect(entries.first == "35 0")
+        #expect(entries.last == "59 19")
     }
 
     @Test func withoutThreadsThereAreNoEntries() async throws {

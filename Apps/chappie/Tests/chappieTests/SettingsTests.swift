@@ -47,7 +47,9 @@ import Testing
     @Test func aSimulationIgnoresTheRest() throws {
         let settings = try settings(
             ["CHAPPIE_ISSUER": "no address", "CHAPPIE_CREDENTIAL_STORE": "nowhere"], ["--simulate"])
-        #expect(settings.store == .memory && settings.isStoreChosen && settings.givenURLs.isEmpty)
+        #expect(settings.store == .memory)
+        #expect(settings.isStoreChosen)
+        #expect(settings.givenURLs.isEmpty)
     }
 
     // MARK: Routes
@@ -58,7 +60,9 @@ import Testing
         #expect(device.configuration.endpoints == .chatGPT && device.issuer == nil)
         #expect(plan.configuration.endpoints == .continueWithChatGPT(appName: "Chappie"))
         #expect(plan.configuration.credentialSlot != device.configuration.credentialSlot)
-        #expect(plan.issuer != nil && plan.issuer == plan.issuers[.plan] && plan.issuers[.device] == nil)
+        #expect(plan.issuer != nil)
+        #expect(plan.issuer == plan.issuers[.plan])
+        #expect(plan.issuers[.device] == nil)
         #expect(plan.issuers == device.issuers)
         #expect(plan.issuerWords == "https://auth.openai.com for https://api.openai.com")
     }
@@ -122,7 +126,9 @@ import Testing
         ])
         let configuration = settings.configuration
         #expect(settings[.model]?.string == "gpt-6-luna" && configuration.keychainAccount == "work")
-        #expect(settings.store == .file && settings.threadLimit == 3 << 20 && settings.passphraseFile == "/phrase")
+        #expect(settings.store == .file)
+        #expect(settings.threadLimit == 3 << 20)
+        #expect(settings.passphraseFile == "/phrase")
         #expect(configuration.network.extraCAFile == "/ca.pem" && configuration.network.minimumTLS == .tls13)
         #expect(configuration.endpoints.issuer.absoluteString == "https://host")
         #expect(settings.networkProblem == nil)
@@ -297,7 +303,9 @@ import Testing
         let text = String(decoding: try SmallFile.read(file), as: UTF8.self)
         #expect(text == "{\n  \"model\": \"m\",\n  \"tools\": [\"/a b\",\"/c\"]\n}\n")
         try await UserSettings.change(home.environment()) { $0[.tools] = nil }
-        #expect(kept()[.tools] == nil && kept()[.model] == "m" && kept().faults.isEmpty)
+        #expect(kept()[.tools] == nil)
+        #expect(kept()[.model] == "m")
+        #expect(kept().faults.isEmpty)
         await #expect(throws: CommandLineError.self) {
             try await UserSettings.replace(home.environment(), with: [], ifStill: Array("{}".utf8))
         }

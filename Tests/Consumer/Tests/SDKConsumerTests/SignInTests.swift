@@ -49,8 +49,12 @@ import Testing
 
             let info = try #require(authSession.accountInfo)
             let (email, user, account): (String?, String?, String?) = (info.email, info.userID, info.accountID)
-            #expect(email == "ada@example.com" && user == "user-simulated" && account?.hasPrefix("acct_") == true)
-            #expect(info.plan == .plus && info.plan?.displayName == "Plus" && !info.isFedRAMPAccount)
+            #expect(email == "ada@example.com")
+            #expect(user == "user-simulated")
+            #expect(account?.hasPrefix("acct_") == true)
+            #expect(info.plan == .plus)
+            #expect(info.plan?.displayName == "Plus")
+            #expect(!info.isFedRAMPAccount)
             #expect(authSession.lastError == nil && authSession.lastStoreError == nil)
 
             try await authSession.refreshAuth()
@@ -118,7 +122,9 @@ import Testing
             await #expect(throws: ChappieAuthError.cancelledSignIn) {
                 try await session.signIn { _ in session.cancelSignIn() }
             }
-            #expect(session.deviceLinkState == .cancelled && session.state == .signedOut && session.lastError == nil)
+            #expect(session.deviceLinkState == .cancelled)
+            #expect(session.state == .signedOut)
+            #expect(session.lastError == nil)
             simulated.store.fail(.load, with: .locked("the keyring is locked"), times: 1)
             let later = await simulated.session()
             #expect(later.lastStoreError == .locked("the keyring is locked") && !later.state.isSignedIn)

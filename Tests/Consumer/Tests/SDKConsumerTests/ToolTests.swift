@@ -18,7 +18,9 @@ private nonisolated struct Place: Decodable, Equatable, ChappieJSONSchemaProvidi
             name: "weather", description: "The weather in a town.", inputSchema: schema, policy: policy,
             timeout: .seconds(30)
         ) { call in
-            #expect(call.name == "weather" && !call.callID.isEmpty && call.argumentsJSON?["town"] != nil)
+            #expect(call.name == "weather")
+            #expect(!call.callID.isEmpty)
+            #expect(call.argumentsJSON?["town"] != nil)
             let place: Place = try call.decode()
             #expect(try call.decode(Place.self) == place)
             guard place.town != "Atlantis" else { throw Flood.sunk }

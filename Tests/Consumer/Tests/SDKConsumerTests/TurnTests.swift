@@ -46,13 +46,17 @@ import Testing
             #expect(names.last == "completed" && !names.contains("?"))
             #expect(Set(names).isSuperset(of: ["created", "websocket", "reasoning", "text", "limits", "message"]))
             let response = try await handle.response()
-            #expect(response.outputText == "Hello" && response.status == .completed && !response.id.isEmpty)
+            #expect(response.outputText == "Hello")
+            #expect(response.status == .completed)
+            #expect(!response.id.isEmpty)
             #expect(
                 response.items.map(\.type) == ["reasoning", "message"] && response.raw["id"]?.string == response.id)
             let usage = try #require(response.usage)
             #expect(usage.totalTokens == usage.inputTokens + usage.outputTokens && usage.outputTokens > 0)
             #expect(usage.cachedInputTokens >= 0 && usage.reasoningTokens > 0)
-            #expect(response.error == nil && response.incompleteReason == nil && response.model == "gpt-6.1-sol")
+            #expect(response.error == nil)
+            #expect(response.incompleteReason == nil)
+            #expect(response.model == "gpt-6.1-sol")
             await client.disconnect()
         }
     }
@@ -211,8 +215,12 @@ import Testing
                 "gpt-6.1-sol", "gpt-6-astra", "gpt-6-sol", "gpt-6-luna", "gpt-5.6-sol", "gpt-5.6-terra", "gpt-5.6-luna",
             ]
             #expect(models.map(\.slug) == slugs)
-            #expect(model.id == model.slug && model.displayName == "GPT-6.1-Sol" && model.description?.isEmpty == false)
-            #expect(model.supportedInAPI && model.priority == 1 && model.inputModalities == ["text", "image"])
+            #expect(model.id == model.slug)
+            #expect(model.displayName == "GPT-6.1-Sol")
+            #expect(model.description?.isEmpty == false)
+            #expect(model.supportedInAPI)
+            #expect(model.priority == 1)
+            #expect(model.inputModalities == ["text", "image"])
             #expect(model.supportedReasoningLevels == [.low, .medium, .high, .extraHigh, .max, .ultra])
             #expect(model.defaultReasoningLevel == .low && model.contextWindow == 272_000)
             #expect(!model.supportsSearchTool && model.supportsParallelToolCalls)
@@ -231,7 +239,9 @@ import Testing
                 try await client.fallbackModel(excluding: "gpt-6-astra", filter: .init(reasoningLevel: "max"))?.slug
                     == "gpt-6.1-sol")
             let limits: ChappieUsageLimitSnapshot = try await client.usageLimits()
-            #expect(limits.primary?.usedPercent == 12 && limits.secondary?.usedPercent == 3 && limits.plan == .plus)
+            #expect(limits.primary?.usedPercent == 12)
+            #expect(limits.secondary?.usedPercent == 3)
+            #expect(limits.plan == .plus)
             #expect(limits.primary?.windowMinutes == 300 && limits.primary?.resetsAt != nil)
             #expect(limits.credits?.hasCredits != nil && limits.limitID == "codex")
             #expect(try await client.accountInfo().email == "ada@example.com")
@@ -260,7 +270,9 @@ import Testing
                 _ = try await simulated.client().send("Hello")
                 Issue.record("answered")
             } catch ChappieClientError.usageLimitReached(let limit) {
-                #expect(limit.type == "usage_limit_reached" && limit.plan == .plus && limit.message?.isEmpty == false)
+                #expect(limit.type == "usage_limit_reached")
+                #expect(limit.plan == .plus)
+                #expect(limit.message?.isEmpty == false)
                 #expect(try #require(limit.resetsAt) > .now && limit.resetsInSeconds == 3600)
                 #expect(limit.rateLimit?.primary?.usedPercent == 100 && limit.rateLimit?.secondary == nil)
             }

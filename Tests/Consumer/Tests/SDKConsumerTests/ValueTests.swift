@@ -55,11 +55,17 @@ private func survives<Value: Codable & Hashable & Sendable>(_ value: Value) thro
     @Test func policiesClampWhatIsNegative() throws {
         let policy = ChappieRateLimitBackoffPolicy(
             maxRetries: 2, initialDelay: 1, maximumDelay: 30, respectsRetryAfterHeader: true)
-        #expect(policy == .default && policy == ChappieRateLimitBackoffPolicy() && policy.maxRetries == 2)
-        #expect(policy.initialDelay == 1 && policy.maximumDelay == 30 && policy.respectsRetryAfterHeader)
+        #expect(policy == .default)
+        #expect(policy == ChappieRateLimitBackoffPolicy())
+        #expect(policy.maxRetries == 2)
+        #expect(policy.initialDelay == 1)
+        #expect(policy.maximumDelay == 30)
+        #expect(policy.respectsRetryAfterHeader)
         #expect(ChappieRateLimitBackoffPolicy.disabled == ChappieRateLimitBackoffPolicy(maxRetries: 0))
         let negative = ChappieRateLimitBackoffPolicy(maxRetries: -1, initialDelay: -1, maximumDelay: -1)
-        #expect(negative.maxRetries == 0 && negative.initialDelay == 0 && negative.maximumDelay == 0)
+        #expect(negative.maxRetries == 0)
+        #expect(negative.initialDelay == 0)
+        #expect(negative.maximumDelay == 0)
 
         let transport = ChappieStreamingTransportPolicy(
             prefersWebSocket: true, maxWebSocketReconnectionAttempts: 5, fallsBackToHTTPSSE: true)
@@ -220,7 +226,9 @@ private func survives<Value: Codable & Hashable & Sendable>(_ value: Value) thro
 
     @Test func aHarnessIsAText() throws {
         let harness: ChappieHarness = "Be brief."
-        #expect(harness.name == "Inline Harness" && harness.instructions == "Be brief." && harness.tools.isEmpty)
+        #expect(harness.name == "Inline Harness")
+        #expect(harness.instructions == "Be brief.")
+        #expect(harness.tools.isEmpty)
         #expect(ChappieHarness(name: "Shop").instructions == ChappieHarness.defaultInstructions)
         #expect(ChappieHarness.default.instructions.contains("Do not present yourself as the Codex app"))
         #expect(ChappieHarness.none.instructions.isEmpty && ChappieHarness.none != .default)

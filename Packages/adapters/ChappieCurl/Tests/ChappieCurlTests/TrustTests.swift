@@ -66,7 +66,9 @@ extension OverTheWire {
             let trust = try #require(try anchors(extra: extra))
             let added = Array("\n\(authority)".utf8)
             #expect(trust.bundle == [UInt8](try Data(contentsOf: URL(filePath: system))) + added)
-            #expect(trust.usesSystemDirectory && trust.replacement == nil && !trust.isSystemMissing)
+            #expect(trust.usesSystemDirectory)
+            #expect(trust.replacement == nil)
+            #expect(!trust.isSystemMissing)
             // Without a bundle, the system's directory of certificates may still do.
             let alone = try #require(try anchors(extra: extra, system: "/no/such/bundle"))
             #expect(alone.bundle == added && alone.isSystemMissing)

@@ -36,7 +36,9 @@ struct UserFoldersTests {
         }
         for (home, reason) in [("relative", "HOME is not an absolute path"), ("/a\u{FFFD}", "HOME is not UTF-8")] {
             let folders = UserFolders(xdg: { ["HOME": home][$0] }, userHome: { "/home/db" })
-            #expect(folders.home == nil && folders.state == nil && folders.problem?.reason == reason)
+            #expect(folders.home == nil)
+            #expect(folders.state == nil)
+            #expect(folders.problem?.reason == reason)
         }
     }
 

@@ -65,7 +65,9 @@ struct KeychainTests {
     @Test func aPersonCanReadWhatTheItemIs() async throws {
         try await store().save(Secret("x"), in: CredentialSlot(account: "work"))
         let item = try #require(keychain.items.first)
-        #expect(item.service == "com.chappie.sdk" && item.account == "work" && item.accessGroup == "TEAM.app")
+        #expect(item.service == "com.chappie.sdk")
+        #expect(item.account == "work")
+        #expect(item.accessGroup == "TEAM.app")
         #expect(item.label == "Chappie credential for work (com.chappie.sdk)")
         let issuer = CredentialSlot(accessGroup: "TEAM.app", issuer: "http://127.0.0.1:1")
         try await store().save(Secret("x"), in: issuer)

@@ -62,7 +62,9 @@ struct PythonServerTests {
         #expect(tools.map(\.name) == PackagedServer.tools + ["list_resources", "read_resource"])
         #expect(server.skippedTools.isEmpty)
         let add = try #require(tools.first)
-        #expect(add.policy == .ask && add.namespace == "fixture" && add.description == "Adds two numbers.")
+        #expect(add.policy == .ask)
+        #expect(add.namespace == "fixture")
+        #expect(add.description == "Adds two numbers.")
         #expect(add.inputSchema["properties"]?["first"]?["type"] == "integer")
         #expect(try await server.call("add", ["first": 2, "second": 40]) == "42")
 

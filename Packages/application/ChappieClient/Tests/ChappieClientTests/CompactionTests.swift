@@ -155,7 +155,9 @@ import Testing
         let seen = await harness.ask("b")
         #expect(seen.notices.map(\.message) == [Self.made + " 2 pictures were left out."])
         let last = try #require(try harness.requests.last).serialized()
-        #expect(!last.contains("input_image") && last.utf8.count < 10_000 && last.contains("What is it?"))
+        #expect(!last.contains("input_image"))
+        #expect(last.utf8.count < 10_000)
+        #expect(last.contains("What is it?"))
     }
 
     @Test func `a compaction that is too large with its pictures is asked for without them`() async throws {

@@ -27,7 +27,9 @@ import Testing
     /// What every request has, first ones and those of a kept chain.
     private func expectLite(_ body: ChappieJSON, over wire: Wire) {
         #expect(body["tools"] == nil && body["instructions"] == nil)
-        #expect(body["parallel_tool_calls"] == false && body["tool_choice"] == "auto" && body["store"] == false)
+        #expect(body["parallel_tool_calls"] == false)
+        #expect(body["tool_choice"] == "auto")
+        #expect(body["store"] == false)
         #expect(body["include"] == ["reasoning.encrypted_content"])
         #expect(body["reasoning"]?.object?.names == ["effort", "context"])
         #expect(body["reasoning"]?["context"] == "all_turns")
@@ -140,7 +142,9 @@ import Testing
         let harness = harness(.serverSentEvents, [.answer("one")])
         _ = await Seen(harness.client.stream(.user("a", images: [image])))
         let part = try harness.requests[0]["input"]?[2]?["content"]?[0]
-        #expect(part?["type"] == "input_image" && part?["detail"] == nil && part?["image_url"] != nil)
+        #expect(part?["type"] == "input_image")
+        #expect(part?["detail"] == nil)
+        #expect(part?["image_url"] != nil)
         let far = ChappieImage(source: .url("https://example.com/a.png"))
         let seen = await Seen(harness.client.stream(.user("b", images: [far])))
         guard case .unsupportedInput? = seen.error else {

@@ -42,7 +42,9 @@ import Testing
     @Test func theFileIsForItsOwnerAlone() async throws {
         _ = try await run(Self.list)
         let name = try #require(files.first)
-        #expect(name.hasPrefix("models-") && name.hasSuffix(".json") && name.utf8.count == 7 + 16 + 5)
+        #expect(name.hasPrefix("models-"))
+        #expect(name.hasSuffix(".json"))
+        #expect(name.utf8.count == 7 + 16 + 5)
         for (path, mode) in [(folder.path("chappie"), 0o700), (folder.path("chappie/" + name), 0o600)] {
             var facts = stat()
             #expect(stat(path, &facts) == 0 && Int(facts.st_mode & 0o777) == mode)
@@ -84,7 +86,9 @@ import Testing
         #expect(same.isDue(at: .scriptedStart.addingTimeInterval(ModelList.lifetime + 1)))
         #expect(same.isDue(at: .scriptedStart.addingTimeInterval(-1)))
         let later = try #require(ModelListRecord(owner: owner, format: "0.2.0").read(document, of: account))
-        #expect(later.models.map(\.slug) == ["a"] && later.tag == nil && later.isDue(at: .scriptedStart))
+        #expect(later.models.map(\.slug) == ["a"])
+        #expect(later.tag == nil)
+        #expect(later.isDue(at: .scriptedStart))
     }
 
     @Test func aFolderThatCannotBeMadeFailsNoCall() async throws {

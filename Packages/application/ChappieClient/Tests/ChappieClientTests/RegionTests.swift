@@ -48,7 +48,9 @@ import Testing
             Issue.record("another error: \(String(describing: error))")
             return
         }
-        #expect(refusal.reason == .workspaceRegion && refusal.status == 401 && refusal.region == nil)
+        #expect(refusal.reason == .workspaceRegion)
+        #expect(refusal.status == 401)
+        #expect(refusal.region == nil)
         #expect(error?.requestID == "req_9")
         let sentence = error?.errorDescription ?? ""
         #expect(sentence.hasPrefix("Your workspace allows requests from its region only: \(Self.words)"))

@@ -190,7 +190,9 @@ private final class MemoryModelCache: ChappieModelCache {
             harness.client.streamResponse(ChappieResponseRequest(messages: [.user("a")], options: options)))
         #expect(seen.text == "one" && Set(seen.notices.map(\.kind)) == [.optionLeftOut, .imageLeftOut])
         let body = try harness.requests[0]
-        #expect(body["reasoning"]?["summary"] == nil && body["text"] == nil && body["parallel_tool_calls"] == false)
+        #expect(body["reasoning"]?["summary"] == nil)
+        #expect(body["text"] == nil)
+        #expect(body["parallel_tool_calls"] == false)
         let parts = (body["input"]?.array ?? []).flatMap { $0["content"]?.array ?? [] }
         #expect(parts.allSatisfy { $0["type"] != "input_image" })
     }

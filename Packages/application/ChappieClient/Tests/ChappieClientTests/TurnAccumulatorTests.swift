@@ -403,7 +403,9 @@ import Testing
         let response = turn.accumulator.endedEarly(offersTools: offersTools)
         #expect((response != nil) == isComplete)
         if let response {
-            #expect(response.outputText == "4" && response.id == "r" && response.status == .completed)
+            #expect(response.outputText == "4")
+            #expect(response.id == "r")
+            #expect(response.status == .completed)
         }
     }
 

@@ -210,7 +210,9 @@ import Testing
     @Test(arguments: errors)
     func onApplesPlatformsTheWordsFitTheKeychain(_ error: CredentialStoreError) {
         let words = [error.sentence(onApple: true), error.adviceOnApple ?? ""].joined()
-        #expect(!words.contains("keyring") && !words.contains("desktop") && !words.contains("gnome"))
+        #expect(!words.contains("keyring"))
+        #expect(!words.contains("desktop"))
+        #expect(!words.contains("gnome"))
         switch error {
         case .absent, .locked, .denied:
             #expect(error.sentence(onApple: true).contains("keychain") && error.adviceOnApple != nil)

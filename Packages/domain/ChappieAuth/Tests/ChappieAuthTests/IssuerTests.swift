@@ -338,7 +338,9 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
         #expect(!isPage || words.contains("issuer.test") && words.contains("403"))
         let other = answer(404, body, fields: [.contentType: type]).authError(host: "issuer.test")
         guard case .networkFailure(let words) = other else { return #expect(!isPage) }
-        #expect(isPage && words.contains("issuer.test") && words.contains("404"))
+        #expect(isPage)
+        #expect(words.contains("issuer.test"))
+        #expect(words.contains("404"))
     }
 
     @Test(

@@ -155,4 +155,16 @@ import Testing
             #expect(isClient)
         }
     }
+
+    @Test func `an attachment is read from a file's address`() throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID().uuidString).txt")
+        try Data("All is well.".utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        #expect(try ChappieFile(contentsOf: file).name == file.lastPathComponent)
+        #expect(throws: ChappieAttachmentError.self) { try ChappieImage(contentsOf: file) }
+        let page = try #require(URL(string: "https://example.com/a.png"))
+        #expect(throws: ChappieAttachmentError.unsupportedURL("address that is not a file's")) {
+            try ChappieImage(contentsOf: page)
+        }
+    }
 }

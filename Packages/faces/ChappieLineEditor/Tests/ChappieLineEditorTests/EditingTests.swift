@@ -254,7 +254,9 @@ private func flags() -> tcflag_t {
                 keyboard.types("\r")
                 keyboard.sees("\u{1B}[?2004l")
             }
-            #expect(entry == .text("abc") && flags() == before && TerminalState.isBetweenLines)
+            #expect(entry == .text("abc"))
+            #expect(flags() == before)
+            #expect(TerminalState.isBetweenLines)
             #expect(during.withLock(\.self) == 0)
             TerminalState.echo(false)
             #expect(flags() == before & ~tcflag_t(ECHO))

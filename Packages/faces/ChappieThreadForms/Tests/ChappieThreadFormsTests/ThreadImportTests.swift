@@ -72,7 +72,9 @@ import Testing
     @Test func aCodexSessionBecomesAThread() throws {
         let read = try ChappieThreadImport(lines(session))
         let thread = try #require(read.threads.first)
-        #expect(read.source == .codex && read.threads.count == 1 && thread.id == "01a2-session")
+        #expect(read.source == .codex)
+        #expect(read.threads.count == 1)
+        #expect(thread.id == "01a2-session")
         #expect(read.leftOut == ["instruction of the program": 2, "reasoning": 1])
         #expect(thread.turns.map(\.id) == ["turn-a", "turn-b"])
         #expect(thread.turns.map(\.model) == ["gpt-6-sol", "gpt-6-luna"])

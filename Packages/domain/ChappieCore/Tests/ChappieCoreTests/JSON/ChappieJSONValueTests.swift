@@ -42,9 +42,15 @@ import Testing
 
     @Test func readersGiveNilForOtherKinds() throws {
         let value = try ChappieJSON(parsing: #"{"s":"x","n":1,"b":true,"z":null,"a":[1],"o":{}}"#)
-        #expect(value["s"]?.string == "x" && value["s"]?.int == nil && value["s"]?.array == nil)
-        #expect(value["n"]?.int == 1 && value["n"]?.bool == nil && value["n"]?.string == nil)
-        #expect(value["b"]?.bool == true && value["b"]?.int == nil && value["b"]?.double == nil)
+        #expect(value["s"]?.string == "x")
+        #expect(value["s"]?.int == nil)
+        #expect(value["s"]?.array == nil)
+        #expect(value["n"]?.int == 1)
+        #expect(value["n"]?.bool == nil)
+        #expect(value["n"]?.string == nil)
+        #expect(value["b"]?.bool == true)
+        #expect(value["b"]?.int == nil)
+        #expect(value["b"]?.double == nil)
         #expect(value["z"]?.isNull == true && value["z"]?.object == nil)
         #expect(value["a"]?[0] == 1 && value["a"]?[1] == nil && value["a"]?[-1] == nil && value["a"]?["0"] == nil)
         #expect(value["o"]?.object?.isEmpty == true && value["o"]?[0] == nil)

@@ -10,8 +10,13 @@ import Testing
                 json(
                     #"{"slug":"gpt-6-sol","display_name":"GPT-6-Sol","description":"Good","default_reasoning_level":"medium","supported_reasoning_levels":[{"effort":"low","description":"Fast"},{"effort":"xhigh"},{"description":"?"},"ultra"],"visibility":"list","supported_in_api":true,"priority":13,"context_window":272000,"input_modalities":["text","image"],"supports_search_tool":true,"use_responses_lite":false,"experimental_thing":{"x":1}}"#
                 )))
-        #expect(model.id == "gpt-6-sol" && model.displayName == "GPT-6-Sol" && model.description == "Good")
-        #expect(model.supportedInAPI && model.isListed && model.priority == 13 && model.contextWindow == 272_000)
+        #expect(model.id == "gpt-6-sol")
+        #expect(model.displayName == "GPT-6-Sol")
+        #expect(model.description == "Good")
+        #expect(model.supportedInAPI)
+        #expect(model.isListed)
+        #expect(model.priority == 13)
+        #expect(model.contextWindow == 272_000)
         #expect(model.supportedReasoningLevels == [.low, .extraHigh, .ultra] && model.defaultReasoningLevel == .medium)
         #expect(model.inputModalities == ["text", "image"] && model.supportsSearchTool)
         #expect(model.supportsParallelToolCalls)
@@ -19,9 +24,14 @@ import Testing
 
     @Test func onlyTheSlugIsRequired() throws {
         let model = try #require(ChappieModel(json(#"{"slug":"m"}"#)))
-        #expect(model.displayName == "m" && model.description == nil && model.supportedInAPI && model.isListed)
+        #expect(model.displayName == "m")
+        #expect(model.description == nil)
+        #expect(model.supportedInAPI)
+        #expect(model.isListed)
         #expect(model.priority == .max && model.supportedReasoningLevels == [])
-        #expect(model.defaultReasoningLevel == .automatic && model.contextWindow == nil && !model.supportsSearchTool)
+        #expect(model.defaultReasoningLevel == .automatic)
+        #expect(model.contextWindow == nil)
+        #expect(!model.supportsSearchTool)
         #expect(model.minimalClientVersion == nil && model.defaultReasoningSummary == nil)
         for entry in ["{}", "null", "[]", #"{"slug":""}"#, #"{"slug":7}"#, #""m""#] {
             #expect(ChappieModel(json(entry)) == nil, "\(entry)")
@@ -57,7 +67,9 @@ import Testing
                 json(
                     #"{"slug":"gpt-5.3-codex-spark","input_modalities":["text"],"supports_reasoning_summaries":false,"supports_reasoning_summary_parameter":false,"default_reasoning_summary":"none","support_verbosity":false,"supports_parallel_tool_calls":false,"minimal_client_version":"0.98.0"}"#
                 )))
-        #expect(model.inputModalities == ["text"] && !model.supportsVerbosity && !model.supportsParallelToolCalls)
+        #expect(model.inputModalities == ["text"])
+        #expect(!model.supportsVerbosity)
+        #expect(!model.supportsParallelToolCalls)
         #expect(!model.supportsReasoningSummaries && !model.supportsReasoningSummaryParameter)
         #expect(model.defaultReasoningSummary == "none" && model.minimalClientVersion == "0.98.0")
         #expect(try JSONDecoder().decode(ChappieModel.self, from: JSONEncoder().encode(model)) == model)
@@ -80,7 +92,9 @@ import Testing
                 )))
         #expect(model.maximumContextWindow == 872_000 && model.effectiveContextWindowPercent == 90)
         #expect(model.autoCompactTokenLimit == 200_000 && model.usesResponsesLite)
-        #expect(model.supportsVerbosity && model.defaultVerbosity == .low && model.availabilityNote == "New")
+        #expect(model.supportsVerbosity)
+        #expect(model.defaultVerbosity == .low)
+        #expect(model.availabilityNote == "New")
         let date = Date(timeIntervalSince1970: 1_800_000_000)
         #expect(model.upgrade == ChappieModelUpgrade(model: "n", notes: "**n** is better", retirementAt: date))
         #expect(try JSONDecoder().decode(ChappieModel.self, from: JSONEncoder().encode(model)) == model)

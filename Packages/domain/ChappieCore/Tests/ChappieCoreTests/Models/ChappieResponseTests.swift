@@ -21,7 +21,9 @@ import Testing
     @Test func streamedItemsWinOverListedOnes() {
         let listed = ChappieResponse(["id": "r", "output": [Self.message("listed").json]], .completed)
         let streamed = listed.with(items: [Self.message("streamed")], text: "deltas")
-        #expect(streamed.items == [Self.message("streamed")] && streamed.outputText == "streamed" && streamed.id == "r")
+        #expect(streamed.items == [Self.message("streamed")])
+        #expect(streamed.outputText == "streamed")
+        #expect(streamed.id == "r")
         #expect(listed.with(items: [], text: "deltas").outputText == "listed")
     }
 
@@ -50,7 +52,9 @@ import Testing
             ), .completed)
         #expect(response.incompleteReason == "content_filter" && response.error?.code == "c")
         let again = try JSONDecoder().decode(ChappieResponse.self, from: JSONEncoder().encode(response))
-        #expect(again.id == response.id && again.status == .incomplete && again.usage == response.usage)
+        #expect(again.id == response.id)
+        #expect(again.status == .incomplete)
+        #expect(again.usage == response.usage)
         #expect(again.items.map(\.type) == ["new"] && again.incompleteReason == "content_filter")
     }
 
@@ -73,7 +77,9 @@ import Testing
         ] as [(String, String?, String?, String?)])
     func readsErrorBodies(_ body: String, _ type: String?, _ code: String?, _ message: String?) {
         let error = ChappieResponseError(body: json(body))
-        #expect(error.type == type && error.code == code && error.message == message)
+        #expect(error.type == type)
+        #expect(error.code == code)
+        #expect(error.message == message)
     }
 
     @Test func anErrorsMessageIsFitToBeShown() throws {

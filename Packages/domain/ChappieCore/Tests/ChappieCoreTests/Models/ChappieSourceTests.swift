@@ -53,7 +53,9 @@ import Testing
     func whatWasDoneOnTheWebIsAValue(_ json: ChappieJSON, _ action: ChappieWebSearch.Action, _ words: String) throws {
         let item = ChappieOutputItem(["type": "web_search_call", "status": "completed", "action": json])
         let search = try #require(item.webSearch)
-        #expect(search.action == action && search.status == "completed" && search.sentence == words)
+        #expect(search.action == action)
+        #expect(search.status == "completed")
+        #expect(search.sentence == words)
         #expect(message([]).webSearch == nil)
     }
 }

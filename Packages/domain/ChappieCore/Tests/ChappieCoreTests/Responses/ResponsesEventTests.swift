@@ -137,7 +137,10 @@ import Testing
     @Test func unknownItemsKeepEveryDigit() {
         let item = ChappieOutputItem(json(Self.unknownItem))
         #expect(item.json.serialized() == Self.unknownItem)
-        #expect(item.type == "hologram_call" && item.id == "hc_1" && !item.isToolCall && item.text == "")
+        #expect(item.type == "hologram_call")
+        #expect(item.id == "hc_1")
+        #expect(!item.isToolCall)
+        #expect(item.text == "")
     }
 
     @Test(
@@ -156,8 +159,12 @@ import Testing
         let response = try response(
             #"{"type":"response.created","response":{"id":"resp_6901","created_at":1795217224,"status":"in_progress","error":null,"incomplete_details":null,"model":"gpt-6-sol","output":[],"temperature":1.0,"usage":null,"metadata":{}},"sequence_number":0}"#
         )
-        #expect(response.id == "resp_6901" && response.model == "gpt-6-sol" && response.status == .inProgress)
-        #expect(response.items == [] && response.usage == nil && response.error == nil)
+        #expect(response.id == "resp_6901")
+        #expect(response.model == "gpt-6-sol")
+        #expect(response.status == .inProgress)
+        #expect(response.items == [])
+        #expect(response.usage == nil)
+        #expect(response.error == nil)
         #expect(response.incompleteReason == nil)
         #expect(response.raw["created_at"] == 1_795_217_224 && response.raw["temperature"]?.double == 1)
     }
@@ -182,7 +189,9 @@ import Testing
         ])
     func readsABareCompleted(_ payload: String) throws {
         let response = try response(payload)
-        #expect(response.id == "" && response.status == .completed && response.usage == nil)
+        #expect(response.id == "")
+        #expect(response.status == .completed)
+        #expect(response.usage == nil)
         #expect(response.outputText == "")
     }
 
@@ -256,7 +265,10 @@ import Testing
             Issue.record("\(event)")
             return
         }
-        #expect(event.isTerminal && error.status == status && error.headers == headers && error.raw == json(payload))
+        #expect(event.isTerminal)
+        #expect(error.status == status)
+        #expect(error.headers == headers)
+        #expect(error.raw == json(payload))
         error.error.raw = .null
         #expect(error.error == expected)
     }

@@ -59,7 +59,9 @@ import Testing
         ] as [(String, String?)])
     func `a request with one fault is shown to the user and not sent back`(_ name: String, _ value: String?) throws {
         let answer = page(try PlanFlow(), [(name, value)])
-        #expect(answer.status == 400 && answer.headers["location"] == nil && answer.body.contains("invalid_request"))
+        #expect(answer.status == 400)
+        #expect(answer.headers["location"] == nil)
+        #expect(answer.body.contains("invalid_request"))
     }
 
     @Test(arguments: [
