@@ -1,28 +1,27 @@
 @_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 import ChappieJSONSchema
-import Synchronization
 
 /// One turn: requests and rounds of tool calls, until the model calls no more tools and its answer is complete.
 struct Turn: Sendable {
     private let context: TurnContext
-    private var runner: TurnRunner
-    private(set) var frame: RequestFrame
+    var runner: TurnRunner
+    var frame: RequestFrame
     /// The family of models that can read a compaction of this model.
     let compactionHash: String?
-    private var tools: ToolRound
+    var tools: ToolRound
     /// Keeps the parts of the model's requests that the service refuses.
-    private let learn: @Sendable (_ model: String, RefusedParts) async -> Void
+    let learn: @Sendable (_ model: String, RefusedParts) async -> Void
     /// The maximum number of further requests, after tool calls or because the model wants to continue.
     let toolLoopLimit: Int
     /// The items that the turn adds to the conversation: its messages, then the items of every round.
-    private(set) var items: [ChappieJSON]
+    var items: [ChappieJSON]
     /// The number of further requests so far.
     private(set) var round = 0
     /// The beginning of the answer, from responses after which the model wanted to continue.
     private var answer = ""
     /// The backend's values for the turn.
-    private(set) var routing = TurnRouting()
+    var routing = TurnRouting()
     /// Whether the backend could not read the conversation's encrypted items, so that they were left out.
     var hasDroppedReasoning = false
     /// Whether the conversation contains the turns that an unreadable compaction had replaced.
@@ -140,7 +139,7 @@ struct Turn: Sendable {
         } hasStarted: {
             openRound?.hasStarted($0) == true
         }
-        return (items + results.map(\.item) + [note], results)
+        return (items + results.map(\.inputItem) + [note], results)
     }
 
     /// Returns the response with the usage and the commentary of the entire turn.
@@ -259,148 +258,6 @@ struct Turn: Sendable {
         await runner.prewarm(body)
     }
 
-    /// Sends one request without tools, of a conversation reduced to `items`, and returns its response, for a
-    /// compaction.
-    func answer(
-        to question: ChappieJSON, after items: [ChappieJSON], toolChoice: ChappieToolChoice
-    ) async throws -> ChappieResponse {
-        var turn = self
-        turn.runner.restarts = true
-        turn.runner.conversation.narrow(to: items)
-        turn.items = [question]
-        turn.routing = TurnRouting()
-        turn.tools.emit = { _ in }
-        turn.frame.toolChoice = toolChoice
-        turn.frame.outputSchema = nil
-        // The lite form has no tool choice, so tools that must not be called are not declared.
-        if toolChoice == .none { turn.frame.tools = [] }
-        return try await turn.sendRequest()
-    }
-
-    /// Sends one request, and repeats it in another form while the service refuses a part of it that can be left out.
-    private mutating func sendRequest() async throws -> ChappieResponse {
-        let known = frame.refused
-        var refusals: Set<RequestRefusal> = []
-        while true {
-            let body = runner.conversation.body(adding: items, frame)
-            do {
-                let response = try await runner.runAttempts(body, &routing, emit: tools.emit)
-                if frame.refused != known { await learn(frame.model, frame.refused) }
-                return response
-            } catch let failure as AttemptFailure where failure.kind == .unreadableReasoning {
-                guard !runner.conversation.hasCompaction else { throw UnreadableCompaction(refusal: failure) }
-                guard dropReasoning() else {
-                    throw (failure.error as? ChappieClientError).map { explained($0, .item(nil)) } ?? failure.error
-                }
-            } catch let error as ChappieClientError {
-                if case .modelUnavailable(var refusal) = error {
-                    refusal.slug = frame.model
-                    throw ChappieClientError.modelUnavailable(refusal)
-                }
-                if refusesNamespaces(error) {
-                    // Some backends may not take tools in namespaces, so the form without namespaces is tried once.
-                    runner.conversation.hasFlatTools = true
-                    declareTools()
-                } else {
-                    guard let refusal = RequestRefusal(error, isLite: frame.isLite) else { throw error }
-                    if case .item(let index) = refusal, Self.isCompaction(at: index, in: body) {
-                        throw UnreadableCompaction(refusal: AttemptFailure(.unreadableReasoning, error))
-                    }
-                    guard refusals.insert(refusal).inserted, mend(refusal) else { throw explained(error, refusal) }
-                }
-            }
-        }
-    }
-
-    /// Changes the request so that it lacks the refused part.
-    ///
-    /// - Returns: whether the request differs now.
-    private mutating func mend(_ refusal: RequestRefusal) -> Bool {
-        switch refusal {
-        case .liteForm:
-            frame.refused.liteForm = true
-            frame.isLite = false
-            declareTools()
-            return true
-        case .developerInstructions:
-            frame.refused.developerInstructions = true
-            return !frame.isLite
-        case .member(let name, let isKnown):
-            guard !frame.leftOut.contains(name) else { return false }
-            if isKnown { frame.leftOutOnce.insert(name) } else { frame.refused.members.insert(name) }
-            if ["reasoning.effort", "text.verbosity", "service_tier"].contains(name) {
-                tools.emit(.notice(.optionLeftOut(name, by: frame.model)))
-            }
-            return true
-        case .item: return dropReasoning(keepsCompactions: true)
-        }
-    }
-
-    /// Returns whether a refused item is a compaction. A refusal that names no item may be about any item.
-    private static func isCompaction(at index: Int?, in body: ChappieJSONObject) -> Bool {
-        let input = body["input"]?.array ?? []
-        guard let index else { return input.contains(where: ChappieClientContext.isCompaction) }
-        return input.indices.contains(index) && ChappieClientContext.isCompaction(input[index])
-    }
-
-    /// Returns the error of a refusal that no other form of the request avoids.
-    private func explained(_ error: ChappieClientError, _ refusal: RequestRefusal) -> ChappieClientError {
-        guard case .item(let index) = refusal, !conversation.items.isEmpty,
-            let message = RequestRefusal.response(of: error)?.message
-        else { return error }
-        let count = runner.conversation.body(adding: [], frame)["input"]?.array?.count ?? 0
-        return index.map { $0 < count } ?? true ? .conversationRefused(message) : error
-    }
-
-    private mutating func declareTools() {
-        guard !frame.tools.isEmpty else { return }
-        let onPlan = runner.configuration.endpoints.usesPlan
-        frame.declare(tools.toolSet.declared(onPlan: onPlan, inNamespace: conversation.takesNamespaces(frame)))
-    }
-
-    /// Leaves out the encrypted items.
-    ///
-    /// - Returns: whether there was anything to leave out.
-    private mutating func dropReasoning(keepsCompactions: Bool = false) -> Bool {
-        let before = (items, conversation.items)
-        // A turn's records can't express that reasoning is left out while a compaction stays.
-        let keeps = keepsCompactions && runner.conversation.hasCompaction
-        items = ChappieClientContext.withoutReasoning(items, keepsCompactions: keeps)
-        runner.conversation.dropReasoning(keepsCompactions: keeps)
-        guard (items, conversation.items) != before else { return false }
-        if !keeps { hasDroppedReasoning = true }
-        return true
-    }
-
-    private func refusesNamespaces(_ error: ChappieClientError) -> Bool {
-        switch error {
-        case .httpError(400, let body): refusesNamespaces(body)
-        case .planRefused(let refusal): refusesNamespaces(refusal)
-        default: false
-        }
-    }
-
-    private func refusesNamespaces(_ body: String) -> Bool {
-        guard hasNamespaces, let error = try? ChappieResponseError(body: ChappieJSON(parsing: body)) else {
-            return false
-        }
-        return (error.raw["param"]?.string ?? error.message).map(Self.namesTools) ?? false
-    }
-
-    private func refusesNamespaces(_ refusal: ChappiePlanRefusal) -> Bool {
-        guard hasNamespaces, refusal.reason == .capability, refusal.status == 400 else { return false }
-        return (refusal.parameter ?? refusal.message).map(Self.namesTools) ?? false
-    }
-
-    private static func namesTools(_ text: String) -> Bool {
-        let text = text.lowercased()
-        return text.contains("tool") || text.contains("namespace")
-    }
-
-    private var hasNamespaces: Bool {
-        !frame.tools.isEmpty && !frame.isLite && conversation.takesNamespaces(frame)
-    }
-
     /// The size of the conversation after the turn, as counted by the backend.
     private(set) var measuredTokens: Int?
 
@@ -428,43 +285,12 @@ struct Turn: Sendable {
                     context: runner.conversation.context(model: frame.model),
                     progress: TurnProgress(calls: calls, items: items, round: round, frame: frame)))
         }
-        items += outcome.results.map(\.item)
+        items += outcome.results.map(\.inputItem)
     }
 }
 
 /// An error: the conversation and the turn so far leave too little room for another request.
 struct TurnIsFull: Error {}
-
-/// The progress of a round's calls.
-private final class OpenRound: Sendable {
-    private let ids: Set<String>
-    private let state: Mutex<(started: Set<String>, over: [String: ChappieToolExecutionResult])>
-
-    /// Creates a round of calls.
-    ///
-    /// - Parameter over: the results of calls that do not run again.
-    init(_ calls: [ChappieToolCall], over: [ChappieToolExecutionResult]) {
-        ids = Set(calls.map(\.callID))
-        state = Mutex(([], Dictionary(over.map { ($0.call.callID, $0) }) { first, _ in first }))
-    }
-
-    func begins(_ step: TurnStep) {
-        guard case .running(let calls) = step else { return }
-        state.withLock { $0.started.formUnion(calls.map(\.callID)) }
-    }
-
-    func ended(_ step: TurnStep) {
-        guard case .ran(let result) = step else { return }
-        state.withLock { $0.over[result.call.callID] = result }
-    }
-
-    func hasStarted(_ callID: String) -> Bool { state.withLock { $0.started.contains(callID) } }
-
-    func result(of callID: String) -> ChappieToolExecutionResult? { state.withLock { $0.over[callID] } }
-
-    /// Returns whether the call belongs to the round and has not ended.
-    func awaits(_ callID: String) -> Bool { ids.contains(callID) && result(of: callID) == nil }
-}
 
 extension ChappieTokenUsage {
     fileprivate func adding(_ other: ChappieTokenUsage?) -> ChappieTokenUsage {
@@ -475,26 +301,5 @@ extension ChappieTokenUsage {
             cachedInputTokens: cachedInputTokens &+ other.cachedInputTokens,
             outputTokens: outputTokens &+ other.outputTokens,
             reasoningTokens: reasoningTokens &+ other.reasoningTokens, totalTokens: totalTokens &+ other.totalTokens)
-    }
-}
-
-extension ChappieToolExecutionResult {
-    /// Returns the result of a call that was interrupted before it had ended.
-    static func interrupted(_ call: ChappieToolCall, hasStarted: Bool) -> Self {
-        let output =
-            hasStarted
-            ? "The tool was interrupted while it ran. It may have done its work, or a part of it."
-            : "The turn was interrupted before the tool ran."
-        return Self(call: call, outcome: .interrupted, result: ChappieToolResult(output: output, isError: true))
-    }
-
-    /// The result as an input item of the Responses API.
-    var item: ChappieJSON {
-        let text: ChappieJSON = .string(result.output)
-        let parts: [ChappieJSON] = [["type": "input_text", "text": text]] + result.parts
-        return [
-            "type": call.isCustom ? "custom_tool_call_output" : "function_call_output", "call_id": .string(call.callID),
-            "output": result.parts.isEmpty ? text : .array(parts),
-        ]
     }
 }

@@ -67,6 +67,22 @@ extension ChappieToolExecutionResult {
         }
     }
 
+    /// Returns the result of a call that was interrupted before it had ended.
+    static func interrupted(_ call: ChappieToolCall, hasStarted: Bool) -> Self {
+        let output =
+            hasStarted
+            ? "The tool was interrupted while it ran. It may have done its work, or a part of it."
+            : "The turn was interrupted before the tool ran."
+        return Self(call: call, outcome: .interrupted, result: ChappieToolResult(output: output, isError: true))
+    }
+
     /// The result as an input item of the Responses API.
-    @_spi(ChappieInternals) public var inputItem: ChappieJSON { item }
+    @_spi(ChappieInternals) public var inputItem: ChappieJSON {
+        let text: ChappieJSON = .string(result.output)
+        let parts: [ChappieJSON] = [["type": "input_text", "text": text]] + result.parts
+        return [
+            "type": call.isCustom ? "custom_tool_call_output" : "function_call_output", "call_id": .string(call.callID),
+            "output": result.parts.isEmpty ? text : .array(parts),
+        ]
+    }
 }
