@@ -147,7 +147,8 @@ import Testing
         #expect(context.map { $0["type"]?.string }.filter { $0 == "function_call" }.count == 3)
         #expect(
             context.compactMap { $0["output"]?.string } == [
-                "done", "The tool was interrupted while it ran. It may have done its work, or a part of it.",
+                "done",
+                "The tool was interrupted while it ran. It may have done its work, or a part of it. It was not run again.",
                 "The turn was interrupted before the tool ran.",
             ])
     }

@@ -40,15 +40,7 @@ enum Records {
     /// Returns whether the model that answered differs from the model that was asked. A date at the end of a name makes
     /// no difference.
     static func isOther(_ answered: String, than asked: String) -> Bool {
-        !answered.isEmpty && undated(answered) != undated(asked)
-    }
-
-    /// Returns the parts of the name without a date at its end, such as `-2026-08-07`, `-20260807` or `-0807`.
-    private static func undated(_ name: String) -> ArraySlice<Substring> {
-        let parts = name.split(separator: "-")
-        let digits = parts.reversed().map { $0.allSatisfy(\.isWholeNumber) ? $0.count : 0 }
-        let date = digits.starts(with: [2, 2, 4]) ? 3 : digits.starts(with: [8]) || digits.starts(with: [4]) ? 1 : 0
-        return parts.dropLast(date)
+        !answered.isEmpty && !ChappieModel.isSame(answered, asked)
     }
 
     static func value<Value: Decodable>(_ json: ChappieJSON?) -> Value? {

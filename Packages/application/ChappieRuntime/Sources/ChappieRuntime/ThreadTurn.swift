@@ -234,7 +234,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
             guard let made = toolCalls.last(where: { $0.id == call.callID }) else { return nil }
             if let result = made.result { return result }
             guard made.hasStarted else { return nil }
-            return Self.unknown(made.call)
+            return .interrupted(made.call, hasStarted: true)
         }
         return .resumption(
             ChappiePendingTurn(approvals: approvals, completed: completed, context: context, progress: progress),
@@ -251,7 +251,7 @@ extension ChappieTurn {
         guard !hasEnd else { return items }
         let results = ChappieToolExecutionResult.missing(in: items) { id in
             guard let made = toolCalls.last(where: { $0.id == id }) else { return nil }
-            return made.result ?? (made.hasStarted ? Self.unknown(made.call) : nil)
+            return made.result ?? (made.hasStarted ? .interrupted(made.call, hasStarted: true) : nil)
         } hasStarted: { _ in
             false
         }
@@ -266,16 +266,6 @@ extension ChappieTurn {
     private static let endItem = ChappieInputMessage.developer(
         "This turn was interrupted before the answer was complete. The text above is all that is known about it."
     ).inputItem
-
-    private static func unknown(_ call: ChappieToolCall) -> ChappieToolExecutionResult {
-        ChappieToolExecutionResult(
-            call: call, outcome: .interrupted,
-            result: ChappieToolResult(
-                output: """
-                    The program was interrupted while this tool ran. It may have done its work, or a part of it; it was \
-                    not run again.
-                    """, isError: true))
-    }
 
     func noteAccount(in body: inout ChappieJSONObject) {
         Records.note(&body, account?.ownerID, account?.userID)

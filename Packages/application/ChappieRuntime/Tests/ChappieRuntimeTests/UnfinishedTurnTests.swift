@@ -112,8 +112,8 @@ import Testing
             .toolFinished,
             [
                 "call pay",
-                "output The program was interrupted while this tool ran. It may have done its work, or a part of it; "
-                    + "it was not run again.",
+                "output The tool was interrupted while it ran. It may have done its work, or a part of it. "
+                    + "It was not run again.",
             ]
         ), (.turnFinished, ["call pay", "output paid 5"]),
     ])

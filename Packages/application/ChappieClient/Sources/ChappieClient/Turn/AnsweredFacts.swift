@@ -27,7 +27,7 @@ struct AnsweredFacts: Sendable {
     /// Takes the name of the answering model from a header field, an event or the response.
     mutating func received(model name: String?) {
         guard let model, let name = UntrustedText.token(name, limit: 200), otherModel == nil,
-            Self.undated(name) != Self.undated(model)
+            !ChappieModel.isSame(name, model)
         else { return }
         otherModel = name
         notices.append(ChappieNotice(.otherModel, "\(name) answered instead of \(UntrustedText.forTerminal(model))."))
@@ -55,19 +55,5 @@ struct AnsweredFacts: Sendable {
     mutating func takeNotices() -> [ChappieNotice] {
         defer { notices = [] }
         return notices
-    }
-
-    /// Returns the name in lower case, without a provider prefix and without the date of a snapshot at the end, as in
-    /// `gpt-5-2025-08-07`, `gpt-5-20250807` and `gpt-4-0613`.
-    private static func undated(_ name: String) -> String {
-        let own = name.lowercased().split(separator: "/").last.map(String.init) ?? name
-        var parts = own.split(separator: "-", omittingEmptySubsequences: false)
-        let digits = parts.map { part in part.allSatisfy { $0.isASCII && $0.isNumber } ? part.count : 0 }
-        if digits.count > 3, digits.suffix(3) == [4, 2, 2] {
-            parts.removeLast(3)
-        } else if parts.count > 1, [8, 4].contains(digits.last) || parts.last == "latest" {
-            parts.removeLast()
-        }
-        return parts.joined(separator: "-")
     }
 }

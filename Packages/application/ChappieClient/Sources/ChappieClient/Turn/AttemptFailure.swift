@@ -101,7 +101,7 @@ struct AttemptFailure: Error {
         guard status == 400 else { return status == 415 || status == 502 }
         let error = ChappieResponseError(body: (try? ChappieJSON(parsing: body)) ?? .null)
         let words = body.lowercased()
-        return error.raw["param"]?.string == nil
+        return error.parameter == nil
             && ["zstd", "compress", "content-encoding", "decod", "json"].contains(where: words.contains)
     }
 

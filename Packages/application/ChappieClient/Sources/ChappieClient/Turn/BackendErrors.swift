@@ -155,7 +155,7 @@ struct BackendErrors: Sendable {
         switch status {
         case 400 where message.contains("not supported when using codex with a chatgpt account"): return .notInPlan
         case 400 where message.contains("requires a newer version of codex"): return .newerClientNeeded
-        case 404 where error.raw["param"]?.string == "model" || message.hasPrefix("model not found"): return .unknown
+        case 404 where error.parameter == "model" || message.hasPrefix("model not found"): return .unknown
         default: return nil
         }
     }
@@ -252,11 +252,10 @@ struct BackendErrors: Sendable {
                 error.message.map { words in
                     code.map { words.contains($0) ? words : "\(words) (\($0))" } ?? words
                 } ?? code
-            let parameter = error.raw["param"]?.string ?? error.raw["detail"]?["param"]?.string
             return .planRefused(
                 ChappiePlanRefusal(
                     reason: reason, status: status, message: words,
-                    parameter: parameter.map { UntrustedText.forTerminal(String($0.prefix(100))) },
+                    parameter: error.parameter.map { UntrustedText.forTerminal(String($0.prefix(100))) },
                     requestID: fields.requestID))
         }
         // Diagnostic text does not count as a code. Only the status has a meaning.

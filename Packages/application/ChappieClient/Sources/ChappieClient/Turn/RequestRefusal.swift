@@ -32,7 +32,7 @@ enum RequestRefusal: Hashable {
     /// - Returns: `nil` for an error that is about something else.
     init?(_ error: ChappieClientError, isLite: Bool) {
         guard let response = Self.response(of: error) else { return nil }
-        let parameter = response.raw["param"]?.string ?? response.raw["detail"]?["param"]?.string ?? ""
+        let parameter = response.parameter ?? ""
         let message = response.message?.lowercased() ?? ""
         let unsupported = ["unsupported_parameter", "unsupported_value", "unknown_parameter", "invalid_value"]
         let isUnsupported = unsupported.contains(response.code ?? "") || message.hasPrefix("unsupported parameter")

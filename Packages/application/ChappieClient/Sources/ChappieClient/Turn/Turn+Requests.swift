@@ -128,7 +128,7 @@ extension Turn {
         guard hasNamespaces, let error = try? ChappieResponseError(body: ChappieJSON(parsing: body)) else {
             return false
         }
-        return (error.raw["param"]?.string ?? error.message).map(Self.namesTools) ?? false
+        return (error.parameter ?? error.message).map(Self.namesTools) ?? false
     }
 
     private func refusesNamespaces(_ refusal: ChappiePlanRefusal) -> Bool {

@@ -68,10 +68,10 @@ extension ChappieToolExecutionResult {
     }
 
     /// Returns the result of a call that was interrupted before it had ended.
-    static func interrupted(_ call: ChappieToolCall, hasStarted: Bool) -> Self {
+    @_spi(ChappieInternals) public static func interrupted(_ call: ChappieToolCall, hasStarted: Bool) -> Self {
         let output =
             hasStarted
-            ? "The tool was interrupted while it ran. It may have done its work, or a part of it."
+            ? "The tool was interrupted while it ran. It may have done its work, or a part of it. It was not run again."
             : "The turn was interrupted before the tool ran."
         return Self(call: call, outcome: .interrupted, result: ChappieToolResult(output: output, isError: true))
     }

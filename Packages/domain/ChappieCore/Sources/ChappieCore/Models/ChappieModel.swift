@@ -209,6 +209,25 @@ public struct ChappieModelUpgrade: Sendable, Hashable, Codable {
             upgrade: ChappieModelUpgrade(json["upgrade"]))
     }
 
+    /// Returns whether two names are of the same model. A provider prefix and the date of a snapshot make no difference.
+    @_spi(ChappieInternals) public static func isSame(_ name: String, _ other: String) -> Bool {
+        undated(name) == undated(other)
+    }
+
+    /// Returns the name in lower case, without a provider prefix and without the date of a snapshot at the end, as in
+    /// `gpt-5-2025-08-07`, `gpt-5-20250807` and `gpt-4-0613`.
+    private static func undated(_ name: String) -> String {
+        let own = name.lowercased().split(separator: "/").last.map(String.init) ?? name
+        var parts = own.split(separator: "-", omittingEmptySubsequences: false)
+        let digits = parts.map { part in part.allSatisfy { $0.isASCII && $0.isNumber } ? part.count : 0 }
+        if digits.count > 3, digits.suffix(3) == [4, 2, 2] {
+            parts.removeLast(3)
+        } else if parts.count > 1, [8, 4].contains(digits.last) || parts.last == "latest" {
+            parts.removeLast()
+        }
+        return parts.joined(separator: "-")
+    }
+
     /// Reads the model list, which begins with the best model. It is the backend's `{"models":[…]}` or an OpenAI-style
     /// `{"data":[…]}`.
     ///

@@ -266,6 +266,9 @@ public struct ChappieResponseError: Sendable, Hashable, Codable {
 }
 
 @_spi(ChappieInternals) extension ChappieResponseError {
+    /// The member of the request that the error is about.
+    public var parameter: String? { raw["param"]?.string ?? raw["detail"]?["param"]?.string }
+
     /// Reads the value of `error`, an object or a string.
     public init(_ json: ChappieJSON) { self.init(json, message: json["message"]?.string ?? json.string) }
 
