@@ -140,9 +140,10 @@ let package = Package(
         module("adapters/ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "ChappieFiles", "ChappieProcess"]),
         module(
             "adapters/ChappieMCP",
-            ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieProcess", httpTypes]),
+            ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", httpTypes]),
         module(
-            "adapters/ChappieProgramTools", ["ChappieCore", "ChappieJSONSchema", "ChappieClient", "ChappieProcess"]),
+            "adapters/ChappieProgramTools",
+            ["ChappieCore", "ChappieJSONSchema", "ChappieClient", "ChappieProcess", "ChappieMCP"]),
         module("adapters/ChappieThreadsPostgres/CPostgres", []),
         module("adapters/ChappieThreadsPostgres", ["ChappieCore", "ChappieAuth", "ChappieRuntime", "CPostgres"]),
         // Faces of the command line
@@ -287,7 +288,7 @@ let package = Package(
             of: "adapters/ChappieMCP",
             [
                 "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieCurl", "ChappieHTTP",
-                "ChappieTesting", "TestFixtures",
+                "ChappieProgramTools", "ChappieTesting", "TestFixtures",
                 httpTypes,
             ]),
         tests(of: "faces/ChappieMarkdown"),
@@ -420,7 +421,7 @@ if let folder = Context.environment["CHAPPIE_CONSUMERS"] {
         program("\(folder)/Sources/readme-gtk", ["ChappieSDK", "ChappieSignInGTK", "CGtk4"]),
     ]
     // The programs of the guides: the first as it is printed, and each at a simulator.
-    package.targets += ["printed", "0", "1", "2", "3", "4", "5"].map { number in
+    package.targets += ["printed", "0", "1", "2", "3", "4", "5", "6", "7"].map { number in
         program("\(folder)/Sources/readme-\(number)", ["ChappieSDK", "ChappieSDKRuntime"])
     }
 }

@@ -11,7 +11,6 @@ let package = Package(
         .package(path: "../../domain/ChappieJSONSchema"),
         .package(path: "../../domain/ChappieAuth"),
         .package(path: "../../application/ChappieClient"),
-        .package(path: "../ChappieProcess"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     ],
     targets: [
@@ -22,7 +21,6 @@ let package = Package(
                 "ChappieJSONSchema",
                 "ChappieAuth",
                 "ChappieClient",
-                "ChappieProcess",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ])
     ],

@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// Adapter: programs as tools, and the manifest that names them.
+// Adapter: programs as tools and as tool servers, and the manifest that names them.
 import PackageDescription
 
 let package = Package(
@@ -11,6 +11,7 @@ let package = Package(
         .package(path: "../../domain/ChappieJSONSchema"),
         .package(path: "../../application/ChappieClient"),
         .package(path: "../ChappieProcess"),
+        .package(path: "../ChappieMCP"),
     ],
     targets: [
         .target(
@@ -20,6 +21,7 @@ let package = Package(
                 "ChappieJSONSchema",
                 "ChappieClient",
                 "ChappieProcess",
+                "ChappieMCP",
             ])
     ],
     swiftLanguageModes: [.v6],

@@ -1,32 +1,27 @@
 public import ChappieClient
 @_spi(ChappieInternals) public import ChappieCore
-@_spi(ChappieInternals) import ChappieProcess
 public import HTTPTypes
 import Synchronization
 
-/// A Model Context Protocol server with its tools, resources and prompts. The server is either a separate program,
-/// which communicates over its standard input and output, or it is reached over HTTP.
+/// A Model Context Protocol server with its tools, resources and prompts. It is reached over HTTP. With the module
+/// ChappieProgramTools, it may also be a program on this machine, which communicates over its standard input and output.
 ///
 /// ```swift
-/// let files = ChappieMCPServer(command: ["mcp-server-filesystem", "/srv/notes"], name: "files")
-/// defer { files.close() }
-/// let tools = try await files.tools()       // starts it
+/// let search = ChappieMCPServer(url: url, transport: transport, name: "search")
+/// defer { search.close() }
+/// let tools = try await search.tools()       // begins a session
 /// ```
 ///
-/// The first call of ``tools()`` starts the program without a shell and in its own session. The program's environment
-/// has the variables `PATH`, `HOME` and `LANG`, and the variables that
-/// ``init(command:environment:workingDirectory:name:policy:startTimeout:callTimeout:allowedTools:deniedTools:log:)``
-/// adds. If the program has ended, the next turn starts it again. A call that was under way then fails with a sentence
-/// and is not repeated, because the server may have carried it out. The program ends with ``close()``, or with the last
-/// reference to this value. Its input ends, then the program and its process group get SIGTERM after 2 seconds, and
-/// SIGKILL after 2 more seconds.
+/// If the session has ended, the next turn begins another one. A call that was under way then fails with a sentence and
+/// is not repeated, because the server may have carried it out. The session ends with ``close()``, or with the last
+/// reference to this value.
 ///
 /// A server with resources gets two additional tools, with which the model reads them: `list_resources` and
 /// `read_resource`. The prompts are for the user. Your program requests one and sends its messages.
 ///
 /// ```swift
-/// let notes = try await files.read("file:///srv/notes/today.md")
-/// let review = try await files.prompt("review", arguments: ["language": "Swift"])
+/// let notes = try await search.read("file:///srv/notes/today.md")
+/// let review = try await search.prompt("review", arguments: ["language": "Swift"])
 /// for try await event in client.streamResponse(ChappieResponseRequest(messages: review)) { … }
 /// ```
 ///
@@ -48,10 +43,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
 
     /// The name of the group that contains the tools for the model: letters, digits, `_` and `-`, at most 64.
     public let name: String
-    private let endpoint: MCPEndpoint?
-    private let command: [String]
-    private let environment: [String: String]
-    private let workingDirectory: String?
+    private let start: MCPServerStart
     private let policy: ChappieToolPolicy
     private let startTimeout: Duration
     private let callTimeout: Duration
@@ -63,36 +55,6 @@ public final class ChappieMCPServer: ChappieToolProvider {
     /// for the server.
     private static let pauseAfterLateStart = Duration.seconds(300)
     private let state = Mutex(State())
-
-    /// Creates a server without starting it.
-    ///
-    /// - Parameters:
-    ///   - command: the program and its arguments. A name without a slash is looked up in `PATH`. A relative path
-    ///     begins at `workingDirectory`. Other processes of the machine can read arguments, so secrets belong in
-    ///     `environment`.
-    ///   - environment: variables in addition to `PATH`, `HOME` and `LANG`, which they may replace. Default: none.
-    ///   - workingDirectory: the folder that the program starts in. Default `nil`: this process's folder.
-    ///   - name: see ``name``.
-    ///   - policy: whether the user is asked before each call. Default `.ask`.
-    ///   - startTimeout: the limit for the start with the handshake, and for each list. Default 30 seconds.
-    ///   - callTimeout: the `timeout` of the server's tools, and of reading and prompts. Default 5 minutes.
-    ///   - allowedTools: the names of the only tools that are offered. Default `nil`: all of them. A name that the
-    ///     server does not have is in ``skippedTools``.
-    ///   - deniedTools: the names of tools that are not offered, although they may be allowed. Default: none.
-    ///   - log: receives the log line by line, without line feeds. The log contains the standard error of the program
-    ///     and an outline of the messages with methods, sizes, times and failures, but without contents, arguments and
-    ///     header fields. It omits variables and header fields that the server repeats, and text that looks like a
-    ///     secret. The closure is called on several threads and delays the server. Default `nil`: no log.
-    public convenience init(
-        command: [String], environment: [String: String] = [:], workingDirectory: String? = nil, name: String,
-        policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300),
-        allowedTools: Set<String>? = nil, deniedTools: Set<String> = [], log: (@Sendable (String) -> Void)? = nil
-    ) {
-        self.init(
-            command: command, environment: environment, workingDirectory: workingDirectory, name: name, policy: policy,
-            startTimeout: startTimeout, callTimeout: callTimeout, allowedTools: allowedTools, deniedTools: deniedTools,
-            log: log, limits: MCPSession.Limits())
-    }
 
     /// Creates a server that is reached over HTTP ("Streamable HTTP"). A session with it begins at the first call of
     /// ``tools()``, and its tools are listed again in every turn.
@@ -125,35 +87,38 @@ public final class ChappieMCPServer: ChappieToolProvider {
             MiddlewareTransport(transport, middleware: [MCPAuthorizing(authorization: $0)])
         }
         self.init(
-            endpoint: MCPEndpoint(
-                url: url, headerFields: headerFields, transport: authorized ?? transport, callTimeout: callTimeout),
-            command: [], name: name, policy: policy, startTimeout: startTimeout, callTimeout: callTimeout,
+            start: .http(
+                MCPEndpoint(
+                    url: url, headerFields: headerFields, transport: authorized ?? transport,
+                    callTimeout: callTimeout)),
+            name: name, policy: policy, startTimeout: startTimeout, callTimeout: callTimeout,
+            allowedTools: allowedTools, deniedTools: deniedTools, log: log, limits: MCPSession.Limits())
+    }
+
+    /// Creates a server that is reached in this way, without starting it. See the other initialisers.
+    @_spi(ChappieInternals) public convenience init(
+        start: MCPServerStart, name: String, policy: ChappieToolPolicy, startTimeout: Duration, callTimeout: Duration,
+        allowedTools: Set<String>?, deniedTools: Set<String>, log: (@Sendable (String) -> Void)?
+    ) {
+        self.init(
+            start: start, name: name, policy: policy, startTimeout: startTimeout, callTimeout: callTimeout,
             allowedTools: allowedTools, deniedTools: deniedTools, log: log, limits: MCPSession.Limits())
     }
 
     /// Creates a server with other limits, which tests reach sooner.
     init(
-        endpoint: MCPEndpoint? = nil, command: [String], environment: [String: String] = [:],
-        workingDirectory: String? = nil, name: String,
-        policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30), callTimeout: Duration = .seconds(300),
-        allowedTools: Set<String>? = nil, deniedTools: Set<String> = [], log: (@Sendable (String) -> Void)? = nil,
-        limits: MCPSession.Limits
+        start: MCPServerStart, name: String, policy: ChappieToolPolicy = .ask, startTimeout: Duration = .seconds(30),
+        callTimeout: Duration = .seconds(300), allowedTools: Set<String>? = nil, deniedTools: Set<String> = [],
+        log: (@Sendable (String) -> Void)? = nil, limits: MCPSession.Limits
     ) {
-        self.endpoint = endpoint
-        self.command = command
-        self.environment = environment
-        self.workingDirectory = workingDirectory
+        self.start = start
         self.name = name
         self.policy = policy
         self.startTimeout = startTimeout
         self.callTimeout = callTimeout
         self.allowedTools = allowedTools
         self.deniedTools = deniedTools
-        let variables = environment.filter { !["PATH", "HOME", "LANG"].contains($0.key) }.values
-        let fields = (endpoint?.headerFields ?? [:]).flatMap { field in
-            [field.value] + field.value.split(separator: " ").map(String.init)
-        }
-        self.log = log.map { MCPLog(without: variables + fields, $0) }
+        self.log = log.map { MCPLog(without: start.secrets, $0) }
         self.limits = limits
     }
 
@@ -365,23 +330,9 @@ public final class ChappieMCPServer: ChappieToolProvider {
                 .notStarted, "its name must consist of 1 to 64 letters, digits, _ and -, and not be \(ToolName.noGroup)"
             )
         }
-        if let endpoint {
-            let new = MCPConnection(server: name, limits: limits, log: log, hearsOfChanges: false)
-            try use(new)
-            try await new.start(endpoint, within: startTimeout)
-            return new
-        }
-        let invocation: ProgramInvocation
-        do throws(StartFailure) {
-            invocation = try ProgramInvocation(
-                command: command, environment: ProgramInvocation.cleanEnvironment(adding: environment),
-                workingDirectory: workingDirectory)
-        } catch {
-            throw self.error(.notStarted, "it does not start: \(error.reason)")
-        }
-        let new = MCPConnection(server: name, limits: limits, log: log)
+        let new = MCPConnection(server: name, reachedBy: start, limits: limits, log: log)
         try use(new)
-        try await new.start(invocation, within: startTimeout)
+        try await new.begin(within: startTimeout)
         return new
     }
 

@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieCore
-@_spi(ChappieInternals) import ChappieProcess
 import Synchronization
 
 /// One run of a server's program, or one session with a server that is reached over HTTP. It is the shell around
@@ -28,31 +27,28 @@ final class MCPConnection: Sendable {
     private let log: MCPLog?
     private let state: Mutex<State>
     private let link = Mutex<(any MCPLink)?>(nil)
-    /// Whether the server announces changes of its list. Otherwise the list is requested in every turn.
-    private let hearsOfChanges: Bool
+    private let start: MCPServerStart
     /// A promise that is fulfilled when the program has ended.
     let hasEnded = Promise<Void>()
 
-    init(server: String, limits: MCPSession.Limits, log: MCPLog?, hearsOfChanges: Bool = true) {
+    init(server: String, reachedBy start: MCPServerStart, limits: MCPSession.Limits, log: MCPLog?) {
         self.log = log
-        self.hearsOfChanges = hearsOfChanges
+        self.start = start
         self.server = server
         self.limits = limits
         state = Mutex(State(session: MCPSession(server: server, limits: limits)))
     }
 
-    /// Starts the program and waits for the handshake.
+    /// Opens the link and waits for the handshake.
     ///
-    /// - Throws: ``ChappieMCPError`` or `CancellationError`. In both cases, this method also ends the program.
-    func start(_ invocation: ProgramInvocation, within limit: Duration) async throws {
-        log?.note("its program starts")
-        do throws(StartFailure) {
-            let program = try PipedProgram(invocation, inputLimit: limits.unread, endsGroup: true) { [self] in
-                received($0)
-            }
-            link.withLock { $0 = program }
+    /// - Throws: ``ChappieMCPError`` or `CancellationError`. In both cases, this method also ends the link.
+    func begin(within limit: Duration) async throws {
+        log?.note(start.note)
+        do throws(MCPServerStart.Failure) {
+            let opened = try start.open(limits.line, limits.unread) { [self] in received($0) }
+            link.withLock { $0 = opened }
             // The program may have closed its output before `link` was set.
-            if state.withLock(\.outputHasEnded) { program.end(patience: Self.grace, grace: Self.grace) }
+            if state.withLock(\.outputHasEnded) { opened.end(patience: Self.grace, grace: Self.grace) }
         } catch {
             hasEnded.fulfil(.success(()))
             throw self.error(.notStarted, "it does not start: \(error.reason)")
@@ -60,21 +56,12 @@ final class MCPConnection: Sendable {
         _ = try await endingOnFailure { try await request("the handshake", within: limit) { $0.start() } }
     }
 
-    /// Starts a session with a server over HTTP and waits for the handshake.
-    ///
-    /// - Throws: The errors of ``start(_:within:)``.
-    func start(_ endpoint: MCPEndpoint, within limit: Duration) async throws {
-        log?.note("it is asked at \(endpoint.url.host() ?? "no host")")
-        link.withLock { $0 = MCPHTTPLink(endpoint, limit: limits.line) { [self] in received($0) } }
-        _ = try await endingOnFailure { try await request("the handshake", within: limit) { $0.start() } }
-    }
-
     /// Returns the current tools. This method asks the server again if the server has announced a change of the list.
     ///
-    /// - Throws: The errors of ``start(_:within:)``. A server that cannot list its tools is also ended.
+    /// - Throws: The errors of ``begin(within:)``. A server that cannot list its tools is also ended.
     func tools(within limit: Duration) async throws -> ToolList {
         let (changes, known) = state.withLock { ($0.session.changes[.tools] ?? 0, $0.tools) }
-        if hearsOfChanges, let known, known.changes == changes { return known.list }
+        if start.announcesChanges, let known, known.changes == changes { return known.list }
         let list = MCPTool.read(try await endingOnFailure { try await self.list(.tools, within: limit) })
         state.withLock { $0.tools = (changes, list) }
         return list
@@ -181,11 +168,11 @@ final class MCPConnection: Sendable {
         }
     }
 
-    // MARK: The program
+    // MARK: The link
 
-    private func received(_ event: PipedProgram.Event) {
+    private func received(_ event: MCPLinkEvent) {
         switch event {
-        case .output(let bytes): perform { ($0.session.receivedBytes(bytes), ()) }
+        case .bytes(let bytes): perform { ($0.session.receivedBytes(bytes), ()) }
         case .errors(let bytes):
             log?.errors(bytes)
             state.withLock { $0.words = Array(($0.words + bytes).suffix(Self.wordsLimit)) }
@@ -193,22 +180,10 @@ final class MCPConnection: Sendable {
             state.withLock { $0.outputHasEnded = true }
             // The exit code is more informative. It arrives soon, or after the signals.
             link.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace)
-        case .ended(let code):
-            let cause = code > 128 ? "by the signal \(code - 128)" : "with the exit code \(code)"
-            log?.errorsEnded()
-            log?.note("it has ended, \(cause)")
-            perform { ($0.session.end(because: error(.ended, "it has ended, \(cause)")), ()) }
-            link.withLock { $0 = nil }
-            hasEnded.fulfil(.success(()))
-        }
-    }
-
-    private func received(_ event: MCPHTTPLink.Event) {
-        switch event {
-        case .message(let bytes): perform { ($0.session.receivedBytes(bytes + [UInt8(ascii: "\n")]), ()) }
         case .lost(let id, let code, let reason):
             perform { ($0.session.lose(id, because: error(code, reason)), ()) }
         case .ended(let reason):
+            log?.errorsEnded()
             log?.note(reason)
             perform { ($0.session.end(because: error(.ended, reason)), ()) }
             link.withLock { $0 = nil }

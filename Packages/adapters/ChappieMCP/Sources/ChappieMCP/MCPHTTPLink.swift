@@ -1,22 +1,8 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
-@_spi(ChappieInternals) import ChappieProcess
 import FoundationEssentials
 import HTTPTypes
 import Synchronization
-
-/// A link that carries messages to a server and ends together with it.
-protocol MCPLink: AnyObject, Sendable {
-    /// Sends the message after all earlier messages, without waiting. Returns `false` if the server no longer reads
-    /// messages.
-    func send(_ message: ChappieJSON) -> Bool
-    /// Ends the link. A program has `patience` to end by itself, and then `grace` after SIGTERM.
-    func end(patience: Duration, grace: Duration)
-}
-
-extension PipedProgram: MCPLink {
-    func send(_ message: ChappieJSON) -> Bool { send(message.serializedBytes() + [UInt8(ascii: "\n")]) }
-}
 
 /// A server that is reached over HTTP, and the way to reach it.
 struct MCPEndpoint: Sendable {
@@ -33,15 +19,6 @@ struct MCPEndpoint: Sendable {
 ///
 /// It does not open a stream for messages that the server would send without a request.
 final class MCPHTTPLink: MCPLink {
-    enum Event: Sendable {
-        /// A message from the server, without line feeds.
-        case message([UInt8])
-        /// The request with this number has no answer.
-        case lost(Int, ChappieMCPError.Code, String)
-        /// The session has ended. This is the last event.
-        case ended(String)
-    }
-
     private struct State {
         /// The server's name for the session, which only servers with a handshake have.
         var session: String?
@@ -52,14 +29,14 @@ final class MCPHTTPLink: MCPLink {
 
     private let endpoint: MCPEndpoint
     private let limit: Int
-    private let receive: @Sendable (Event) -> Void
+    private let receive: @Sendable (MCPLinkEvent) -> Void
     private let state = Mutex(State())
     private let queue: AsyncStream<ChappieJSON>.Continuation
 
     /// Creates a link to the endpoint.
     ///
     /// - Parameter limit: the largest size of a message, in bytes.
-    init(_ endpoint: MCPEndpoint, limit: Int, receive: @escaping @Sendable (Event) -> Void) {
+    init(_ endpoint: MCPEndpoint, limit: Int, receive: @escaping @Sendable (MCPLinkEvent) -> Void) {
         self.endpoint = endpoint
         self.limit = limit
         self.receive = receive
@@ -241,7 +218,7 @@ final class MCPHTTPLink: MCPLink {
         if isAnswer, isHandshake, let version = message["result"]?["protocolVersion"]?.string {
             state.withLock { $0.version = version }
         }
-        receive(.message(message.serializedBytes()))
+        receive(.bytes(message.serializedBytes() + [UInt8(ascii: "\n")]))
         return isAnswer
     }
 

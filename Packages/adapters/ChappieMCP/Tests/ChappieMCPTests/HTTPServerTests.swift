@@ -40,10 +40,12 @@ struct PythonHTTPServerTests {
         var limits = MCPSession.Limits()
         limits.unasked = 4 << 20
         return ChappieMCPServer(
-            endpoint: MCPEndpoint(
-                url: url, headerFields: fields,
-                transport: counterpart == .stateless ? Stateless(transport: curl) : curl, callTimeout: .seconds(300)),
-            command: [], name: "fixture", startTimeout: limit, limits: limits)
+            start: .http(
+                MCPEndpoint(
+                    url: url, headerFields: fields,
+                    transport: counterpart == .stateless ? Stateless(transport: curl) : curl,
+                    callTimeout: .seconds(300))),
+            name: "fixture", startTimeout: limit, limits: limits)
     }
 
     @Test(arguments: PackagedServer.allCases)
@@ -221,10 +223,11 @@ struct BadHTTPServerTests {
         limits.unasked = 1 << 20
         let url = try #require(URL(string: "https://tools.example/mcp"))
         return ChappieMCPServer(
-            endpoint: MCPEndpoint(
-                url: url, headerFields: [.authorization: "Bearer secret"], transport: script,
-                callTimeout: .seconds(300)),
-            command: [], name: "far", startTimeout: Patience.limit, limits: limits)
+            start: .http(
+                MCPEndpoint(
+                    url: url, headerFields: [.authorization: "Bearer secret"], transport: script,
+                    callTimeout: .seconds(300))),
+            name: "far", startTimeout: Patience.limit, limits: limits)
     }
 
     @Test(

@@ -1,4 +1,5 @@
 import ChappieCore
+@_spi(ChappieInternals) import ChappieProgramTools
 import FoundationEssentials
 import Glibc
 import Synchronization
@@ -6,7 +7,7 @@ import TestFixtures
 import Testing
 
 @testable import ChappieClient
-@testable import ChappieMCP
+@_spi(ChappieInternals) @testable import ChappieMCP
 
 extension ChappieMCPServer {
     func tool(_ name: String) async throws -> ChappieHostTool {
@@ -50,7 +51,8 @@ struct PythonServerTests {
         log: (@Sendable (String) -> Void)? = nil
     ) throws -> ChappieMCPServer {
         ChappieMCPServer(
-            command: try counterpart.command(folder), environment: try counterpart.environment(), name: "fixture",
+            start: .program(try counterpart.command(folder), environment: try counterpart.environment()),
+            name: "fixture",
             startTimeout: Patience.limit, allowedTools: allowed, deniedTools: denied, log: log, limits: Self.limits)
     }
 
@@ -218,7 +220,7 @@ struct BadServerTests {
         limits.unread = 150_000
         limits.unasked = 2 << 20
         return ChappieMCPServer(
-            command: ["/bin/sh", "-c", script], environment: ["ONLY": "1"], name: name, startTimeout: limit,
+            start: .program(["/bin/sh", "-c", script], environment: ["ONLY": "1"]), name: name, startTimeout: limit,
             limits: limits)
     }
 
