@@ -321,9 +321,12 @@ def test_turns_are_taken_back_asked_again_copied_and_edited(chat, tmp_path):
     assert terminal.prompts(12).count("Turn: 1") == 2
     terminal.type("", "C-d")
     terminal.ends(0)
-    # Nothing is lost: what was taken back is in archived threads.
-    threads = terminal.user.run("threads", "list", "--all", "--json").events[0]["threads"]
-    assert [thread["is_archived"] for thread in threads].count(False) == 1 and len(threads) > 1
+    # What was taken back is not listed, found or shown, and nothing was copied.
+    [thread] = terminal.user.run("threads", "list", "--all", "--json").events[0]["threads"]
+    assert thread["turns"] == 1 and not thread["is_archived"], thread
+    assert terminal.user.run("threads", "search", "--json", "edited").events[0]["hits"] == []
+    shown = terminal.user.run("threads", "show").output
+    assert "anew" in shown and "question" not in shown, shown
 
 
 def test_a_retry_that_fails_leaves_the_earlier_answer(chat):

@@ -185,6 +185,27 @@ def test_a_chat_goes_on_where_it_ended(person):
     assert all(word in shown for word in ("one", "two", "three")) and "apart" not in shown
 
 
+def test_a_chat_takes_back_and_asks_again_without_a_copy(person):
+    lines = lambda *words: "".join(word + "\n" for word in words)
+    chat = lambda *words: person.run("chat", "--transport", "sse", *words[:-1], input=lines(*words[-1]))
+    chat(["reply: one", "reply: two", "/undo", *(f"repeat {number} words" for number in range(100, 118))])
+    before = person.run("threads", "usage", "--json").events[0]
+    found = lambda *words: person.run("threads", "search", "--json", *words).events[0]["hits"]
+    assert found("one") and not found("two")
+    # A chat that continues knows the last question, too.
+    again = chat("-c", ["/retry"] * 10)
+    assert "nothing to ask again" not in again.output + again.errors
+    after = person.run("threads", "usage", "--json").events[0]
+    assert (after["threads"], after["records"] - before["records"]) == (1, 30) and after["bytes"] < 2 * before["bytes"], after
+    [thread] = listed(person, "--all")
+    assert thread["turns"] == 19
+    shown = person.run("threads", "show").output
+    assert shown.count("repeat 117 words") == 1 and "two" not in shown, shown
+    assert person.run("threads", "verify").output == "Everything is whole.\n"
+    undone = chat("-c", ["/undo"])
+    assert "Taken back: repeat 117 words" in undone.output + undone.errors
+
+
 def test_a_damaged_thread_is_named_and_what_is_whole_is_saved(person, tmp_path):
     ask(person, "reply: the whole one")
     ask(person, "reply: the damaged one")

@@ -173,18 +173,16 @@ import Testing
     }
 
     @Test func aConversationIsSavedAsMarkdown() {
-        var transcript = ChatTranscript()
-        #expect(transcript.isEmpty)
-        transcript.add(question: "a?\n", answer: "# b\n\n", by: "gpt-6-sol")
-        transcript.add(question: "c?", answer: "d", by: "other")
+        #expect(ChatTranscript([]).isEmpty)
+        let transcript = ChatTranscript(turns: [("a?\n", "# b\n\n", "gpt-6-sol"), ("c?", "d", "other")])
         #expect(
             transcript.markdown == "## You\n\na?\n\n## gpt-6-sol\n\n# b\n\n## You\n\nc?\n\n## other\n\nd\n")
     }
 
     @Test func whatIsSavedStaysInItsPlace() {
-        var transcript = ChatTranscript()
-        transcript.add(question: "List<Int>?", answer: "```\nnever closed\u{1B}[2J", by: "*m*")
-        transcript.add(question: "and?", answer: "`Array<Int>`", by: "m")
+        let transcript = ChatTranscript(turns: [
+            ("List<Int>?", "```\nnever closed\u{1B}[2J", "*m*"), ("and?", "`Array<Int>`", "m"),
+        ])
         #expect(
             transcript.markdown == """
                 ## You

@@ -59,7 +59,7 @@ struct Chat: ProgramCommand {
         let status = showsStatus && editor != nil && console.terminals.styles ? ChatStatus() : nil
         // The client connects while the user types.
         let prewarm = Task {
-            await conversation.port.prewarm()
+            await conversation.runtime.prewarm()
             if await status?.fill(conversation) == true { LineEditor.redraw() }
         }
         defer { prewarm.cancel() }

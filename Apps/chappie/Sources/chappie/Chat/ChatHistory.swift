@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
-import ChappieRuntime
+@_spi(ChappieInternals) import ChappieRuntime
 import ChappieSDK
 import FoundationEssentials
 
@@ -46,7 +46,9 @@ struct ChatHistory: Sendable {
             // A thread that cannot be read or was deleted in the meantime has no entries.
             let from = max(thread.recordCount - Self.recordLimit, 0)
             let records = (try? await store.records(of: thread.id, from: from)) ?? []
-            for record in records where record.kind == .turnStarted && record.date < end {
+            let takenBack = records.positionsTakenBack
+            for record in records
+            where record.kind == .turnStarted && record.date < end && !takenBack.contains(record.position) {
                 said += Self.messages(in: record).map { (record.date, $0) }
             }
         }

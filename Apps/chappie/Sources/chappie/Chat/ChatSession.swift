@@ -19,8 +19,8 @@ struct ChatSession: Sendable {
     private let isInteractive: Bool
     /// The instructions, attachments, template and schema of the next message.
     private var frame: MessageFrame
-    /// The last question, for another attempt, and whether the model answered it.
-    private var last: (text: String, frame: MessageFrame, isAnswered: Bool)?
+    /// The last question, if it did not begin a turn, for another attempt.
+    private var unsent: String?
     private var searchesWeb: Bool
     private var transport: TransportSummary?
     /// The first command that failed in a chat without a user. Its status is the status of the chat.
@@ -45,7 +45,7 @@ struct ChatSession: Sendable {
         searchesWeb = options.web
         running = RunningTurn(isInteractive: isInteractive)
         attachments = ChatAttachments(program: program, reader: reader)
-        announce(await self.conversation.takeOver())
+        announce(await conversation.thread)
     }
 
     private func announce(_ thread: ChappieThread?) {
@@ -92,18 +92,36 @@ struct ChatSession: Sendable {
     mutating func ask(_ text: String) async throws { try await ask(text, frame) }
 
     private mutating func ask(_ text: String, _ asked: MessageFrame) async throws {
-        let (port, kept, program, options) = (conversation.port, conversation.kept, program, options)
+        let messages = try asked.messages(asking: text, options.messageOptions)
+        unsent = text
+        frame = asked
+        try await ask(messages)
+    }
+
+    /// Asks the last question again. The new answer replaces the earlier one.
+    private mutating func askAgain() async throws {
+        if let unsent { return try await ask(unsent, frame) }
+        guard var messages = await conversation.thread?.turns.last?.messages, let last = messages.indices.last else {
+            return console.note("There is nothing to ask again.")
+        }
+        messages[last].options = options.messageOptions
+        try await ask(messages, isRetry: true)
+    }
+
+    private mutating func ask(_ messages: [ChappieInputMessage], isRetry: Bool = false) async throws {
+        let (conversation, program, options, asked) = (conversation, program, options, frame)
         let request = options.request(
-            try asked.messages(asking: text, options.messageOptions), model: conversation.chosenModel,
-            schema: asked.schema, searchesWeb: searchesWeb)
-        await conversation.begins()
-        let question = text.isEmpty ? asked.prompt.last?.text ?? "" : text
-        last = (text, asked, false)
+            messages, model: conversation.chosenModel, schema: asked.schema, searchesWeb: searchesWeb)
+        let earlier = await conversation.thread?.turns.last?.id
         frame = asked.next
         let printed: AnswerPrinter
         do {
-            let keeping = await kept?.next
-            let turn = port.begin(.new(request), endsWithItsStream: true)
+            let keeping = await conversation.kept?.next
+            let runtime = conversation.runtime
+            let turn =
+                isRetry
+                ? runtime.startRetry(request, endsWithItsStream: true)
+                : runtime.begin(.new(request), endsWithItsStream: true)
             printed = try await running.run(stop: { turn.interrupt() }) { [isInteractive, approval] in
                 var printer = AnswerPrinter(
                     program.console, program.options, markdown: (options.markdown ?? .auto).stream(on: program.console),
@@ -114,17 +132,20 @@ struct ChatSession: Sendable {
                 return printer
             }
         } catch {
-            // The next message takes the attachments of a question that has no answer.
-            let isPartlyAnswered = await conversation.failed(question)
-            last?.isAnswered = isPartlyAnswered
-            if !isPartlyAnswered { frame = asked }
+            let turn = await conversation.thread?.turns.last
+            if turn?.id != earlier { unsent = nil }
+            // The next message takes the attachments of a question that is not part of the conversation.
+            if turn?.id == earlier || turn?.isPartOfConversation == false { frame = asked }
             throw error
         }
-        last?.isAnswered = true
+        unsent = nil
         transport = printed.transport
         limits = printed.limits ?? limits
-        conversation.answered(question, printed.response)
-        if printed.response?.isInterrupted == true { return console.note("Stopped. The partial answer is kept.") }
+        let hasReplaced = await conversation.thread?.turns.last?.isPartOfConversation != false
+        if printed.response?.isInterrupted == true {
+            return console.note("Stopped. The \(hasReplaced ? "partial" : "earlier") answer is kept.")
+        }
+        if !hasReplaced { console.note("The earlier answer is kept.") }
         if let response = printed.response, response.status == .completed, response.outputText.isEmpty,
             response.refusals.isEmpty
         {
@@ -175,24 +196,16 @@ struct ChatSession: Sendable {
             console.line(message + "\n")
             try await ask(message)
         case .retry:
-            guard let last else { return console.note("There is nothing to ask again.") }
-            let former = last.isAnswered ? await conversation.former : nil
-            if former != nil { try await conversation.takeBack() }
-            do {
-                try await ask(last.text, last.frame)
-            } catch {
-                if let former, (try? await conversation.putBack(former)) == true { self.last?.isAnswered = true }
-                throw error
-            }
+            try await askAgain()
         case .undo:
-            guard let question = try await conversation.takeBack() else {
+            guard let question = try await conversation.runtime.takeBackLastTurn()?.question else {
                 return console.note("There is nothing to take back.")
             }
-            last = nil
+            unsent = nil
             console.note(
                 "Taken back: \(PlainText.cut(question.split(separator: "\n").first.map(String.init) ?? "", to: 60))")
         case .copy:
-            guard let answer = conversation.transcript.lastAnswer else {
+            guard let answer = await conversation.transcript.lastAnswer else {
                 return console.note("There is no answer to copy yet.")
             }
             switch try await program.clipboard.copy(answer) {
@@ -211,12 +224,13 @@ struct ChatSession: Sendable {
         case .compact: try await compact()
         case .clear:
             try await conversation.clear()
-            last = nil
+            unsent = nil
             frame.givesInstructions = true
             console.note("A new conversation begins.")
         case .save(let path):
-            guard !conversation.transcript.isEmpty else { return console.note("There is nothing to save yet.") }
-            let file = try conversation.transcript.save(to: path, home: program.environment.folders.home ?? "")
+            let transcript = await conversation.transcript
+            guard !transcript.isEmpty else { return console.note("There is nothing to save yet.") }
+            let file = try transcript.save(to: path, home: program.environment.folders.home ?? "")
             console.note("The conversation is in \(file).")
         case .tools: try await reports.tools()
         case .transport:
@@ -261,21 +275,21 @@ struct ChatSession: Sendable {
     }
 
     private mutating func open(_ name: String) async throws {
-        guard let kept = conversation.kept else {
+        guard conversation.kept != nil else {
             return console.note("This conversation is not kept, so that no other one can take its place here.")
         }
         let id = try await Threads.store(program).thread(named: name).id
-        announce(try await conversation.open(id, in: kept))
-        last = nil
+        announce(try await conversation.open(id))
+        unsent = nil
         frame.givesInstructions = false
     }
 
     private func compact() async throws {
-        let (port, client) = (conversation.port, client)
-        guard !conversation.transcript.isEmpty else { return console.note("There is nothing to sum up yet.") }
+        let (runtime, client) = (conversation.runtime, client)
+        guard await !conversation.transcript.isEmpty else { return console.note("There is nothing to sum up yet.") }
         let program = program
         let context = try await running.run {
-            for try await event in port.begin(.compaction, endsWithItsStream: true).events {
+            for try await event in runtime.begin(.compaction, endsWithItsStream: true).events {
                 if case .notice(let notice) = event { program.note(notice) }
             }
             return await client.context()

@@ -43,7 +43,7 @@ final class ChatStatus: Sendable {
     ) async -> [String] {
         // The sign-in of a kept conversation was read before its first prompt.
         let known = await conversation.client.knownWindow(
-            of: conversation.knownModel, readsStore: conversation.kept != nil)
+            of: await conversation.knownModel, readsStore: conversation.kept != nil)
         guard let model = UntrustedText.message(known.model, limit: 100) else { return [] }
         let now = Date()
         // After a reset since the last report, the used part of a window is unknown.

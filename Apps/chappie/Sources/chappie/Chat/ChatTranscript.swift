@@ -1,21 +1,17 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieMarkdown
+import ChappieRuntime
+import ChappieSDK
 import FoundationEssentials
 import Glibc
 
 /// The questions and answers of a conversation, for a file.
 struct ChatTranscript {
-    private var turns: [(question: String, answer: String, model: String)] = []
+    let turns: [(question: String, answer: String, model: String)]
 
     var isEmpty: Bool { turns.isEmpty }
-
-    var lastQuestion: String? { turns.last?.question }
     var lastAnswer: String? { turns.last?.answer }
-
-    mutating func removeLast() { turns.removeLast() }
-
-    mutating func add(question: String, answer: String, by model: String) { turns.append((question, answer, model)) }
 
     /// The Markdown of the conversation. As in an export, the Markdown of a message cannot affect the text around it.
     var markdown: String {
@@ -43,5 +39,22 @@ struct ChatTranscript {
                 suggestion: "Name another: /save FILE.")
         }
         return file
+    }
+}
+
+extension ChatTranscript {
+    init(_ turns: [ChappieTurn]) {
+        self.init(
+            turns: turns.filter(\.isPartOfConversation).map { turn in
+                (turn.question, turn.outputText, turn.model)
+            })
+    }
+}
+
+extension ChappieTurn {
+    /// The text that the user typed, which follows the attachments.
+    var question: String {
+        guard case .text(let text)? = messages.last?.parts.last else { return "" }
+        return text
     }
 }

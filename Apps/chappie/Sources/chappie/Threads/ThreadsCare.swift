@@ -79,10 +79,7 @@ extension Threads {
             var written: [ChappieJSON] = []
             for id in try await store.salvageableThreads() {
                 let salvaged = try await store.salvage(id)
-                // The positions have no gaps, because import requires that.
-                let records = salvaged.records.enumerated().map { position, record in
-                    ChappieThreadRecord(position: position, kind: record.kind, date: record.date, body: record.body)
-                }
+                let records = salvaged.records.renumbered
                 guard !records.isEmpty else { continue }
                 let file = try Self.write(records, of: id, into: folder)
                 written.append([

@@ -186,6 +186,7 @@ struct PostgresSchema: Sendable {
             "CREATE POLICY own ON \(prefix)threads USING (\(isOwn))",
             "CREATE POLICY own ON \(prefix)records USING (\(isOwn))",
             "CREATE POLICY written ON \(prefix)words FOR INSERT WITH CHECK (\(isOwn))",
+            "CREATE POLICY removed ON \(prefix)words FOR DELETE USING (\(isOwn))",
             """
             CREATE POLICY found ON \(prefix)words FOR SELECT
                 USING (\(isOwn) AND words @@ current_setting('chappie.query', true)::tsquery)

@@ -123,6 +123,8 @@ extension PostgresSchema {
                     INSERT INTO \(prefix)records (tenant, thread, position, kind, date_ms, append, body)
                     VALUES ($1, $2, $3, $4, $5, $6, $7)
                     """, place + [.text(record.kind.rawValue), date, .uuid(key), .bytes(body)]))
+            let takenBack = record.positionsTakenBack
+            if !takenBack.isEmpty { statements += removal(ofWordsAt: takenBack, in: thread.id) }
             guard let text = record.searchableText, let vector = vector(of: text) else { continue }
             statements.append(
                 PostgresStatement(
@@ -146,6 +148,19 @@ extension PostgresSchema {
                     .integer(try milliseconds(of: thread.updatedAt)), .bytes(Array(summary)),
                 ]))
         return (statements, bytes)
+    }
+
+    /// Returns the statements that remove the words of records, so that no search finds them. The policy of the words
+    /// shows only rows that match the query. A query for the absence of a word that no text has matches all.
+    private func removal(ofWordsAt positions: [Int], in thread: String) -> [PostgresStatement] {
+        [
+            PostgresStatement("SELECT set_config('chappie.query', $1, true)", [.text("!'-'")]),
+            PostgresStatement(
+                """
+                DELETE FROM \(prefix)words WHERE tenant = $1 AND thread = $2
+                    AND position IN (\(positions.map(String.init).joined(separator: ", ")))
+                """, [.text(tenant), .text(thread)]),
+        ]
     }
 
     func deletion(of thread: String) -> PostgresStatement {

@@ -135,7 +135,7 @@ extension ThreadDatabase {
         return try database.integer("SELECT coalesce(max(number), 0) + 1 FROM threads")
     }
 
-    /// A row of `records`, and the words for `record_words` if it has text.
+    /// A row of `records`, the words for `record_words` if it has text, and the ids of records whose words it removes.
     struct SealedRecord {
         let id: Int
         let kind: String
@@ -143,6 +143,7 @@ extension ThreadDatabase {
         let key: Int
         let body: [UInt8]
         let words: [UInt8]?
+        let takenBack: [Int]
     }
 
     private func sealed(
@@ -168,7 +169,8 @@ extension ThreadDatabase {
         if let text = record.searchableText { words = try self.words(of: text, as: id, key, protection) }
         return SealedRecord(
             id: id, kind: record.kind.rawValue, date: date, key: key,
-            body: try protection.seal(body, with: key, for: context), words: words)
+            body: try protection.seal(body, with: key, for: context), words: words,
+            takenBack: record.positionsTakenBack.map { id - record.position + $0 })
     }
 
     func insert(_ row: SealedRecord) throws(StoreError) {
@@ -176,6 +178,7 @@ extension ThreadDatabase {
             "INSERT INTO records VALUES (?, ?, ?, ?, ?)", .integer(row.id), .text(row.kind), .integer(row.date),
             .integer(row.key), .bytes(row.body))
         if let words = row.words { try insertWords(words, of: row.id, row.key) }
+        try deleteWords(of: row.takenBack)
     }
 
     /// Returns the date as milliseconds.

@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
-public import ChappieRuntime
+@_spi(ChappieInternals) public import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
 
 /// The readable parts of a damaged thread.
@@ -124,7 +124,9 @@ extension ThreadDatabase {
     /// Writes a record's words again with the record's key, because a rotation may be under way.
     func renewWords(of id: Int, in entry: Entry, _ protection: ThreadProtection) throws(StoreError) {
         try unlessDamaged { () throws(StoreError) in
-            guard let text = try record(id, of: entry.id, protection)?.searchableText else { return }
+            guard let record = try record(id, of: entry.id, protection) else { return }
+            try deleteWords(of: record.positionsTakenBack.map { entry.first | $0 })
+            guard let text = record.searchableText else { return }
             let key = try database.integer("SELECT key FROM records WHERE id = ?", .integer(id))
             try insertWords(words(of: text, as: id, key, protection), of: id, key)
         }
@@ -168,7 +170,8 @@ extension ThreadDatabase {
     /// Reads a thread within a transaction, and checks that a search finds it.
     private func checkInside(_ thread: String, _ protection: ThreadProtection) throws(StoreError) {
         let (entry, records) = try recordsInside(thread, from: 0, protection)
-        for record in records {
+        let takenBack = records.positionsTakenBack
+        for record in records where !takenBack.contains(record.position) {
             guard let text = record.searchableText else { continue }
             let id = entry.first | record.position
             let found = try database.rows(

@@ -79,6 +79,11 @@ extension ThreadDatabase {
             "INSERT OR REPLACE INTO record_words VALUES (?, ?, ?)", .integer(id), .integer(key), .bytes(sealed))
     }
 
+    /// Removes the words of records that were taken back, so that no search finds them.
+    func deleteWords(of ids: [Int]) throws(StoreError) {
+        for id in ids { try database.run("DELETE FROM record_words WHERE id = ?", .integer(id)) }
+    }
+
     /// Searches the records. Of the records whose words match, those with the fewest words come before the others, and
     /// of these the newest. The search skips damaged records and reports them.
     func search(_ query: ChappieThreadQuery, _ protection: ThreadProtection) throws(StoreError) -> ChappieReadableHits {

@@ -104,6 +104,26 @@ struct SearchTests {
         #expect(ratio <= 0.6)
     }
 
+    @Test(arguments: everyProtection)
+    func `what was taken back is not found after a repair or with a new key`(_ protection: FileProtection) async throws
+    {
+        let store = try Place().store(protection)
+        try await store.say(["an elephant", "a giraffe", "a zebra"], in: "one")
+        try await store.add(.turnTakenBack, ["turn": "turn-0", "records": [0, 1]], to: "one")
+        try await store.say(["a giraffe"], in: "two")
+        func check() async throws {
+            #expect(try await store.verify().isEmpty)
+            for (query, threads) in [("elephant", []), ("giraffe", ["two"]), ("zebra", ["one"])] {
+                #expect(try await store.search(ChappieThreadQuery(query)).map(\.thread.id) == threads, "\(query)")
+            }
+        }
+        try await check()
+        try await store.rebuildIndex()
+        try await check()
+        try await store.rotateKey()
+        try await check()
+    }
+
     @Test(arguments: everyProtection) func changedWordsHideNothing(_ protection: FileProtection) async throws {
         let place = try Place()
         try await place.store(protection).say(["an elephant", "a giraffe"], in: "one")

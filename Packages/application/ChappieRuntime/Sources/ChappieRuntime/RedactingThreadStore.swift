@@ -79,7 +79,7 @@ extension ChappieThreadRecord {
     /// The members whose values are terms of the protocol. Changing them would break the thread.
     private static let protocolMembers: Set<String> = [
         "turn", "id", "callID", "call_id", "type", "role", "name", "namespace", "model", "status", "session", "account",
-        "accountUser", "encrypted_content", "reasoningModel", "outcome", "answeredBy",
+        "accountUser", "encrypted_content", "reasoningModel", "outcome", "answeredBy", "replaces",
     ]
 
     fileprivate func mappingTexts(_ change: (String) -> String) -> Self {

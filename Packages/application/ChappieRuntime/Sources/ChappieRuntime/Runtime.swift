@@ -96,6 +96,37 @@ public actor ChappieRuntime: ChappieConversation {
         start(.rest(decisions), endsWithItsStream: true).events
     }
 
+    /// Asks again. If the last turn has an answer, the new answer replaces it, and the model does not see the earlier
+    /// one. The earlier turn is taken back as soon as the model calls tools or the new answer is complete. Until then,
+    /// and if the attempt fails, is interrupted or ends with its process, the earlier answer stays.
+    ///
+    /// - Parameters:
+    ///   - request: The request, which usually has the messages of the last turn.
+    ///   - endsWithItsStream: See ``begin(_:endsWithItsStream:)``.
+    public nonisolated func startRetry(
+        _ request: ChappieResponseRequest, endsWithItsStream: Bool
+    ) -> ChappieStreamHandle {
+        start(.retry(request), endsWithItsStream: endsWithItsStream)
+    }
+
+    /// Takes the last turn out of the conversation, after the turns that were requested earlier. The next turn
+    /// continues from the turn before it, and a search no longer finds the turn. Its records stay in the store.
+    ///
+    /// - Returns: The turn, or `nil` if the conversation has none.
+    /// - Throws: ``ChappieThreadStoreError``.
+    @discardableResult
+    public func takeBackLastTurn() async throws -> ChappieTurn? {
+        try await queue.alone {
+            try await afterOthers {
+                guard let thread, let last = thread.turns.lastIndex(where: \.isPartOfConversation) else { return nil }
+                // Turns after it have failed, and can't be continued without it.
+                try await append(thread.takingBack(Array(thread.turns[last...])))
+                isClientReady = false
+                return thread.turns[last]
+            }
+        }
+    }
+
     /// Opens the conversation's connection, so that the next turn starts quickly. See the client's `prewarm()`.
     public func prewarm() async {
         let isFree: ()? = try? await queue.alone { await makeClientReady() }
@@ -145,6 +176,8 @@ public actor ChappieRuntime: ChappieConversation {
 
     private enum Job: Sendable {
         case asked(ChappieTurnWork)
+        /// Another attempt at the last turn.
+        case retry(ChappieResponseRequest)
         /// The rest of the thread's last turn.
         case rest([String: ChappieApprovalDecision])
     }
@@ -170,6 +203,7 @@ public actor ChappieRuntime: ChappieConversation {
         let work: ChappieTurnWork
         switch job {
         case .asked(.new(let request)): (id, work) = try await started(request, by: account, emit)
+        case .retry(let request): (id, work) = try await started(request, isRetry: true, by: account, emit)
         case .asked(.resumption(let pending, let decisions)):
             (id, work) = try await resumed(decisions, of: pending, by: account)
         case .rest(let decisions): (id, work) = try await resumed(decisions, by: account)
@@ -181,6 +215,13 @@ public actor ChappieRuntime: ChappieConversation {
             work = .compaction
         }
         let threadID = thread?.id ?? ""
+        defer {
+            // The client has the conversation of the attempt, and the thread continues without it.
+            if thread?.turns.last(where: { $0.id == id })?.replacedTurn != nil {
+                isClientReady = false
+                own = ("", 0)
+            }
+        }
         do {
             try Task.checkCancellation()
             return try await client.runTurn(work, in: account, until: interruption, isKept: true) { step in
@@ -200,35 +241,47 @@ public actor ChappieRuntime: ChappieConversation {
 
     /// Begins a new turn in the store. An earlier turn without a complete answer becomes part of the conversation.
     private func started(
-        _ request: ChappieResponseRequest, by account: ChappieAccountInfo, _ emit: (ChappieStreamEvent) -> Void
+        _ request: ChappieResponseRequest, isRetry: Bool = false, by account: ChappieAccountInfo,
+        _ emit: (ChappieStreamEvent) -> Void
     ) async throws -> (id: String, work: ChappieTurnWork) {
         if thread == nil { newThreadHere() }
         let id = makeID()
-        while true {
+        return try await afterOthers {
             await makeClientReady()
             let known = await client.knownModel
             let model = request.model ?? known ?? ""
-            let body = ChappieTurn.body(of: request, id: id, model: model, account: account)
+            let replaced = isRetry ? thread?.replaceableTurn : nil
+            let body = ChappieTurn.body(of: request, id: id, replacing: replaced, model: model, account: account)
             var events = [(ChappieThreadRecord.Kind.turnStarted, body)]
-            var inclusion = thread?.inclusion
+            var inclusion = replaced == nil ? thread?.inclusion : nil
             if let cut = inclusion, cut.turn.id == unrecordedFailure {
                 inclusion = nil
                 events.insert((.turnInterrupted, ["turn": .string(cut.turn.id)]), at: 0)
             }
             if let inclusion { events.insert((.turnInterrupted, inclusion.body), at: 0) }
+            try await append(events)
+            own = (id, 0)
+            ownCalls = []
+            stopped = nil
+            tell(.started(request.messages, model: model), id)
+            if let thread, replaced != nil || inclusion != nil {
+                await client.reloadContext(thread.continued(by: id).context)
+            }
+            if let inclusion {
+                let notice = ChappieStreamEvent.notice(.included(inclusion.turn))
+                emit(notice)
+                tell(.progressed(notice), id)
+            }
+            return (id, .new(request))
+        }
+    }
+
+    /// Adds records to the open thread by `work`. If another process was faster, its records are read, and `work` is
+    /// done again.
+    private func afterOthers<Output>(_ work: () async throws -> Output) async throws -> Output {
+        while true {
             do {
-                try await append(events)
-                own = (id, 0)
-                ownCalls = []
-                stopped = nil
-                tell(.started(request.messages, model: model), id)
-                if let inclusion, let thread {
-                    await client.reloadContext(thread.context)
-                    let notice = ChappieStreamEvent.notice(.included(inclusion.turn))
-                    emit(notice)
-                    tell(.progressed(notice), id)
-                }
-                return (id, .new(request))
+                return try await work()
             } catch {
                 guard case .conflict(_, _, let end) = error as? ChappieThreadStoreError else { throw error }
                 try Task.checkCancellation()
@@ -260,7 +313,7 @@ public actor ChappieRuntime: ChappieConversation {
                 try Task.checkCancellation()
                 try await readOn(to: end)
                 // The turn is unchanged. Another process has, for example, given the thread a name.
-                if self.thread?.turns.last == turn { continue }
+                if self.thread?.latestTurn == turn { continue }
                 throw error
             }
             own = (turn.id, turn.resumptions + 1)
@@ -278,9 +331,9 @@ public actor ChappieRuntime: ChappieConversation {
         isClientReady = true
     }
 
-    /// All items that the thread's conversation has had, if they are known.
+    /// All items that the conversation of the current turn has had, if they are known.
     private var history: [ChappieJSON]? {
-        guard let history = thread?.history, !history.isEmpty else { return nil }
+        guard let history = thread?.continued(by: own.turn).history, !history.isEmpty else { return nil }
         return history
     }
 
@@ -330,10 +383,10 @@ public actor ChappieRuntime: ChappieConversation {
             guard other == nil || other == id && position > 0 else { return false }
             // Another program continues the turn. This program does nothing more for it, except that it records the
             // results of calls that it has begun.
-            let result: ChappieToolExecutionResult? = Records.value(events.first?.body["result"])
+            let result: ChappieToolExecutionResult? = Records.value(events.last?.body["result"])
             if anywhere, result.map({ !ownCalls.contains($0.call.callID) }) ?? true,
                 let turn = thread?.turns.last(where: { $0.id == own.turn }),
-                events.first?.body["turn"]?.string == turn.id, turn.resumptions != own.resumptions
+                events.last?.body["turn"]?.string == turn.id, turn.resumptions != own.resumptions
             {
                 throw ChappieRuntimeError.turnTakenOver
             }
@@ -363,8 +416,11 @@ public actor ChappieRuntime: ChappieConversation {
         }
     }
 
-    private func add(_ kind: ChappieThreadRecord.Kind, _ body: ChappieJSON) async throws {
-        try await append([(kind, body)], anywhere: true)
+    private func add(
+        _ kind: ChappieThreadRecord.Kind, _ body: ChappieJSON,
+        after earlier: [(kind: ChappieThreadRecord.Kind, body: ChappieJSON)] = []
+    ) async throws {
+        try await append(earlier + [(kind, body)], anywhere: true)
     }
 
     private func record(_ step: TurnStep, of id: String) async throws {
@@ -379,7 +435,7 @@ public actor ChappieRuntime: ChappieConversation {
             return
         }
         let hasOtherOwner = Records.account(entry.body).map { thread?.belongs(to: $0) == false } ?? false
-        try await add(entry.kind, entry.body)
+        try await add(entry.kind, entry.body, after: step.replacesTurns ? thread?.replacing(by: id) ?? [] : [])
         if case .running(let calls) = step { ownCalls.formUnion(calls.map(\.callID)) }
         // Another account has signed in. Both processes continue with the thread's items for that account.
         if case .finished = step, hasOtherOwner { isClientReady = false }
@@ -427,6 +483,17 @@ public actor ChappieRuntime: ChappieConversation {
         guard !turn.isEmpty else { return }
         let event = ChappieThreadEvent(threadID: thread, turnID: turn, event: event)
         for listener in listeners.withLock({ Array($0.values) }) { listener.yield(event) }
+    }
+}
+
+extension TurnStep {
+    /// Whether the turn replaces the turn that it was to replace. It has called tools, or its answer is complete.
+    fileprivate var replacesTurns: Bool {
+        switch self {
+        case .called: true
+        case .finished(let finished): finished.response.incompleteReason == nil
+        default: false
+        }
     }
 }
 

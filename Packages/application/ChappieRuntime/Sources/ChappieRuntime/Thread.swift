@@ -14,8 +14,10 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
     public private(set) var summary: ChappieThreadSummary
     /// The records of everything that happened, in order.
     public private(set) var records: [ChappieThreadRecord] = []
-    /// The turns, in the order in which they began.
+    /// The turns, in the order in which they began, without those that were taken back.
     public private(set) var turns: [ChappieTurn] = []
+    /// The positions of the records of turns that were taken back.
+    @_spi(ChappieInternals) public private(set) var positionsTakenBack: Set<Int> = []
     /// The summaries that compactions made of the conversation, if they are text.
     public private(set) var compactionSummaries: [String] = []
 
@@ -62,8 +64,8 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
             guard record.position == position else {
                 throw .damaged(thread: id, "the record \(position) is missing")
             }
-            add(record)
         }
+        read(records)
     }
 
     /// The conversation with which the client continues.
@@ -83,23 +85,51 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
 
     /// The last turn, if it can be resumed because it waits for an approval, was interrupted, or failed after tools
     /// were called.
-    public var resumableTurn: ChappieTurn? { turns.last.flatMap { $0.isOpen ? $0 : nil } }
+    public var resumableTurn: ChappieTurn? { latestTurn.flatMap { $0.isOpen ? $0 : nil } }
+
+    /// The last turn, without attempts that did not replace an earlier turn.
+    var latestTurn: ChappieTurn? { turns.last { $0.replacedTurn == nil } }
+
+    /// The turn that another attempt at the last question replaces. It is `nil` if the question has no answer, or an
+    /// incomplete one with tool calls, about which the model must know.
+    var replaceableTurn: ChappieTurn? {
+        guard let last = turns.last else { return nil }
+        let turn = last.replacedTurn.flatMap { places[$0] }.map { turns[$0] } ?? last
+        guard turn.isPartOfConversation, turn.status == .finished || turn.toolCalls.isEmpty else { return nil }
+        return turn
+    }
 
     // MARK: Records
 
+    /// Adds records in their order, including those that take back others.
+    private mutating func read(_ records: [ChappieThreadRecord]) {
+        positionsTakenBack = records.positionsTakenBack
+        for record in records { read(record) }
+    }
+
     /// Updates the thread with a record that was added.
     mutating func add(_ record: ChappieThreadRecord) {
+        guard record.kind == .turnTakenBack else { return read(record) }
+        // The conversation before a turn is known only from the records before it.
+        var thread = ChappieThread(id: id, createdAt: summary.createdAt)
+        thread.read(records + [record])
+        self = thread
+    }
+
+    private mutating func read(_ record: ChappieThreadRecord) {
         records.append(record)
         summary.add(record)
+        guard !positionsTakenBack.contains(record.position) else { return }
         switch record.kind {
         case .turnStarted:
             guard let id = record.turnID else { return }
+            let replaced = record.body["replaces"]?.string.flatMap { places[$0] == nil ? nil : $0 }
             places[id] = turns.count
-            turns.append(ChappieTurn(id: id, number: turns.count + 1, startedBy: record))
+            turns.append(ChappieTurn(id: id, number: turns.count + 1, replacing: replaced, startedBy: record))
             // The items of an earlier turn belong to the account of that turn.
             if accountID == nil, items.isEmpty { setOwner(record.body) }
         case .compacted:
-            guard let context = record.body["context"] else { return }
+            guard let context = record.body["context"], turn(of: record)?.replacedTurn == nil else { return }
             items = context["items"]?.array ?? []
             compactionCount += 1
             compactedSummary = context["summary"]?.string
@@ -112,6 +142,8 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
             // If two programs both finish a turn, the first record counts.
             guard turns[index].status != .finished else { return }
             turns[index].add(record)
+            // An attempt that replaces no turn does not belong to the conversation.
+            guard turns[index].replacedTurn == nil else { return }
             if record.kind == .turnFinished {
                 // Another process ran the turn, and the turn was included in the meantime.
                 if let early = included.removeValue(forKey: turns[index].id), let range = items.firstRange(of: early) {
@@ -124,6 +156,10 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
                 join(turns[index], record.body)
             }
         }
+    }
+
+    private func turn(of record: ChappieThreadRecord) -> ChappieTurn? {
+        record.turnID.flatMap { places[$0] }.map { turns[$0] }
     }
 
     /// Makes a turn part of the conversation.
@@ -161,13 +197,16 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         let shown = Set(turns.suffix(count).map(\.id))
         let start = records.firstIndex { $0.turnID.map(shown.contains) == true } ?? records.endIndex
         var part = ChappieThread(id: id, createdAt: summary.createdAt)
-        for record in records[start...] where record.turnID.map(shown.contains) ?? true { part.add(record) }
+        part.read(
+            records[start...].filter { record in
+                !positionsTakenBack.contains(record.position) && record.turnID.map(shown.contains) ?? true
+            })
         part.summary = summary
         return part
     }
 
-    /// Returns a copy up to the end of a turn, as a separate thread. An open turn is left out, because it can continue
-    /// in only one thread.
+    /// Returns a copy up to the end of a turn, as a separate thread. What was taken back is left out, and so is an open
+    /// turn, because it can continue in only one thread.
     func forked(at turn: Int?, id: String, now: Date) throws(ChappieRuntimeError) -> ChappieThread {
         let last = turn ?? turns.count
         guard (0...turns.count).contains(last), turn != 0 else { throw .noSuchTurn(last, of: turns.count) }
@@ -178,7 +217,8 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         let open = Set(turns.filter(\.isOpen).map(\.id))
         let later = Set(turns.dropFirst(last).map(\.id))
         var isPast = false
-        for record in records {
+        for record in records
+        where record.kind != .turnTakenBack && !positionsTakenBack.contains(record.position) {
             if let turn = record.turnID {
                 if later.contains(turn) { isPast = true }
                 if later.contains(turn) || open.contains(turn) { continue }

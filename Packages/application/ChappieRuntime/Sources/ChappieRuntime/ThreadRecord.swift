@@ -31,6 +31,9 @@ public struct ChappieThreadRecord: Sendable, Hashable {
         /// The turn was interrupted, because its program ended or its user did not want to wait. With `isIncluded`, a
         /// turn without a complete answer becomes part of the conversation.
         public static let turnInterrupted = Kind(rawValue: "turn.interrupted")
+        /// The turn was taken back, because the user did not want it or another attempt replaced it. The records of the
+        /// turn stay, and no longer count.
+        public static let turnTakenBack = Kind(rawValue: "turn.taken_back")
         /// The conversation was replaced by a shorter one.
         public static let compacted = Kind(rawValue: "thread.compacted")
         /// The thread has another title.
@@ -60,14 +63,18 @@ public struct ChappieThreadRecord: Sendable, Hashable {
         self.body = body
     }
 
-    /// Returns the same record at another position.
-    func moved(to position: Int) -> Self { Self(position: position, kind: kind, date: date, body: body) }
-
     /// The model that the conversation keeps after a finished turn, or `nil` if the model was guessed for that turn.
     var keptModel: String? { body["guessed"]?.bool == true ? nil : body["model"]?.string }
 
     /// The id of the turn that the record is about.
     public var turnID: String? { body["turn"]?.string }
+
+    /// The positions of the earlier records that no longer count because of this record. A store with its own index for
+    /// searches removes their words when it adds this record.
+    public var positionsTakenBack: [Int] {
+        guard kind == .turnTakenBack else { return [] }
+        return (body["records"]?.array ?? []).compactMap(\.int).filter { (0..<position).contains($0) }
+    }
 
     /// The text that a search reads: text of the user and of the model, arguments and outputs of tools, summaries of
     /// reasoning and of the conversation, and titles. `nil` for other records.
@@ -89,6 +96,25 @@ public struct ChappieThreadRecord: Sendable, Hashable {
         let parts = ["content", "summary", "output"].flatMap { item[$0]?.array ?? [] }
         return ["name", "arguments", "input", "output"].compactMap { item[$0]?.string }
             + parts.compactMap { $0["text"]?.string }
+    }
+}
+
+extension [ChappieThreadRecord] {
+    /// The positions of the records of turns that were taken back. A search does not find these records.
+    @_spi(ChappieInternals) public var positionsTakenBack: Set<Int> { Set(flatMap(\.positionsTakenBack)) }
+
+    /// The records at positions without gaps, as a thread requires.
+    @_spi(ChappieInternals) public var renumbered: [ChappieThreadRecord] {
+        let new = Dictionary(zip(map(\.position), 0...)) { first, _ in first }
+        return enumerated().map { position, record in
+            var body = record.body
+            if record.kind == .turnTakenBack, var changed = body.object {
+                let positions = record.positionsTakenBack.compactMap { new[$0] }
+                changed["records"] = .array(positions.map { .integer($0) })
+                body = .object(changed)
+            }
+            return ChappieThreadRecord(position: position, kind: record.kind, date: record.date, body: body)
+        }
     }
 }
 
@@ -157,7 +183,7 @@ public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
     public var updatedAt: Date
     /// Whether lists leave the thread out.
     public var isArchived: Bool
-    /// The number of turns that have begun.
+    /// The number of turns that have begun, without those that were taken back.
     public var turnCount: Int
     /// The number of records, which is the position of the next one.
     public var recordCount: Int
@@ -203,6 +229,10 @@ public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
         // If a turn named no model, or its model was no longer available, its last record names the model that
         // answered.
         case .turnFinished: if let model = record.body["model"]?.string { self.model = model }
+        case .turnTakenBack:
+            turnCount = max(turnCount - 1, 0)
+            if turnCount == 0 { preview = "" }
+            if let model = record.body["model"]?.string { self.model = model }
         case .renamed: title = record.body["title"]?.string.flatMap { $0.isEmpty ? nil : $0 }
         case .archived: isArchived = true
         case .unarchived: isArchived = false

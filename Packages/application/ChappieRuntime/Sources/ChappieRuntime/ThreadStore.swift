@@ -73,8 +73,8 @@ public protocol ChappieThreadStore: Sendable {
     /// Returns the summary of one thread, or `nil` if the thread is missing. The default searches ``summaries()``.
     func summary(of thread: String) async throws(ChappieThreadStoreError) -> ChappieThreadSummary?
 
-    /// Returns the threads in which all words of the query occur, with the best one at the top. The default reads
-    /// everything.
+    /// Returns the threads in which all words of the query occur, with the best one at the top. Records that
+    /// were taken back are not searched. The default reads everything.
     func search(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> [ChappieThreadHit]
 
     /// Returns how much the store contains. The default counts it, and has no limit.
@@ -194,8 +194,11 @@ extension ChappieThreadStore {
         var hits: [ChappieThreadHit] = []
         for thread in try await summaries().sorted(by: { $0.updatedAt > $1.updatedAt })
         where hits.count < query.limit && query.concerns(thread) {
-            let found = try await records(of: thread.id, from: 0).last { record in
-                record.date >= query.since ?? record.date && words.occur(in: record.searchableText ?? "")
+            let records = try await records(of: thread.id, from: 0)
+            let hidden = records.positionsTakenBack
+            let found = records.last { record in
+                record.date >= query.since ?? record.date && !hidden.contains(record.position)
+                    && words.occur(in: record.searchableText ?? "")
             }
             if let found { hits.append(ChappieThreadHit(found, of: thread, words)) }
         }

@@ -77,6 +77,13 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     private var account: ChappieAccountInfo?
     /// The number of times that a program has taken over the turn.
     private(set) var resumptions = 0
+    /// The id of the turn that this attempt replaces as soon as the model calls tools or the answer is complete. Until
+    /// then, and if the attempt fails, it does not belong to the conversation.
+    let replacedTurn: String?
+    /// Whether the turn belongs to the conversation, or will belong to it from the next turn on.
+    public var isPartOfConversation: Bool {
+        replacedTurn == nil && (status == .finished || isIncluded || isToBeIncluded)
+    }
     /// Whether the turn can be resumed.
     var isOpen: Bool {
         guard !isIncluded else { return false }
@@ -99,9 +106,10 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     /// The record that began the open round of tool calls.
     private var round: ChappieJSON?
 
-    init(id: String, number: Int, startedBy record: ChappieThreadRecord) {
+    init(id: String, number: Int, replacing replacedTurn: String?, startedBy record: ChappieThreadRecord) {
         self.id = id
         self.number = number
+        self.replacedTurn = replacedTurn
         startedAt = record.date
         model = record.body["model"]?.string ?? ""
         account = Records.account(record.body)
@@ -276,8 +284,11 @@ extension ChappieTurn {
 
 extension ChappieTurn {
     /// Returns the body of the record that a turn begins with.
+    ///
+    /// - Parameter replaced: The turn that this turn is to replace.
     static func body(
-        of request: ChappieResponseRequest, id: String, model: String, account: ChappieAccountInfo
+        of request: ChappieResponseRequest, id: String, replacing replaced: ChappieTurn?, model: String,
+        account: ChappieAccountInfo
     ) -> ChappieJSON {
         var body: ChappieJSONObject = [
             "turn": .string(id), "messages": .array(request.messages.map(\.inputItem)),
@@ -286,6 +297,7 @@ extension ChappieTurn {
         if let schema = request.outputSchema { body["schema"] = schema.json }
         if !model.isEmpty { body["model"] = .string(model) }
         if request.model != nil { body["isNamed"] = true }
+        if let replaced { body["replaces"] = .string(replaced.id) }
         Records.note(&body, account.ownerID, account.userID)
         return .object(body)
     }

@@ -11,7 +11,7 @@ extension ChappieThread {
             if let summary = context.compactedSummary { body["summary"] = .string(summary) }
             if let model = context.reasoningModel { body["reasoningModel"] = .string(model) }
             if let hash = context.compactionHash { body["compactionHash"] = .string(hash) }
-            return (.compacted, ["context": .object(body)])
+            return (.compacted, id.isEmpty ? ["context": .object(body)] : ["turn": turn, "context": .object(body)])
         case .called(let progress):
             var body = added(progress.items, to: id)
             body["round"] = .integer(progress.round)
@@ -53,13 +53,48 @@ extension ChappieThread {
     /// The last turn and the record with which it becomes part of the conversation, if it has no complete answer and
     /// still belongs to the conversation.
     var inclusion: (turn: ChappieTurn, body: ChappieJSON)? {
-        guard let turn = turns.last, turn.isToBeIncluded else { return nil }
+        guard let turn = latestTurn, turn.isToBeIncluded else { return nil }
         var body = added(turn.itemsSoFar, to: turn.id)
         body["isIncluded"] = true
         body["model"] = .string(turn.model)
         turn.noteAccount(in: &body)
         if context.sessionID != id { body["session"] = .string(context.sessionID) }
         return (turn, .object(body))
+    }
+
+    /// Returns the records that take these turns back, together with the compactions since the first of them.
+    func takingBack(_ taken: [ChappieTurn]) -> [(kind: ChappieThreadRecord.Kind, body: ChappieJSON)] {
+        guard let first = taken.first?.id, let start = records.firstIndex(where: { $0.turnID == first }) else {
+            return []
+        }
+        let model = turns.last { turn in turn.status == .finished && !taken.contains { $0.id == turn.id } }?.model
+        return taken.map { turn in
+            let own = records[start...].filter { record in
+                record.turnID == turn.id || turn.id == first && record.kind == .compacted && record.turnID == nil
+            }
+            var body: ChappieJSONObject = [
+                "turn": .string(turn.id), "records": .array(own.map { .integer($0.position) }),
+            ]
+            if let model { body["model"] = .string(model) }
+            return (.turnTakenBack, .object(body))
+        }
+    }
+
+    /// Returns the records with which the turn `id` replaces an earlier one, or none if it replaces nothing. Earlier
+    /// attempts to replace that turn are also taken back.
+    func replacing(by id: String) -> [(kind: ChappieThreadRecord.Kind, body: ChappieJSON)] {
+        guard let replaced = turns.last(where: { $0.id == id })?.replacedTurn else { return [] }
+        return takingBack(turns.filter { $0.id == replaced || $0.replacedTurn == replaced && $0.id != id })
+    }
+
+    /// Returns the thread that the turn `id` continues, which is the thread without the turn that it replaces.
+    func continued(by id: String) -> ChappieThread {
+        var thread = self
+        for (kind, body) in replacing(by: id) {
+            let position = thread.records.count
+            thread.add(ChappieThreadRecord(position: position, kind: kind, date: summary.updatedAt, body: body))
+        }
+        return thread
     }
 
     /// Returns the turn's items that are not stored yet, and the index at which they begin.

@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieMarkdown
-import ChappieRuntime
+@_spi(ChappieInternals) import ChappieRuntime
 import FoundationEssentials
 
 /// A thread for readers, from top to bottom. The Markdown and the page show it.
@@ -48,7 +48,7 @@ struct ThreadTranscript {
         let turns = Dictionary(thread.turns.map { ($0.id, $0) }) { first, _ in first }
         var entries: [Entry] = []
         var open: String?
-        for record in thread.records {
+        for record in thread.records where !thread.positionsTakenBack.contains(record.position) {
             switch record.kind {
             case .turnStarted:
                 guard let turn = record.turnID.flatMap({ turns[$0] }) else { continue }

@@ -227,6 +227,27 @@ public enum ThreadStoreContract {
                 all.allSatisfy { $0.excerpt == "shared needle" && $0.position == 0 }, "Its excerpts are others: \(all)."
             )
         },
+        Case(name: "a search does not find what was taken back, and its records come back as they were") { store in
+            func takenBack(_ positions: [Int], at position: Int) -> ChappieThreadRecord {
+                ChappieThreadRecord(
+                    position: position, kind: .turnTakenBack, date: start,
+                    body: ["turn": "turn-0", "records": .array(positions.map { .integer($0) })])
+            }
+            func found(_ text: String) async throws -> [String] {
+                try await store.search(ChappieThreadQuery(text)).map(\.thread.id).filter(ids.contains)
+            }
+            var records = [said("an elephant", at: 0), answered("a giraffe", at: 1), said("a zebra", at: 2)]
+            try await append(records, to: one, of: store)
+            try await append([said("another elephant", at: 0), said("a giraffe", at: 1)], to: two, of: store)
+            records.append(takenBack([0, 1], at: 3))
+            try await append([records[3]], to: one, of: store)
+            try await append([said("a wombat", at: 0), takenBack([0], at: 1)], to: three, of: store)
+            for (text, expected) in [("elephant", [two]), ("giraffe", [two]), ("zebra", [one]), ("wombat", [])] {
+                let found = try await found(text)
+                try require(found == expected, "\(text) finds \(found), not \(expected).")
+            }
+            try await expect(records, in: one, of: store)
+        },
         Case(name: "the usage counts threads and records") { store in
             let before = try await store.usage()
             try await append((0..<3).map { said("word", at: $0) }, to: one, of: store)
