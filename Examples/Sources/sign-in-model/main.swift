@@ -26,5 +26,5 @@ for await state in model.stateUpdates {
         break
     }
 }
-await model.finishPendingWork()
+await model.settle()
 for notice in model.state.notices { print("- \(notice.sentence)") }

@@ -88,7 +88,7 @@ import Foundation
             if titles.last != state.title { titles.append(state.title) }
             if state.ending != nil || session.accountInfo != nil { break }
         }
-        await model.finishPendingWork()
+        await model.settle()
         return [
             "state": "\(session.state)", "titles": titles.joined(separator: "|"),
             "desk": desk.events.joined(separator: "|"),

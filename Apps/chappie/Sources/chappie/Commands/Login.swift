@@ -124,7 +124,7 @@ struct Login: ProgramCommand {
         replaced.tell(program)
         if !options.json { Self.describe(model.session, info, program) }
         // The notification and a late clipboard have no further information that the user needs.
-        await model.finishPendingWork()
+        await model.settle()
     }
 
     /// Checks the options for a sign-in with the browser.

@@ -21,7 +21,7 @@ public import ChappieCore
 ///     shown = state.deviceCode
 ///     if let ending = state.ending { print(ending.words.sentence, ending.words.advice); break }
 /// }
-/// await model.finishPendingWork()
+/// await model.settle()
 /// ```
 /// It is an `ObservableObject` if Combine exists. On every platform, ``stateUpdates`` reports each change. When the
 /// model is deallocated, it cancels the sign-in that it has started.
@@ -130,7 +130,7 @@ extension ChappieSignInModel {
 
     /// Waits until the desktop has finished its work, including the notification, so that the program can end. It also
     /// waits for a running sign-in.
-    public func finishPendingWork() async {
+    public func settle() async {
         while let task = work.values.first { await task.value }
         await notification?.value
     }

@@ -85,7 +85,7 @@ import Testing
     }
 
     private func isQuiet(_ it: Stand, _ model: ChappieSignInModel) async -> Bool {
-        await model.finishPendingWork()
+        await model.settle()
         while it.clock.sleeperCount > 0 { await Task.yield() }
         return !model.state.isInProgress && !model.state.isSheetPresented && model.state.deviceCode == nil
     }
@@ -130,7 +130,7 @@ import Testing
         #expect(it.desktop.openedURLs.count == 1 && it.desktop.copiedTexts.count == 1)
         await it.approve()
         #expect(await state(of: model) { $0.ending != nil }?.ending?.reason == .linked)
-        await model.finishPendingWork()
+        await model.settle()
         #expect(notifier.notifications.count == 1 && notifier.permissionRequests == 0)
     }
 
@@ -144,7 +144,7 @@ import Testing
         #expect(seen?.notices.allSatisfy { $0.isFailure && $0.sentence == "Not here." } == true)
         await it.approve()
         #expect(await state(of: model) { $0.ending != nil }?.ending?.reason == .linked)
-        await model.finishPendingWork()
+        await model.settle()
         #expect(it.desktop.notifications.isEmpty)
     }
 
@@ -344,7 +344,7 @@ import Testing
             #expect(state.ending == nil || !state.isInProgress && state.isEnabled && !state.isHidden)
             if state.ending != nil { break }
         }
-        await model.finishPendingWork()
+        await model.settle()
         #expect(it.desktop.copiedTexts.isEmpty && it.desktop.openedURLs.isEmpty)
     }
 
