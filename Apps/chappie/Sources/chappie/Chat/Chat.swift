@@ -1,5 +1,6 @@
 import ArgumentParser
 import ChappieLineEditor
+import ChappieRuntime
 import ChappieSDK
 
 struct Chat: ProgramCommand {

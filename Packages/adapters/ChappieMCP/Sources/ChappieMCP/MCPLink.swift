@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) public import ChappieCore
+import HTTPTypes
 
 /// A link that carries messages to a server and ends together with it.
 @_spi(ChappieInternals) public protocol MCPLink: AnyObject, Sendable {

@@ -8,7 +8,7 @@ import TestFixtures
 import Testing
 
 @testable import ChappieClient
-@testable import ChappieMCP
+@_spi(ChappieInternals) @testable import ChappieMCP
 
 /// Refuses the handshake, as a server without one does, and passes everything else on.
 private struct Stateless: HTTPTransport {

@@ -1,5 +1,4 @@
-public import ChappieClient
-@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 @_spi(ChappieInternals) public import ChappieMCP
 @_spi(ChappieInternals) import ChappieProcess
 
@@ -58,7 +57,8 @@ extension ChappieMCPServer {
                 let invocation = try ProgramInvocation(
                     command: command, environment: ProgramInvocation.cleanEnvironment(adding: environment),
                     workingDirectory: workingDirectory)
-                return try PipedProgram(invocation, inputLimit: unread, endsGroup: true) { receive(MCPLinkEvent($0)) }
+                return try ProgramLink(
+                    PipedProgram(invocation, inputLimit: unread, endsGroup: true) { receive(MCPLinkEvent($0)) })
             } catch {
                 throw Failure(error.reason)
             }
@@ -66,13 +66,19 @@ extension ChappieMCPServer {
     }
 }
 
-extension PipedProgram: MCPLink {
-    /// Sends the message as one line.
-    public func send(_ message: ChappieJSON) -> Bool { send(message.serializedBytes() + [UInt8(ascii: "\n")]) }
+/// A link over a program's standard input and output.
+private final class ProgramLink: MCPLink {
+    private let program: PipedProgram
+
+    init(_ program: PipedProgram) { self.program = program }
+
+    func send(_ message: ChappieJSON) -> Bool { program.send(message.serializedBytes() + [UInt8(ascii: "\n")]) }
+
+    func end(patience: Duration, grace: Duration) { program.end(patience: patience, grace: grace) }
 }
 
 extension MCPLinkEvent {
-    init(_ event: PipedProgram.Event) {
+    fileprivate init(_ event: PipedProgram.Event) {
         self =
             switch event {
             case .output(let bytes): .bytes(bytes)
