@@ -389,6 +389,21 @@ import Testing
         trace.on(.storePrepared(.overtaken), "answer 1 store", "unlock 4")
     }
 
+    @Test func aBestEffortChangeWhoseHoldHasEndedIsNotTriedAgain() {
+        var trace = Trace.asking()
+        trace.on(dead, "read")
+        trace.on(.storeRead(stored(1, endingIn: -1)), "save none")
+        trace.on(.storeChanged(.overtaken), "answer 1 rejected", "unlock 2")
+        // What a failed sign-in has stored.
+        trace = Trace()
+        trace.on(.signInCompleted(credential(7), after: 0, 5), "lock 1")
+        trace.on(.lockAnswered(1, nil), "read")
+        trace.on(nothing, "save rt_7 verified")
+        trace.on(.storeChanged(.notVerified), "read")
+        trace.on(.storeRead(stored(7)), "delete")
+        trace.on(.storeChanged(.overtaken), "revoke rt_7", "answer 5 store", "unlock 1")
+    }
+
     @Test func aSignOutWhoseHoldHasEndedDeletesNoOtherAccountsSignIn() {
         var trace = Trace.signedIn()
         trace.on(.signedOut(revoking: true, 9), "lock 2")

@@ -56,6 +56,16 @@ final class KnownWorkspace: Sendable {
     func keep(_ routing: Routing, of account: ChappieAccountInfo) { known.withLock { $0 = (account, routing) } }
 }
 
+/// A token with which requests may be sent.
+struct AccessToken: Sendable {
+    let credential: Credential
+    let generation: Int
+    /// Whether the token has just arrived from the server.
+    let isNew: Bool
+
+    var account: ChappieAccountInfo { credential.info }
+}
+
 /// The right to send requests with the slot's credential.
 ///
 /// All attempts at a request belong to one account. If another account signs in between them, the request is not sent
@@ -273,5 +283,29 @@ extension CredentialManager {
         onlyFor account: ChappieAccountInfo?, as program: ChappieRegistration? = nil
     ) -> Authorization {
         Authorization(manager: self, account: account, program: program ?? endpoints.registration)
+    }
+
+    /// The shortest time between two renewals after a change of plan.
+    private static let planRenewalPause: TimeInterval = 3600
+
+    /// Renews tokens that name another plan than the service does. Without a renewal, they name the old plan for days.
+    ///
+    /// It does so at most once an hour. The time of the last renewal counts, even if another process made it. If a
+    /// renewal fails, the sign-in keeps its current tokens.
+    ///
+    /// - Returns: Whether the tokens are new.
+    /// - Throws: `CancellationError`.
+    @_spi(ChappieInternals) public func renewAfterPlanChange() async throws -> Bool {
+        do {
+            let access = try await ask(.account)
+            let (renewed, began) = (access.credential.lastRefresh, access.credential.beganAt)
+            let isRecent = renewed.map { abs(clock.now.timeIntervalSince($0)) < Self.planRenewalPause } ?? false
+            guard access.credential.refreshToken != nil, !isRecent || renewed == began else { return false }
+            return try await ask(.refresh).generation != access.generation
+        } catch is CancellationError {
+            throw CancellationError()
+        } catch {
+            return false
+        }
     }
 }

@@ -1,50 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
 
-/// The issuer that granted a credential, the OAuth client that received it, and the backend that it is for.
-///
-/// A credential is refreshed and revoked only at this issuer and only by this client, because the refresh token is
-/// bound to the client (RFC 6749, 6). It is sent only to this backend.
-struct CredentialOrigin: Sendable, Hashable {
-    let issuer: String
-    let backend: String
-    let client: String
-    /// The scope with which requests may use the user's plan, or `nil` if the service has none. It is not part of a
-    /// credential's name.
-    let planScope: String?
-
-    static let chatGPT = CredentialOrigin(ChappieEndpoints.chatGPT)
-
-    init(_ endpoints: ChappieEndpoints) {
-        let issuer = endpoints.issuer
-        self.issuer = Origin(issuer).map { "\($0)\(issuer.path())" } ?? issuer.absoluteString
-        backend = Origin(endpoints.backend)?.description ?? endpoints.backend.absoluteString
-        client = endpoints.registration.clientID
-        planScope = endpoints.usesPlan ? OpenID.planScope : nil
-    }
-
-    /// Creates an origin from the members of a stored document. Missing members are those of the default issuer,
-    /// backend and client.
-    fileprivate init(_ document: ChappieJSONObject, planScope: String?) {
-        self.planScope = planScope
-        issuer = UntrustedText.token(document["issuer"]?.string, limit: 2048) ?? Self.chatGPT.issuer
-        backend = UntrustedText.token(document["backend"]?.string, limit: 2048) ?? Self.chatGPT.backend
-        client = UntrustedText.token(document["client_id"]?.string, limit: 2048) ?? Self.chatGPT.client
-    }
-
-    /// The part of a slot that names this origin, or `nil` for the default origin, whose slot has never had such a
-    /// part. It has a third word only for a client other than the default one.
-    var slotName: String? {
-        if self == .chatGPT { return nil }
-        return "\(issuer) \(backend)" + (client == Self.chatGPT.client ? "" : " \(client)")
-    }
-}
-
-extension ChappieEndpoints {
-    /// The text that separates credentials for these addresses from others (``CredentialSlot/issuer``), or `nil` for
-    /// ``chatGPT``.
-    public var credentialIssuer: String? { CredentialOrigin(self).slotName }
-}
-
 /// The tokens of one sign-in.
 struct Credential: Sendable {
     private(set) var idToken: Secret?
@@ -77,8 +32,8 @@ struct Credential: Sendable {
     private var announcedEnd: Date?
     let origin: CredentialOrigin
     /// The members of the stored document that this version does not know. They are written back unchanged.
-    private let unknownMembers: ChappieJSONObject
-    private let unknownTokenMembers: ChappieJSONObject
+    private var unknownMembers = ChappieJSONObject()
+    private var unknownTokenMembers = ChappieJSONObject()
     /// The owner of an access token that has no claims, as the service named it.
     private let owner: ChappieAccountInfo?
     /// The account, derived from the tokens once, because every request reads it.
@@ -120,8 +75,6 @@ struct Credential: Sendable {
         self.grant = grant.rawValue
         self.origin = origin
         owner = nil
-        unknownMembers = ChappieJSONObject()
-        unknownTokenMembers = ChappieJSONObject()
         readClaims()
         guard hasClaims else { throw .invalidResponse }
     }
@@ -142,8 +95,6 @@ struct Credential: Sendable {
         signedIn = now
         grant = ChappieGrant.accessToken.rawValue
         issuedClientID = nil
-        unknownMembers = ChappieJSONObject()
-        unknownTokenMembers = ChappieJSONObject()
         readClaims()
     }
 
@@ -424,37 +375,5 @@ extension Credential {
 extension ChappieJSONObject {
     fileprivate func leaving(out names: Set<String>) -> ChappieJSONObject {
         ChappieJSONObject(members: members.filter { !names.contains($0.name) })
-    }
-}
-
-// MARK: The owner of an access token
-
-extension ChappieAccountInfo {
-    /// Creates an account from the service's answer about an access token. A stored document has the same members. An
-    /// unexpected value counts as absent.
-    init(owner: ChappieJSON) {
-        self.init(
-            email: UntrustedText.line(owner["email"]?.string, limit: 320),
-            userID: Self.identifier(owner, "chatgpt_user_id") ?? Self.identifier(owner, "user_id"),
-            accountID: Self.identifier(owner, "chatgpt_account_id") ?? Self.identifier(owner, "account_id"),
-            plan: UntrustedText.line(owner["chatgpt_plan_type"]?.string, limit: 64).map(ChappiePlan.init(rawValue:)),
-            isFedRAMPAccount: owner["chatgpt_account_is_fedramp"]?.bool ?? false,
-            residency: Self.identifier(owner, "chatgpt_compute_residency")
-                ?? Self.identifier(owner, "chatgpt_data_residency"))
-    }
-
-    private static func identifier(_ owner: ChappieJSON, _ name: String) -> String? {
-        UntrustedText.token(owner[name]?.string, limit: 256)
-    }
-
-    fileprivate var ownerDocument: ChappieJSON {
-        var document = ChappieJSONObject()
-        document["email"] = email.map { .string($0) }
-        document["chatgpt_user_id"] = userID.map { .string($0) }
-        document["chatgpt_account_id"] = accountID.map { .string($0) }
-        document["chatgpt_plan_type"] = plan.map { .string($0.rawValue) }
-        document["chatgpt_account_is_fedramp"] = .bool(isFedRAMPAccount)
-        document["chatgpt_compute_residency"] = residency.map { .string($0) }
-        return .object(document)
     }
 }

@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) public import ChappieCore
-import Dispatch
 public import Logging
 import Synchronization
 
@@ -18,11 +17,9 @@ public final class CredentialManager: Sendable {
     let status = StatusSubject(CredentialSnapshot())
     /// The service's answer about the workspace of the account.
     let workspace = KnownWorkspace()
-    private let origin: CredentialOrigin
-    private let store: any SharedCredentialStore
+    let stored: SlotStore
     private let logger: Mutex<Logger?>
     private let state = Mutex(State())
-    private let notes: NoteKeeper
     /// The cookies of the backend's edge, kept until the next sign-out.
     let cookies: BackendCookies
     private let onRenewalRefused = Mutex<(@Sendable (String, Date?) -> Void)?>(nil)
@@ -56,12 +53,12 @@ public final class CredentialManager: Sendable {
         endpoints: ChappieEndpoints = .chatGPT, clock: any ChappieClock = SystemClock(),
         logger: Logger? = nil, browserSignIn: BrowserSignInPorts? = nil
     ) {
-        origin = CredentialOrigin(endpoints)
         self.slot = CredentialSlot(
             service: slot.service, account: slot.account, accessGroup: slot.accessGroup,
             issuer: endpoints.credentialIssuer)
-        self.store = store
-        notes = NoteKeeper(of: self.slot, in: store.notes, clock: clock)
+        stored = SlotStore(
+            slot: self.slot, store: store, origin: CredentialOrigin(endpoints),
+            notes: NoteKeeper(of: self.slot, in: store.notes, clock: clock))
         self.logger = Mutex(logger)
         self.endpoints = endpoints
         cookies = BackendCookies(backend: endpoints.backend)
@@ -135,31 +132,7 @@ public final class CredentialManager: Sendable {
         case .unknown, .signedOut, .unavailable: return  // The store is read anyway.
         case .signedIn, .reauthenticationRequired: break
         }
-        if await notes.showAChange() { report(.storeMayHaveChanged) }
-    }
-
-    /// The shortest time between two renewals after a change of plan.
-    private static let planRenewalPause: TimeInterval = 3600
-
-    /// Renews tokens that name another plan than the service does. Without a renewal, they name the old plan for days.
-    ///
-    /// It does so at most once an hour. The time of the last renewal counts, even if another process made it. If a
-    /// renewal fails, the sign-in keeps its current tokens.
-    ///
-    /// - Returns: Whether the tokens are new.
-    /// - Throws: `CancellationError`.
-    @_spi(ChappieInternals) public func renewAfterPlanChange() async throws -> Bool {
-        do {
-            let access = try await ask(.account)
-            let (renewed, began) = (access.credential.lastRefresh, access.credential.beganAt)
-            let isRecent = renewed.map { abs(clock.now.timeIntervalSince($0)) < Self.planRenewalPause } ?? false
-            guard access.credential.refreshToken != nil, !isRecent || renewed == began else { return false }
-            return try await ask(.refresh).generation != access.generation
-        } catch is CancellationError {
-            throw CancellationError()
-        } catch {
-            return false
-        }
+        if await stored.notes.showAChange() { report(.storeMayHaveChanged) }
     }
 
     /// Reports that the backend accepted the token, or refused it although it was fresh.
@@ -171,11 +144,7 @@ public final class CredentialManager: Sendable {
 
     /// Asks the store whether it can save a credential, before the user has to do anything.
     func prepareToSave() async throws(ChappieAuthError) {
-        do {
-            try await store.prepareToSave(in: slot)
-        } catch {
-            throw .credentialStoreUnavailable(error)
-        }
+        if let error = await stored.prepareToSave() { throw .credentialStoreUnavailable(error) }
         // A credential of another service would not be replaced at the end either.
         if case .unavailable(.foreign(let detail)) = status.value.status {
             throw .credentialStoreUnavailable(.foreign(detail))
@@ -241,7 +210,7 @@ public final class CredentialManager: Sendable {
     ///   until it can be deleted. An empty slot and a server that can't be reached are not errors.
     public func signOut() async throws(CredentialStoreError) { try await signOut(revoking: true) }
 
-    private func signOut(revoking: Bool) async throws(CredentialStoreError) {
+    func signOut(revoking: Bool) async throws(CredentialStoreError) {
         do {
             try await beginSignOut(revoking: revoking).finish()
         } catch ChappieAuthError.credentialStoreUnavailable(let error) {
@@ -294,59 +263,11 @@ public final class CredentialManager: Sendable {
             let isGone = blocking(within: limit) { [stored] in _ = try? await stored.value() }
             guard !isGone else { return }
             manager.report(.signOutOutlasted)
-            _ = blocking(within: limit) { [manager] in await manager.notes.finish(within: limit) }
+            _ = blocking(within: limit) { [manager] in await manager.stored.notes.finish(within: limit) }
         }
     }
 
-    // MARK: Moving a credential
-
-    /// Returns the slot's credential as a document, for ``importCredential(_:)`` on another machine. If the credential
-    /// is due, it is first renewed.
-    ///
-    /// The copy and the original can't both be used. A refresh token works once, and the service ends the entire
-    /// sign-in when it is used a second time. The caller must warn the user, keep the document secret, and stop using
-    /// the original.
-    ///
-    /// - Throws: ``ChappieAuthError``, and `CancellationError`.
-    @_spi(ChappieInternals) public func exportCredential() async throws -> Secret {
-        try await accessToken(.export).credential.serialized()
-    }
-
-    /// Deletes the slot's credential in this process and in the store, and does not revoke it at the server. This is
-    /// for the original after an export.
-    ///
-    /// - Throws: ``CredentialStoreError``. The credential is then still stored, and counts as deleted until it can be
-    ///   deleted.
-    public func forgetWithoutRevoking() async throws(CredentialStoreError) { try await signOut(revoking: false) }
-
-    /// Saves an exported credential, reads it back, compares it, and then starts to use it. It replaces an earlier
-    /// credential. If a step fails, the earlier credential stays. Neither credential is revoked.
-    ///
-    /// - Returns: The account of the credential.
-    /// - Throws: ``CredentialStoreError``: `.corrupt` if `document` is not from `chappie auth export`, or `.foreign` if
-    ///   it is for another issuer or backend.
-    public func importCredential(_ document: Secret) async throws(CredentialStoreError) -> ChappieAccountInfo {
-        let credential = try Credential(serialized: document, for: origin).imported(at: clock.now)
-        // The store may ask the user, which must not happen while other processes wait for the lock.
-        try await store.prepareToSave(in: slot)
-        let work = Task { try await adopt(credential, after: nil) }
-        do {
-            try await work.value
-        } catch ChappieAuthError.credentialStoreUnavailable(let error) {
-            throw error
-        } catch {
-            throw .failed("the import did not succeed")
-        }
-        if let registrations = browserSignIn?.registrations, let clientID = credential.issuedClientID,
-            case .continueWithChatGPT(let appName) = endpoints.grant
-        {
-            // This is best effort. As long as the credential is stored, the next sign-in finds the client id in it.
-            let registration = ChappieClientRegistration(
-                clientID: clientID, subject: credential.info.userID, email: credential.info.email, appName: appName)
-            try? await registrations.save(registration, for: slot)
-        }
-        return credential.info
-    }
+    // MARK: Ending
 
     /// Waits until no refresh, change of the store or revocation is in progress, for at most `limit`, which is the time
     /// that a token endpoint and a store may take. It also waits until a browser that has returned has its last page,
@@ -388,13 +309,13 @@ public final class CredentialManager: Sendable {
             // The status is set under the lock, so that watchers see the changes in the right order.
             status.set(state.lifecycle.snapshot)
             state.keeper = state.lifecycle.hasUnsavedTokens ? self : nil
-            for case .keepTombstone(let tombstone) in actions { notes.tombstoneChanged(to: tombstone) }
+            for case .keepTombstone(let tombstone) in actions { stored.notes.tombstoneChanged(to: tombstone) }
             return actions
         }
         let changesNote = actions.contains { if case .keepTombstone = $0 { true } else { false } }
         guard changesNote else { return actions.forEach(perform) }
         // The callers learn of a sign-out once its note is durable or could not be stored.
-        notes.carryOut { [self] in actions.forEach(perform) }
+        stored.notes.carryOut { [self] in actions.forEach(perform) }
     }
 
     private func perform(_ action: CredentialLifecycle.Action) {
@@ -421,36 +342,26 @@ public final class CredentialManager: Sendable {
         case .releaseLock(let job): _ = state.withLock { $0.holds.removeValue(forKey: job) }
         case .acquireLock(let job, let limit):
             start { [self] in
-                let failure = await storeFailure { () throws(CredentialStoreError) in
-                    let hold = try await store.lock.acquire(slot, within: limit)
+                switch await stored.acquireLock(within: limit) {
+                case .success(let hold):
                     state.withLock { $0.holds[job] = hold }
+                    return .lockAnswered(job, nil)
+                case .failure(let error): return .lockAnswered(job, error)
                 }
-                return .lockAnswered(job, failure)
             }
-        case .readStore(let isDeleted): start { [self] in await read(isDeleted: isDeleted) }
+        case .readStore(let isDeleted): start { [stored] in await stored.read(isDeleted: isDeleted) }
         case .prepareToSave:
             let logger = logger.withLock { $0 }
             start { [self] in
-                let error = await storeFailure { () throws(CredentialStoreError) in
-                    try await store.prepareToSave(in: slot)
-                }
+                let error = await stored.prepareToSave()
                 if error != nil {
                     logger?.warning("The tokens were not renewed", metadata: ["reason": "the store can't save"])
                 }
                 return .storePrepared(error)
             }
         case .save(let credential, let isVerified):
-            start { [self] in
-                let error = await save(credential, verified: isVerified)
-                await notes.announceChange()
-                return .storeChanged(error)
-            }
-        case .delete:
-            start { [self] in
-                let error = await storeFailure { () throws(CredentialStoreError) in try await store.delete(slot) }
-                await notes.announceChange()
-                return .storeChanged(error)
-            }
+            start { [stored] in .storeChanged(await stored.save(credential, verified: isVerified)) }
+        case .delete: start { [stored] in .storeChanged(await stored.delete()) }
         case .refresh(let job, let refreshToken, let client, let reason):
             let logger = logger.withLock { $0 }
             logger?.debug("Renewing the tokens", metadata: ["reason": "\(reason.rawValue)"])
@@ -475,77 +386,4 @@ public final class CredentialManager: Sendable {
     private func start(_ work: @escaping @Sendable () async -> CredentialLifecycle.Input) {
         Task.detached { [self] in report(await work()) }
     }
-
-    private func storeFailure(
-        of work: () async throws(CredentialStoreError) -> Void
-    ) async -> CredentialStoreError? {
-        do {
-            try await work()
-            return nil
-        } catch {
-            return error
-        }
-    }
-
-    private func read(isDeleted: Bool) async -> CredentialLifecycle.Input {
-        let noted: (mark: [UInt8]?, tombstone: Tombstone?)
-        do throws(CredentialStoreError) {
-            noted = try await notes.read()
-        } catch {
-            return .storeRead(.failure(error))
-        }
-        do throws(CredentialStoreError) {
-            let document = try await isDeleted ? store.loadForDeletion(slot) : store.load(slot)
-            let credential = try document.map { document throws(CredentialStoreError) in
-                try Credential(serialized: document, for: origin)
-            }
-            notes.storeWasRead(after: noted.mark)
-            return .storeRead(.success(.init(credential: credential, tombstone: noted.tombstone)))
-        } catch {
-            return .storeRead(.failure(error), tombstone: noted.tombstone)
-        }
-    }
-
-    /// Saves `credential` and, if `verified`, reads it back.
-    ///
-    /// - Returns: The failure, if any. If the credential can't be read back at that moment, for example because the
-    ///   screen has just been locked, the store has accepted it, and this is not a failure.
-    private func save(_ credential: Credential, verified: Bool) async -> CredentialStoreError? {
-        let document = credential.serialized()
-        do {
-            try await store.save(document, in: slot)
-        } catch {
-            return error
-        }
-        guard verified else { return nil }
-        do {
-            return try await store.load(slot) == document ? nil : .notVerified
-        } catch {
-            return nil
-        }
-    }
-}
-
-/// A token with which requests may be sent.
-struct AccessToken: Sendable {
-    let credential: Credential
-    let generation: Int
-    /// Whether the token has just arrived from the server.
-    let isNew: Bool
-
-    var account: ChappieAccountInfo { credential.info }
-}
-
-/// Blocks the calling thread until `work` has ended, for at most `limit`. Returns whether it has ended.
-///
-/// The work runs on the global executor's threads and doesn't need the caller's thread, so the two can't wait for each
-/// other.
-func blocking(within limit: Duration, _ work: @escaping @Sendable () async -> Void) -> Bool {
-    let done = DispatchSemaphore(value: 0)
-    Task.detached(priority: .userInitiated) {
-        await work()
-        done.signal()
-    }
-    let milliseconds = min(max(limit.inSeconds * 1000, 0), 3_600_000)
-    return done.wait(timeout: .now() + .milliseconds(Int(milliseconds))) == .success
 }

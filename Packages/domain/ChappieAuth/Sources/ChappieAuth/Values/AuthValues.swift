@@ -1,4 +1,4 @@
-public import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 
 /// The state of a sign-in.
 public enum ChappieAuthState: Sendable, Hashable {
@@ -169,5 +169,38 @@ public enum ChappieGrant: Sendable, Hashable, Codable {
         case "access_token": self = .accessToken
         default: return nil
         }
+    }
+}
+
+// MARK: The owner of an access token
+
+extension ChappieAccountInfo {
+    /// Creates an account from the service's answer about an access token. A stored document has the same members. An
+    /// unexpected value counts as absent.
+    init(owner: ChappieJSON) {
+        self.init(
+            email: UntrustedText.line(owner["email"]?.string, limit: 320),
+            userID: Self.identifier(owner, "chatgpt_user_id") ?? Self.identifier(owner, "user_id"),
+            accountID: Self.identifier(owner, "chatgpt_account_id") ?? Self.identifier(owner, "account_id"),
+            plan: UntrustedText.line(owner["chatgpt_plan_type"]?.string, limit: 64).map(ChappiePlan.init(rawValue:)),
+            isFedRAMPAccount: owner["chatgpt_account_is_fedramp"]?.bool ?? false,
+            residency: Self.identifier(owner, "chatgpt_compute_residency")
+                ?? Self.identifier(owner, "chatgpt_data_residency"))
+    }
+
+    private static func identifier(_ owner: ChappieJSON, _ name: String) -> String? {
+        UntrustedText.token(owner[name]?.string, limit: 256)
+    }
+
+    /// The members of a stored document that ``init(owner:)`` reads.
+    var ownerDocument: ChappieJSON {
+        var document = ChappieJSONObject()
+        document["email"] = email.map { .string($0) }
+        document["chatgpt_user_id"] = userID.map { .string($0) }
+        document["chatgpt_account_id"] = accountID.map { .string($0) }
+        document["chatgpt_plan_type"] = plan.map { .string($0.rawValue) }
+        document["chatgpt_account_is_fedramp"] = .bool(isFedRAMPAccount)
+        document["chatgpt_compute_residency"] = residency.map { .string($0) }
+        return .object(document)
     }
 }
