@@ -79,7 +79,7 @@ def consumer():
         for info, start, lines in blocks(page):
             if info == "swift":
                 text = [*(f"import {module}" for module in modules), "", f"@MainActor func {page.stem}{start}() async throws {{",
-                        *("    " + line for line in lines), "}", ""]
+                        *("    " + line if line else "" for line in lines), "}", ""]
                 found[f"{target}/{page.stem}{start}.swift"] = "\n".join(text)
     return found
 
