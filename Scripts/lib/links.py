@@ -4,6 +4,7 @@ Copies the symbol graphs SYMBOLS/MODULE/*.symbols.json to LINKED. A comment name
 ``HTTPTransport``. DocC needs the module too: ``/ChappieCore/HTTPTransport``.
 """
 
+import collections
 import json
 import pathlib
 import re
@@ -11,20 +12,21 @@ import sys
 
 source, target = map(pathlib.Path, sys.argv[1:])
 graphs = {path: json.loads(path.read_text()) for path in source.glob("*/*.symbols.json")}
-homes = {}
+homes, names = {}, collections.defaultdict(set)
 for path, graph in graphs.items():
     for symbol in graph["symbols"]:
+        names[path.parent.name].add(symbol["pathComponents"][-1])
         if len(symbol["pathComponents"]) == 1:
             homes[symbol["pathComponents"][0]] = path.parent.name
 
 for path, graph in graphs.items():
-    own = {symbol["pathComponents"][-1] for other, graph in graphs.items() if other.parent == path.parent for symbol in graph["symbols"]}
+    module = path.parent.name
 
     def link(found):
         first, second = found[1], found[3]
-        if first != path.parent.name and homes.get(second) == first:
+        if first != module and homes.get(second) == first:
             return f"``/{first}/{second}"
-        return found[0] if first in own or first not in homes else f"``/{homes[first]}/{first}{found[2]}"
+        return found[0] if first in names[module] or first not in homes else f"``/{homes[first]}/{first}{found[2]}"
 
     for symbol in graph["symbols"]:
         for line in symbol.get("docComment", {}).get("lines", []):
