@@ -414,7 +414,9 @@ if let folder = Context.environment["CHAPPIE_CONSUMERS"] {
             "\(folder)/Sources/sdk-consumer",
             [
                 "ChappieSDK", "ChappieAuth", "ChappieCore", "ChappieSDKRuntime", "ChappieThreadForms",
-                "ChappieProgramTools",
+                "ChappieProgramTools", "ChappieCrypto", "ChappieDesktopLinux", "ChappieFiles", "ChappieHTTP",
+                "ChappieKeychainLinux", "ChappieLoopback", "ChappieMCP", "ChappieMarkdown", "ChappieSignInUI",
+                "ChappieThreadsPostgres", "ChappieWebSocket",
                 logging,
             ]),
         testing("\(folder)/Tests/SDKConsumerTests", ["sdk-consumer", "ChappieSDK", "ChappieSDKTesting"]),

@@ -69,15 +69,17 @@ def consumer():
     """path -> text of Tests/Consumer's sources, with the blocks of the landing pages."""
     folder = ROOT / "Tests/Consumer"
     found = {str(path.relative_to(folder)): path.read_text() for path in folder.glob("[ST]*/**/*.swift")}
-    shown = ["ChappieSDKRuntime", "ChappieThreadForms", "ChappieProgramTools"]
+    shown = ["ChappieAuth", "ChappieCore", "ChappieCrypto", "ChappieDesktopLinux", "ChappieFiles", "ChappieHTTP", "ChappieKeychainLinux",
+             "ChappieLoopback", "ChappieMCP", "ChappieMarkdown", "ChappieProgramTools", "ChappieSDKRuntime", "ChappieSignInUI",
+             "ChappieThreadForms", "ChappieThreadsPostgres", "ChappieWebSocket"]
     for page in sorted(ROOT.glob("Packages/*/*/Sources/*/*.docc/*.md")):
-        is_for_tests = page.stem == "ChappieSDKTesting"
+        is_for_tests = page.is_relative_to(ROOT / "Packages/testing")
         target = "Tests/SDKConsumerTests" if is_for_tests else "Sources/sdk-consumer"
         modules = ["Foundation", "ChappieSDK", *(["ChappieSDKTesting", "Testing"] if is_for_tests else shown)]
         for info, start, lines in blocks(page):
             if info == "swift":
                 text = [*(f"import {module}" for module in modules), "", f"@MainActor func {page.stem}{start}() async throws {{",
-                        *("    " + line for line in lines), "}", ""]
+                        *("    " + line if line else "" for line in lines), "}", ""]
                 found[f"{target}/{page.stem}{start}.swift"] = "\n".join(text)
     return found
 
