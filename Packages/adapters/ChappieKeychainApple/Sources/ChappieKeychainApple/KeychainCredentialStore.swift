@@ -29,7 +29,7 @@ public struct KeychainCredentialStore: CredentialStore {
     private let calls: SecItemCalls
     private let worker = StoreWorker(label: "chappie.keychain")
 
-    /// Creates a store that uses these calls, for tests. On Apple's platforms, ``init(accessibility:deadline:)`` uses
+    /// Creates a store that uses these calls, for tests. On Apple's platforms, `init(accessibility:deadline:)` uses
     /// the system's calls.
     ///
     /// - Parameters:

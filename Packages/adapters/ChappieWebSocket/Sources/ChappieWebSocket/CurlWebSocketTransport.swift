@@ -37,15 +37,19 @@
         /// Creates a transport with its own thread. This opens nothing and can't fail. Each opening reports an invalid
         /// policy as its error.
         ///
-        /// - Parameter offersCompression: See ``init(network:offersCompression:)``.
+        /// - Parameters:
+        ///   - policy: The proxy, the trust and the deadlines.
+        ///   - offersCompression: See ``init(network:offersCompression:)``.
         public convenience init(policy: ChappieNetworkPolicy = .default, offersCompression: Bool = true) {
             self.init(network: CurlNetwork(policy: policy), offersCompression: offersCompression)
         }
 
         /// Creates a transport that uses the thread and the policy of `network`, which other transports may share.
         ///
-        /// - Parameter offersCompression: Whether messages may be compressed (permessage-deflate, RFC 7692) if the
-        ///   server agrees. The default is `true`.
+        /// - Parameters:
+        ///   - network: The thread and the policy.
+        ///   - offersCompression: Whether messages may be compressed (permessage-deflate, RFC 7692) if the server
+        ///     agrees. The default is `true`.
         public init(network: CurlNetwork, offersCompression: Bool = true) {
             self.network = network
             self.offersCompression = offersCompression

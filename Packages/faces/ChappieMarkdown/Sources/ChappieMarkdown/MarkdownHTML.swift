@@ -11,7 +11,9 @@ public enum MarkdownHTML {
     /// HTML in the source is shown as text. An image becomes a link, unless its `data:` address holds it and browsers
     /// draw its type without running code. A link to `javascript:` and other dangerous addresses has no target.
     ///
-    /// - Parameter headingLevel: the new level of the source's first level, if the page has headings above the text.
+    /// - Parameters:
+    ///   - source: The Markdown.
+    ///   - headingLevel: The new level of the source's first level, if the page has headings above the text.
     public static func html(of source: String, headingLevel: Int = 1) -> String? {
         let bytes = Array(source.utf8)
         guard bytes.count <= limit, !MarkdownBlock.isHugeTable(bytes) else { return nil }

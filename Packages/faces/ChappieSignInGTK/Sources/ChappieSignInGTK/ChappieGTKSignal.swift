@@ -20,6 +20,7 @@ public enum ChappieGTKSignal {
     /// - Parameters:
     ///   - object: Any GObject that belongs to the main thread.
     ///   - signal: The signal's name, with a detail if needed, such as `notify::visible`.
+    ///   - body: The code to run on the main thread.
     public static func connect(
         _ object: UnsafeMutableRawPointer, _ signal: String, _ body: @escaping @MainActor () -> Void
     ) {

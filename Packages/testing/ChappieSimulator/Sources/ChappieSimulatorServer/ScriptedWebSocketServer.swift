@@ -170,6 +170,8 @@ public enum WebSocketFrames {
     ///
     /// - Parameters:
     ///   - opcode: 0 continuation, 1 text, 2 binary, 8 close, 9 ping, 10 pong.
+    ///   - payload: The bytes after the head.
+    ///   - isFinal: Whether the frame ends its message. Default `true`.
     ///   - reserved: the three reserved bits as a number.
     public static func frame(
         _ opcode: UInt8, _ payload: [UInt8], isFinal: Bool = true, reserved: UInt8 = 0
@@ -199,7 +201,9 @@ public enum WebSocketFrames {
 
     /// Returns a close frame.
     ///
-    /// - Parameter code: the close code, or `nil` for a close frame without a body.
+    /// - Parameters:
+    ///   - code: The close code, or `nil` for a close frame without a body.
+    ///   - reason: The text after the code.
     public static func close(_ code: UInt16?, reason: String = "") -> [UInt8] {
         frame(8, code.map { bigEndian(UInt64($0), bytes: 2) + Array(reason.utf8) } ?? [])
     }

@@ -79,7 +79,9 @@ public final class Simulator: Sendable {
 
     /// Approves a sign-in, as the user does on the page.
     ///
-    /// - Parameter accountID: the account that signs in. `nil`, the default, means ``SimulatorConfiguration/account``.
+    /// - Parameters:
+    ///   - userCode: The code that the sign-in shows.
+    ///   - accountID: The account that signs in. `nil`, the default, means ``SimulatorConfiguration/account``.
     /// - Throws: ``SimulatorError`` with code `.unknownUserCode` if no sign-in waits for that code, or
     ///   `.unknownAccount` if the account is missing.
     public func approve(userCode: String, as accountID: String? = nil) throws(SimulatorError) {

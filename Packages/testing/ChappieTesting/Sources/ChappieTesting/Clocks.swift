@@ -77,8 +77,9 @@ public final class ManualClock: ChappieClock {
 
     /// Waits until at least `count` tasks are asleep, or until the waiting task is cancelled.
     ///
-    /// - Parameter due: The time after which tasks wake up. Only tasks with exactly this time are counted. Default: all
-    ///   tasks.
+    /// - Parameters:
+    ///   - count: The number of tasks.
+    ///   - due: The time after which tasks wake up. Only tasks with exactly this time are counted. Default: all tasks.
     public func waitForSleepers(count: Int, due: Duration? = nil) async {
         let promise = Promise<Void>()
         state.withLock { state in

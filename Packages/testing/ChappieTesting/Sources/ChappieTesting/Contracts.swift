@@ -40,7 +40,9 @@ public struct TransportContractCase<Transport: Sendable>: Sendable, CustomString
 
     /// Runs the case with a transport.
     ///
-    /// - Parameter baseURL: the address of the contract's server, to which the cases add their paths.
+    /// - Parameters:
+    ///   - transport: The transport to check.
+    ///   - baseURL: The address of the contract's server, to which the cases add their paths.
     /// - Throws: ``ContractViolation`` if the requirement is not met, and any error that the transport should not have
     ///   thrown.
     public func run(_ transport: Transport, at baseURL: URL) async throws { try await check(transport, baseURL) }

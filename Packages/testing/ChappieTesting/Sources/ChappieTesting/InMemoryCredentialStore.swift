@@ -26,7 +26,9 @@ public final class InMemoryCredentialStore: SharedCredentialStore {
 
     /// Creates a store that holds these secrets.
     ///
-    /// - Parameter lock: The lock, which also keeps the notes. Default: one that locks nothing and keeps no notes.
+    /// - Parameters:
+    ///   - secrets: The stored secrets. Default: none.
+    ///   - lock: The lock, which also keeps the notes. Default: one that locks nothing and keeps no notes.
     public init(
         _ secrets: [CredentialSlot: Secret] = [:], lock: any CredentialLock & CredentialNotes = NoCredentialLock()
     ) {

@@ -45,7 +45,7 @@ extension ChappieMCPAuthorization {
     /// Signs in through a browser and stores the tokens.
     ///
     /// - Parameters:
-    ///   - scopes: permissions in addition to those of an earlier sign-in and the server's own. Default: none.
+    ///   - more: permissions in addition to those of an earlier sign-in and the server's own. Default: none.
     ///   - listener: receives the browser's callback at 127.0.0.1.
     ///   - cryptography: computes the digest of PKCE.
     ///   - entropy: makes the values that bind the answer to this sign-in. Default: the system's.

@@ -75,7 +75,9 @@ public struct ChappieImage: Sendable, Hashable {
     /// Creates an image with these bytes.
     ///
     /// - Parameters:
+    ///   - bytes: The content of the image file.
     ///   - name: The image's name in messages, such as a file's name.
+    ///   - detail: The detail in which the model sees the image. Default `.high`.
     ///   - limit: The limit in bytes. Default ``defaultLimit``.
     /// - Throws: ``ChappieAttachmentError``.
     public init(
@@ -150,6 +152,7 @@ public struct ChappieFile: Sendable, Hashable {
     /// Creates a file with these bytes.
     ///
     /// - Parameters:
+    ///   - bytes: The content of the file.
     ///   - name: The name that the model sees. Its ending determines the media type if the first bytes don't.
     ///   - mediaType: The media type, such as `application/pdf`. Default `nil`, which recognises it.
     ///   - limit: The limit in bytes. Default ``defaultLimit``.

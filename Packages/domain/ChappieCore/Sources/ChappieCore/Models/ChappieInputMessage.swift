@@ -76,7 +76,10 @@ public struct ChappieMessageOptions: Sendable, Hashable, Codable {
 
     /// Creates the options for the answer to one message.
     ///
-    /// - Parameter fastMode: Whether the effort is low, unless `reasoningEffort` is set. Default `false`.
+    /// - Parameters:
+    ///   - fastMode: Whether the effort is low, unless `reasoningEffort` is set. Default `false`.
+    ///   - reasoningEffort: The effort. Default `.automatic`.
+    ///   - verbosity: The length of the answer. Default `nil`, which leaves it to the service.
     public init(
         fastMode: Bool = false, reasoningEffort: ChappieReasoningEffort = .automatic, verbosity: ChappieVerbosity? = nil
     ) {

@@ -1,7 +1,7 @@
 /// One event of a Responses stream, over server-sent events or WebSocket.
 ///
 /// Everything that the backend sends arrives here. Events that are not listed, or that have an unexpected form, are
-/// ``other``.
+/// ``other(type:_:)``.
 public enum ResponsesEvent: Sendable, Hashable {
     // The rare, large payloads are indirect, so that the thousands of deltas are cheap to move.
 

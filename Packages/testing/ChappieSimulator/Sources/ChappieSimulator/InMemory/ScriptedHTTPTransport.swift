@@ -28,7 +28,9 @@ public final class ScriptedHTTPTransport: HTTPTransport {
 
     /// Creates a transport that calls `script` for the answer to each request.
     ///
-    /// - Parameter clock: the clock for pauses and for the deadlines of stalled steps.
+    /// - Parameters:
+    ///   - clock: The clock for pauses and for the deadlines of stalled steps.
+    ///   - script: Returns the answer to a request.
     public init(clock: any ChappieClock = SystemClock(), _ script: @escaping Script) {
         self.script = script
         self.clock = clock

@@ -47,6 +47,7 @@ public final class ScriptedWebSocketTransport: WebSocketTransport {
     /// - Parameters:
     ///   - clock: the clock for pauses and deadlines.
     ///   - deadlines: the deadlines of openings that hang. Default: none.
+    ///   - script: Returns the answer to an opening.
     public init(
         clock: any ChappieClock = SystemClock(), deadlines: ChappieDeadlines? = nil, _ script: @escaping Script
     ) {
