@@ -33,7 +33,7 @@ shim_matches_headers() {
 }
 
 apple_crypto_changed() {
-    ! git -C "$root" diff --quiet HEAD~20 -- Packages/adapters/ChappieCrypto Tests/AppleCrypto
+    ! git -C "$root" diff --quiet HEAD~20 -- 'Packages/adapters/ChappieCrypto/*.swift' Tests/AppleCrypto
 }
 
 # Compiling swift-crypto takes two and a half minutes of a processor, so that its build is kept beside the other parts of the tests'

@@ -104,7 +104,7 @@ run_on_a_mac() {
 # They take the time that nothing else wants: tests that measure may run beside them.
 run_checks() {
     local line
-    line=$(chrt --idle 0 "$root/Scripts/check" "${CHAPPIE_LONG_TESTS:+--full}" | tail -n 1) || :
+    line=$(chrt --idle 0 "$root/Scripts/check" ${CHAPPIE_LONG_TESTS:+--full} | tail -n 1) || :
     if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
         passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2]))
     else
