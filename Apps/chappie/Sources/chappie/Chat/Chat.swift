@@ -100,7 +100,9 @@ struct Chat: ProgramCommand {
     ) async throws {
         let console = program.console
         console.note("Type a message. /help lists the commands, Ctrl-D ends the conversation.")
-        if let manageUsage = PlanWords.manageUsage(program.settings.configuration.endpoints) { console.note("\(PlanWords.inUse). \(manageUsage)") }
+        if let manageUsage = PlanWords.manageUsage(program.settings.configuration.endpoints) {
+            console.note("\(PlanWords.inUse). \(manageUsage)")
+        }
         let known = ChatCommand.known(to: session.conversation.client, program)
         let prompt = LineEditor.Prompt(
             "> ", isBold: console.terminals.styles,

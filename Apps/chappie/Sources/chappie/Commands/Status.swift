@@ -60,7 +60,8 @@ struct Status: ProgramCommand {
                     "account": .string(configuration.keychainAccount),
                 ],
                 "route": .string(program.settings.route.rawValue),
-                "issuer": .string(endpoints.issuer.absoluteString), "backend": .string(endpoints.backend.absoluteString),
+                "issuer": .string(endpoints.issuer.absoluteString),
+                "backend": .string(endpoints.backend.absoluteString),
                 "last_answer": program.lastAnswer?.read() ?? .null,
             ])
         } else if let info {

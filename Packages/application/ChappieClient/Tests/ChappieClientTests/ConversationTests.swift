@@ -75,7 +75,8 @@ import Testing
             options: ChappieMessageOptions(fastMode: true, verbosity: .low))
         #expect(
             body.names == [
-                "model", "stream", "input", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "store", "include",
+                "model", "stream", "input", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "store",
+                "include",
                 "prompt_cache_key", "text",
             ])
         #expect(body["store"] == false)

@@ -214,7 +214,8 @@ public struct Authorization: Sendable {
             try Task.checkCancellation()
             return nil
         }
-        let routing = KnownWorkspace.Routing(answer.object, of: access.account.accountID, backend: manager.endpoints.backend)
+        let routing = KnownWorkspace.Routing(
+            answer.object, of: access.account.accountID, backend: manager.endpoints.backend)
         manager.workspace.keep(routing, of: access.account)
         return routing
     }
