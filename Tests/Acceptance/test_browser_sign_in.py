@@ -154,5 +154,5 @@ def test_a_signal_during_the_exchange_leaves_no_tokens_behind(number, simulate, 
             assert process.wait(60 * PATIENCE) == 128 + number
         finally:
             process.kill()
-    assert "POST /oauth/revoke 200" in simulator.log, simulator.log
+    simulator.wait_for_log(lambda lines: "POST /oauth/revoke 200" in lines)
     assert person.run("status", status=None).status == SIGN_IN_NEEDED
