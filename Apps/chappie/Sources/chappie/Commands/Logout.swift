@@ -1,9 +1,7 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
-import ChappieLineEditor
 import ChappieSDK
-import ChappieSignInUI
 import FoundationEssentials
 
 struct Logout: ProgramCommand {

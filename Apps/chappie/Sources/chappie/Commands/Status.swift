@@ -1,9 +1,7 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
-import ChappieLineEditor
 import ChappieSDK
-import ChappieSignInUI
 import FoundationEssentials
 
 /// The command `chappie status`. It shows who is signed in and the place of the credential. It reads only the store.

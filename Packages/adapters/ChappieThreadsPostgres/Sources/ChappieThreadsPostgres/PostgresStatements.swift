@@ -150,8 +150,8 @@ extension PostgresSchema {
         return (statements, bytes)
     }
 
-    /// Returns the statements that remove the words of records, so that no search finds them. The policy of the words
-    /// shows only rows that match the query. A query for the absence of a word that no text has matches all.
+    /// Returns the statements that remove records from the search index. The policy of the index shows only rows that
+    /// match the query. A query for the absence of a word that is in no text matches every row.
     private func removal(ofWordsAt positions: [Int], in thread: String) -> [PostgresStatement] {
         [
             PostgresStatement("SELECT set_config('chappie.query', $1, true)", [.text("!'-'")]),

@@ -79,7 +79,7 @@ extension ThreadDatabase {
             "INSERT OR REPLACE INTO record_words VALUES (?, ?, ?)", .integer(id), .integer(key), .bytes(sealed))
     }
 
-    /// Removes the words of records that were taken back, so that no search finds them.
+    /// Removes records from the search index, because they were taken back.
     func deleteWords(of ids: [Int]) throws(StoreError) {
         for id in ids { try database.run("DELETE FROM record_words WHERE id = ?", .integer(id)) }
     }

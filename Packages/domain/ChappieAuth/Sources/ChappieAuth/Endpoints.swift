@@ -74,7 +74,7 @@ public struct ChappieEndpoints: Sendable, Hashable, Codable {
         return endpoints
     }
 
-    static func address(_ text: String) -> URL {
+    private static func address(_ text: String) -> URL {
         // Every text is a valid address. Only the compiler needs the fallback.
         URL(string: text) ?? URL(filePath: "/")
     }

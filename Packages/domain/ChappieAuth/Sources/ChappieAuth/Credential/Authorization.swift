@@ -112,8 +112,8 @@ public struct Authorization: Sendable {
     /// Calls `attempt` with the header fields to add to a request for the backend. It does so at most three times: with
     /// the current token, with a newer token from the store, and with a new token from the server.
     ///
-    /// The fields are `authorization` and `user-agent`. If the profile requires it, they also include `originator`, and
-    /// the account's `chatgpt-account-id`, `X-OpenAI-Fedramp` and workspace region from the tokens.
+    /// The fields are `authorization` and `user-agent`. If the backend is ChatGPT's own, they also include
+    /// `originator`, and the account's `chatgpt-account-id`, `X-OpenAI-Fedramp` and workspace region from the tokens.
     ///
     /// If `attempt` throws ``RegionRefusal``, this asks the service once for each account how it routes the workspace's
     /// requests. If the service names a route, one more attempt follows.

@@ -268,7 +268,7 @@ struct CredentialLifecycle: Sendable {
     private mutating func beginsAgain(after error: CredentialStoreError?) -> Bool {
         guard error == .overtaken, overtakes < 2 else { return false }
         switch (job, renewal?.state, signIns.first?.state) {
-        // What these two save is best effort.
+        // A failure to save in the first two states has no consequence.
         case (.renewal, .marking, _), (.signIn, _, .puttingBack), (.load, _, _), (nil, _, _): return false
         case (.renewal, _, _): renewal?.state = .waiting
         case (.signOut, _, _): signOut?.state = .waiting

@@ -255,7 +255,7 @@ public enum ChappieAttachmentError: ChappieError, Hashable {
         return tenths % 10 == 0 ? "\(tenths / 10) MB" : "\(tenths / 10).\(tenths % 10) MB"
     }
 
-    /// Returns the name if it is a file's name that a shell reads as one word, and a placeholder otherwise.
+    /// Returns the name if it is a file's name that a shell reads as one word, and `IMAGE` otherwise.
     private static func shellWord(_ name: String) -> String {
         let isPlain = name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._/-".contains($0)) }
         return isPlain && name.contains(".") && !name.hasPrefix("-") ? name : "IMAGE"
