@@ -120,7 +120,8 @@ extension ReceivedRequest {
         guard String(cString: ZSTD_getErrorName(result)).contains("buffer is too small") else {
             throw .invalid("The body could not be decompressed.")
         }
-        throw .error(413, code: "request_too_large", message: "The body has more than \(BackendRequest.bodyLimit) bytes.")
+        throw .error(
+            413, code: "request_too_large", message: "The body has more than \(BackendRequest.bodyLimit) bytes.")
     }
 }
 
