@@ -1,12 +1,11 @@
 // swift-tools-version: 6.2
-// The architecture on one page. Domain first, then ports' adapters, then facade, tools, programs.
+// The architecture on one page. Domain first, then ports' adapters, then facade, tools. Programs are in Apps.
 // Every package below also builds alone from its own manifest; Scripts/check compares the two.
 import PackageDescription
 
 // MARK: Third-party products (one line of reasons each in ARCHITECTURE.md)
 
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
-let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let inMemoryLogging = Target.Dependency.product(name: "InMemoryLogging", package: "swift-log")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
@@ -91,11 +90,12 @@ let package = Package(
         .library(name: "ChappieThreadsPostgres", targets: ["ChappieThreadsPostgres"]),
         .library(name: "ChappieSimulator", targets: ["ChappieSimulator"]),
         .library(name: "ChappieSimulatorServer", targets: ["ChappieSimulatorServer"]),
+        // Internal: for the programs in Apps. Its declarations may change in any version.
+        .library(name: "_ChappieInternals", targets: ["ChappieCurl", "ChappieProcess", "CSpawn"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
@@ -146,16 +146,12 @@ let package = Package(
             ["ChappieCore", "ChappieJSONSchema", "ChappieClient", "ChappieProcess", "ChappieMCP"]),
         module("adapters/ChappieThreadsPostgres/CPostgres", []),
         module("adapters/ChappieThreadsPostgres", ["ChappieCore", "ChappieAuth", "ChappieRuntime", "CPostgres"]),
-        // Faces of the command line
+        // Faces
         module("faces/ChappieMarkdown/CCMark", []),
         module("faces/ChappieMarkdown", ["ChappieCore", "CCMark"]),
         module(
             "faces/ChappieThreadForms",
             ["ChappieCore", "ChappieRuntime", "ChappieFiles", "ChappieMarkdown", "ChappieSQLite"]),
-        module("faces/ChappieLineEditor/CEditline", []),
-        module("faces/ChappieLineEditor", ["CEditline"]),
-        .target(name: "CQRencode", path: "Apps/chappie/Sources/CQRencode"),
-        .target(name: "CMain", path: "Apps/chappie/Sources/CMain"),
         // Facade
         .target(
             name: "ChappieSDK",
@@ -187,33 +183,6 @@ let package = Package(
         module("testing/ChappieTesting/ChappieSDKTesting", ["ChappieTesting", "ChappieSimulatorServer"]),
         // Test support (no product: for our own tests)
         module("testing/TestFixtures", ["ChappieCore"]),
-        // Programs (no product: see CONTRIBUTING.md, "Facts about SwiftPM")
-        .executableTarget(
-            name: "chappie",
-            dependencies: [
-                "ChappieSDK", "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles",
-                "ChappieLoopback",
-                "ChappieCurl",
-                "ChappieHTTP",
-                "ChappieWebSocket", "ChappieKeychainLinux", "ChappieCrypto", "ChappieDesktopLinux", "ChappieProcess",
-                "ChappieMCP", "ChappieProgramTools", "ChappieRuntime", "ChappieThreadForms", "ChappieThreadsSQLite",
-                "ChappieSignInUI",
-                "CSpawn", "CMain",
-                "ChappieMarkdown", "ChappieLineEditor", "CQRencode", "ChappieSimulator", "ChappieSimulatorOptions",
-                httpTypes, argumentParser,
-            ],
-            path: "Apps/chappie/Sources/chappie"),
-        // The program that `chappie simulator` becomes; swift-nio is in no other
-        .target(
-            name: "ChappieSimulatorOptions", dependencies: ["ChappieSimulator", argumentParser],
-            path: "Apps/chappie-simulator/Sources/ChappieSimulatorOptions"),
-        .executableTarget(
-            name: "chappie-simulator",
-            dependencies: [
-                "ChappieCore", "ChappieFiles", "ChappieSimulatorOptions", "ChappieSimulatorServer", "CMain",
-                argumentParser,
-            ],
-            path: "Apps/chappie-simulator/Sources/chappie-simulator"),
         // Programs that tests kill
         .executableTarget(
             name: "FileStoreWriter", dependencies: ["ChappieAuth", "ChappieCrypto"],
@@ -295,7 +264,6 @@ let package = Package(
         tests(
             of: "faces/ChappieThreadForms",
             ["ChappieCore", "ChappieClient", "ChappieRuntime", "ChappieMarkdown", "TestFixtures", "CSQLite"]),
-        tests(of: "faces/ChappieLineEditor"),
         tests(of: "adapters/ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),
         tests(of: "adapters/ChappieKeychainApple", ["ChappieAuth", "ChappieTesting"]),
         tests(of: "adapters/ChappieLoopback", ["ChappieAuth", "TestFixtures"]),
@@ -325,19 +293,6 @@ let package = Package(
             of: "testing/ChappieSimulator",
             ["ChappieCore", "ChappieSimulatorServer", "CZlib", "TestFixtures", httpTypes]),
         tests(of: "testing/TestFixtures"),
-        // Tests of the program
-        .testTarget(
-            name: "chappieTests",
-            dependencies: [
-                "chappie", "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieFiles", "ChappieCurl",
-                "ChappieMarkdown",
-                "ChappieProcess",
-                "ChappieRuntime",
-                "ChappieThreadForms", "ChappieThreadsSQLite",
-                "ChappieMCP", "ChappieProgramTools", "ChappieSimulator",
-                "ChappieSDK", "CQRencode", argumentParser,
-            ],
-            path: "Apps/chappie/Tests/chappieTests"),
         // Tests that cross packages
         crossing(
             "IntegrationTests",

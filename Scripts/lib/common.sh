@@ -76,7 +76,7 @@ build_chappie() {
         flags=(--static-swift-stdlib -debug-info-format none -Xswiftc -L"$static" -Xlinker -s -Xlinker --no-export-dynamic)
     fi
     for program in "${@:2}"; do
-        swift build --package-path "$root" -c "$1" --product "$program" "${flags[@]}" || return
+        swift build --package-path "$root/Apps" --scratch-path "$root/.build" -c "$1" --product "$program" "${flags[@]}" || return
     done
 }
 

@@ -1,13 +1,21 @@
 # The parts of Scripts/test: source it after common.sh and setup.sh.
 # shellcheck shell=bash
 
-# Builds everything, with the tests. Continuous integration does without debug information, since backtraces
-# are off: `swift build` on a contributor's machine makes it, and other options would have all of it compiled anew.
-# The index of editors has the tests, so that SwiftPM needs it, but not the system's modules.
+# Builds the libraries and then the programs, with their tests. Both use the same folder, so that each module is compiled once.
+# Continuous integration needs no debug information, because backtraces are off. Other options compile everything again.
+# SwiftPM needs the index of the tests, but not the one of the system's modules.
 build() {
     local options=()
     [ -z "${CI:-}" ] || options=(-debug-info-format none -Xswiftc -index-ignore-system-modules)
-    attempt "Building" swift build --package-path "$root" --build-tests "${options[@]}" --explicit-target-dependency-import-check error
+    attempt "Building" build_both --scratch-path "$root/.build" "${options[@]}"
+}
+
+# `build_both OPTION…`
+build_both() {
+    local package
+    for package in "$root" "$root/Apps"; do
+        swift build --package-path "$package" --build-tests --explicit-target-dependency-import-check error "$@" || return
+    done
 }
 
 # The acceptance tests run the Examples, GTK's window and what the documents print as well: see CHAPPIE_CONSUMERS in Package.swift.
@@ -26,9 +34,8 @@ attempt() {
     return 1
 }
 
-# `run_suite LANE LANES OPTION…` runs what was built, a part of the targets if there are several lanes. A process for each target: a
-# test that counts threads must not meet another target's. The bundle is started by itself: `swift test` takes five seconds to
-# find out each time that nothing is to be built.
+# `run_suite LANE LANES OPTION…` runs what was built, a part of the targets if there are several lanes. Each target has its own
+# process, because some tests count threads.
 run_suite() {
     local target
     for target in $(test_targets | awk -v lane="$1" -v lanes="$2" 'NR % lanes == lane'); do
@@ -51,16 +58,24 @@ run_measured() {
 # A pattern for each target that has some.
 measured_tests() { python3 "$lib/tree.py" measured-tests; }
 
-# `run_bundle NAME OPTION…`
+# `run_bundle NAME OPTION…` runs the tests that the options select, of the libraries and of the programs. `swift test` would
+# look for five seconds each time whether something must be built.
 run_bundle() {
-    local begin=$SECONDS status=0 file=$work/swift-$BASHPID.xml log=$work/swift-$BASHPID.log
+    local begin=$SECONDS status=0 file=$work/swift-$BASHPID log=$work/swift-$BASHPID.log
     (
         private_environment "$BASHPID"
         # Swift's own backtracer was seen to hang on a crash with many threads. The first report of a sanitizer ends the process.
         export SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1 NO_COLOR=1
         [ ! -e "$work/mutex.so" ] || export LD_PRELOAD=$work/mutex.so
         # A shell lets what it starts in the background ignore signals that tests send.
-        cd "$root" && env --default-signal=INT,QUIT ".build/${FOLDER:-.}/debug/chappiePackageTests.xctest" --testing-library swift-testing --xunit-output "$file" "${@:2}"
+        cd "$root" || exit
+        for bundle in chappie chappie-programs; do
+            ended=0
+            env --default-signal=INT,QUIT ".build/${FOLDER:-.}/debug/${bundle}PackageTests.xctest" --testing-library swift-testing \
+                --xunit-output "$file.$bundle.xml" "${@:2}" || ended=$?
+            # With 69 it has none of these tests.
+            [ "$ended" -eq 0 ] || [ "$ended" -eq 69 ] || exit "$ended"
+        done
     ) >"$log" 2>&1 </dev/null || status=$?
     if [ "$status" -ne 0 ]; then
         grep -E '^(✘|.*(error:|recorded an issue|Fatal error|ERROR: AddressSanitizer|WARNING: ThreadSanitizer))' "$log" | head -n 60 >&2 || :
@@ -68,8 +83,8 @@ run_bundle() {
     fi
     # What tests have counted or measured, and why some were skipped.
     grep -E '^measured: | skipped: ' "$log" | sed 's/^/        /' >&2 || :
-    count_results "$1" "$status" "$begin" "$file"
-    rm -f "$file" "$log"
+    count_results "$1" "$status" "$begin" "$file".*.xml
+    rm -f "$file".*.xml "$log"
 }
 
 run_sanitized() {
@@ -78,7 +93,7 @@ run_sanitized() {
     # Bounds in time are for the program as people run it.
     export TEST_PATIENCE=10
     rm -f "$work/mutex.so"
-    attempt "Building" swift build --package-path "$root" --scratch-path "$root/.build/$1" --build-tests --sanitize="$1" || return 0
+    attempt "Building" build_both --scratch-path "$root/.build/$1" --sanitize="$1" || return 0
     if [ "$1" = thread ]; then
         # What ThreadSanitizer has to be told: see the file. The compiler is the one that comes with Swift.
         clang=$(dirname "$(readlink -f "$(command -v swift)")")/clang

@@ -1,6 +1,6 @@
 """What the manifests and the imports say: tree.py test-targets|measured-tests|layers|manifests|walks|states
 
-test-targets   prints the names of the root manifest's test targets
+test-targets   prints the names of the test targets of the root's manifest and of Apps
 measured-tests prints, for each target with suites and tests that carry the tag `.measured`, a pattern that selects them
 layers         checks imports against the table in ARCHITECTURE.md and against what each target declares, and that the page's
                beginning has each module; the table's columns `module` and `may import` hold names of modules
@@ -38,9 +38,13 @@ LINUX = re.compile(r"\b(?:st_[amc]tim|CLOCK_BOOTTIME|O_PATH|O_TMPFILE|accept4|pi
 FOUNDATION = "Packages/domain/ChappieCore/Sources/ChappieCore/Support/Foundation.swift"
 TOOLCHAIN = EVERYWHERE - {"HTTPTypes"} | C_LIBRARY | {"Testing", "Foundation", "FoundationNetworking"}
 # Products that the root names otherwise than the package, and those of packages that the root does not have.
-RENAMED = {"ChappieTesting": "ChappieSDKTesting", "ChappieCurl": "", "ChappieProcess": "", "ChappieLineEditor": "", "ChappieSQLite": ""}
-# Packages with headers that only who takes them needs: roots of their own, over the repository's root.
+RENAMED = {"ChappieTesting": "ChappieSDKTesting", "ChappieCurl": "", "ChappieProcess": "", "ChappieSQLite": ""}
+# Packages over the repository's root: the programs, and what needs the headers of GTK. The root contains the last two only with
+# CHAPPIE_CONSUMERS.
+PROGRAMS = "Apps"
 OWN_ROOTS = ["Packages/faces/ChappieSignInGTK", "Apps/chappie-gtk"]
+# The root's product for the programs.
+INTERNAL = "_ChappieInternals"
 IMPORT = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:public |package |internal |fileprivate |private )?import\s+"
                     r"(?:(?:struct|class|enum|protocol|func|var|let|typealias)\s+)?(\w+)")
 
@@ -119,16 +123,23 @@ def law():
 
 
 def own_targets():
-    """The targets of the packages with a root of their own, their paths as the root manifest would have them."""
-    return [{**target, "path": f"{folder}/{target.get('path') or 'Sources/' + target['name']}"}
-            for folder in OWN_ROOTS for target in manifest(f"{ROOT}/{folder}")["targets"]]
+    """The targets of the packages over the root. Their paths are relative to the root, and each internal product is its targets."""
+    internal = next(product["targets"] for product in manifest(ROOT)["products"] if product["name"] == INTERNAL)
+    found = []
+    for folder in [PROGRAMS, *OWN_ROOTS]:
+        for target in manifest(f"{ROOT}/{folder}")["targets"]:
+            needed = [{"product": [name, *part["product"][1:]]} for part in target["dependencies"] if "product" in part
+                      for name in (internal if part["product"][0] == INTERNAL else part["product"][:1])]
+            needed += [part for part in target["dependencies"] if "product" not in part]
+            found.append({**target, "path": f"{folder}/{target.get('path') or 'Sources/' + target['name']}", "dependencies": needed})
+    return found
 
 
 def layers():
     problems, looked_at, rows = [], 0, law()
     # A program that tests start imports what it declares, as tests do.
     targets = [target for target in manifest(ROOT)["targets"] if target["type"] != "test" and "Tests/" not in target["path"]]
-    targets += own_targets()
+    targets += [target for target in own_targets() if target["type"] != "test"]
     picture = read(f"{ROOT}/ARCHITECTURE.md").partition("\n## ")[0]
     problems += [f"ARCHITECTURE.md: its beginning lacks {name}" for name in rows if not re.search(rf"(?<![\w-]){name}(?![\w-])", picture)]
     here = {relative(path) for upper in ("Packages/*/*", "Apps/*") for path in glob.glob(f"{ROOT}/{upper}/Sources/*")}
@@ -142,7 +153,7 @@ def layers():
         found = graph.get(waiting.pop(), set()) - linked
         linked |= found
         waiting += found
-    problems += [f"Package.swift: chappie links {name}; only chappie-simulator may" for name in sorted(linked) if name.startswith("NIO")]
+    problems += [f"Apps/Package.swift: chappie links {name}; only chappie-simulator may" for name in sorted(linked) if name.startswith("NIO")]
     for target in targets:
         name, declared = target["name"], set(dependencies(target))
         if name not in rows:
@@ -206,7 +217,7 @@ def consumers():
 def warnings_of_others():
     """Finds settings that nobody can depend on. Xcode and the engine swiftbuild compile dependencies with -suppress-warnings, which
     the compiler refuses together with a setting about warnings. SwiftPM refuses a dependency with unsafe flags."""
-    paths = [f"{ROOT}/Package.swift", *glob.glob(f"{ROOT}/Packages/*/*/Package.swift"), *glob.glob(f"{ROOT}/Apps/*/Package.swift")]
+    paths = [f"{ROOT}/Package.swift", *glob.glob(f"{ROOT}/Packages/*/*/Package.swift"), *glob.glob(f"{ROOT}/Apps/**/Package.swift", recursive=True)]
     return [f"{relative(path)}:{number}: whoever depends on the package gets this setting: ask for CHAPPIE_STRICT in the same line"
             for path in sorted(paths) for number, line in enumerate(read(path).splitlines(), 1)
             if re.search(r"\.(treat(All)?Warnings?|unsafeFlags)\b", line) and "CHAPPIE_STRICT" not in line]
@@ -221,7 +232,7 @@ def manifests():
     for target in own_targets():
         if target["name"] in {target["name"] for target in root["targets"]}:
             problems.append(f"{target['name']}: has a root of its own, and is in the root manifest as well")
-        if target["type"] != "system" and target["settings"] != everywhere:
+        if not re.match(r"C[A-Z]", target["name"]) and target["settings"] != everywhere:
             problems.append(f"{target['name']}: its compiler settings are not those of the root's targets")
     with concurrent.futures.ThreadPoolExecutor() as pool:
         nested = zip(folders, pool.map(manifest, folders))
@@ -296,7 +307,7 @@ def tests():
     """test target -> the names of its suites and tests with the tag `.measured`"""
     pattern = re.compile(r"\.tags\([^)]*\.measured\b.*?\b(?:struct|enum|func) (\w+)", re.S)
     return {target["name"]: [name for path in sorted(glob.glob(f"{ROOT}/{target['path']}/**/*.swift", recursive=True)) for name in pattern.findall(read(path))]
-            for target in manifest(ROOT)["targets"] if target["type"] == "test"}
+            for target in [*manifest(ROOT)["targets"], *own_targets()] if target["type"] == "test"}
 
 
 def measured_tests():

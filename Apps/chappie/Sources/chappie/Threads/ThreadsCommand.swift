@@ -359,7 +359,7 @@ struct Threads: ParsableCommand {
     }
 }
 
-extension ChappieThreadFormat: ExpressibleByArgument {
+extension ChappieThreadFormat: @retroactive ExpressibleByArgument {
     /// The file name extension for this form.
     fileprivate var fileExtension: String { self == .markdown ? "md" : rawValue }
 }
