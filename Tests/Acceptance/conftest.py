@@ -36,8 +36,11 @@ def pytest_addoption(parser):
     parser.addoption("--screenshots", help="a folder for pictures of the sign-in page")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """The long ones begin, so that no worker is left with one of them in the end; first those that only wait."""
+    if not config.getoption("--full"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("full")])
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
     items.sort(key=lambda item: (item.get_closest_marker("stalls") is None, item.get_closest_marker("slow") is None))
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import itertools
 import os
 import pty
 import re
@@ -65,10 +66,15 @@ def counted(user, words, prints_to, report):
     return process.returncode, errors, printed
 
 
-@pytest.mark.parametrize("prints_to", ["pipe", "terminal"])
-@pytest.mark.parametrize("keeps", [[], ["--ephemeral"]], ids=["kept", "ephemeral"])
-@pytest.mark.parametrize("transport", ["websocket", "sse"])
-def test_an_answer_costs_in_proportion_to_its_length(transport, keeps, prints_to, answers, simulate, user, tmp_path):
+# Each pair of these is in four of the eight combinations.
+CASES = [pytest.param(*case, marks=[pytest.mark.full] if case.count(True) % 2 else [])
+         for case in itertools.product((True, False), repeat=3)]
+
+
+@pytest.mark.parametrize("over_websocket, kept, on_a_terminal", CASES)
+def test_an_answer_costs_in_proportion_to_its_length(over_websocket, kept, on_a_terminal, answers, simulate, user, tmp_path):
+    transport, prints_to = "websocket" if over_websocket else "sse", "terminal" if on_a_terminal else "pipe"
+    keeps = [] if kept else ["--ephemeral"]
     simulator, counts = simulate(), []
     for count, backend in answers.items():
         person = user(simulator, CHAPPIE_BACKEND=f"{backend.origin}/backend-api", TERM="xterm-256color").sign_in()
@@ -80,5 +86,5 @@ def test_an_answer_costs_in_proportion_to_its_length(transport, keeps, prints_to
         counts.append(spent)
     fixed, short, long = counts
     growth = (long - fixed) / (short - fixed)
-    print(f"measured: {transport}, {keeps or 'kept'}, {prints_to}: {counts}, growth {growth:.2f}")
+    print(f"measured: {transport}, {'kept' if kept else 'ephemeral'}, {prints_to}: {counts}, growth {growth:.2f}")
     assert growth <= BOUND, counts

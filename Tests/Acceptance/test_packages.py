@@ -1,7 +1,7 @@
 """The packages from outside. A copy of the tree as it stands, in a repository of another name, is used by packages that ask for it
-by URL. The manifest of each is resolved, a program on one module is built, and one on the SDK by the engine that compiles as Xcode
-does; with --full everything is. What other consumers write is compiled with the tests (CHAPPIE_CONSUMERS in Package.swift), and
-`Scripts/check` shows that both manifests say the same. All builds share one folder, and none may give a warning."""
+by URL. The manifest of each is resolved, and a program on one module is built. With --full everything is built, and the SDK also by
+the engine that compiles as Xcode does. What other consumers write is compiled with the tests (CHAPPIE_CONSUMERS in Package.swift),
+and `Scripts/check` compares both manifests. All builds share one folder, and none may give a warning."""
 
 import os
 import pathlib
@@ -177,8 +177,10 @@ def readme(built, build, readme_package, full):
     return lambda words=None: (outside if full else built) / readme_program(words)
 
 
+@pytest.mark.full
 def test_the_sdk_is_built_as_xcode_builds_it_and_its_program_answers(build, readme_package, simulate, user):
-    """Xcode, and with it SwiftPM's engine swiftbuild, compiles dependencies with options that no setting of ours may contradict."""
+    """Xcode, and with it SwiftPM's engine swiftbuild, compiles dependencies with options that no setting of ours may contradict.
+    `Scripts/check` looks for such settings in all manifests."""
     name, simulator = readme_program(".simulator(port: 8080)"), simulate()
     program = build(readme_package, "--build-system", "swiftbuild", "--product", name) / name
     said = run(program, str(simulator.port), env=user(simulator).environment).stdout

@@ -25,7 +25,9 @@ pytestmark = [pytest.mark.traces, pytest.mark.slow]
 RESPONSES = {"path": "/backend-api/codex/responses"}
 SIGNING_IN = ("device id", "authorization code", "code verifier")
 REFRESH = {"path": "/oauth/token", "bodyContains": '"refresh_token"'}
-both_stores = pytest.mark.parametrize("store", ["keyring", "file"])
+# Where the store does not matter, the encrypted file is tried only with --full.
+ENCRYPTED_FILE = pytest.param("file", marks=pytest.mark.full)
+a_store = pytest.mark.parametrize("store", ["keyring", ENCRYPTED_FILE])
 
 
 def each(*commands):
@@ -72,8 +74,9 @@ def authority(tmp_path):
     return Authority(tmp_path)
 
 
-@both_stores
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("store, name", [
+    pytest.param(store, name, marks=[pytest.mark.full] if store == "file" and name.startswith(("a refresh that", "401")) else [])
+    for store in ("keyring", "file") for name in STORIES])
 def test_a_story(name, store, story):
     settings, commands, carried = STORIES[name]
     story = story(store).service(**settings).sign_in()
@@ -86,7 +89,7 @@ def test_a_story(name, store, story):
     story.finish(*carried)
 
 
-@both_stores
+@pytest.mark.parametrize("store", ["keyring", "file"])
 def test_accounts_export_and_import(store, story):
     story = story(store).service().sign_in()
     first, second = (os.path.join(story.folder, name + ".export") for name in ("first", "second"))
@@ -114,7 +117,7 @@ def test_a_service_that_echoes(store, code, story):
     story.finish("access token")
 
 
-@both_stores
+@a_store
 def test_an_issuer_that_echoes(store, story):
     story = story(store).service(firstAccessTokenLifetime=60).sign_in()
     for echo, command in ((Echo(500), "ask --verbose x"), (Echo(400, echoes_polls=True), "69 login --no-browser --verbose"),
@@ -125,7 +128,7 @@ def test_an_issuer_that_echoes(store, story):
     story.finish(*SIGNING_IN, "access token", "refresh token")
 
 
-@both_stores
+@a_store
 def test_certificates_that_are_not_trusted(store, story, authority):
     story, trusting = story(store).service(authority.context()), {"CHAPPIE_CA_FILE": authority.file}
     story.run("69 login --no-browser --verbose")
@@ -137,7 +140,7 @@ def test_certificates_that_are_not_trusted(store, story, authority):
     story.finish(*SIGNING_IN, "access token", "refresh token")
 
 
-@both_stores
+@a_store
 def test_a_proxy_with_a_password(store, story, authority, stack):
     story, password = story(store).service(authority.context()), secrets.token_urlsafe(24)
     proxy = stack.enter_context(Proxy(password))
@@ -158,7 +161,7 @@ def test_a_proxy_with_a_password(store, story, authority, stack):
     story.finish("proxy password", "access token", "refresh token")
 
 
-@both_stores
+@a_store
 def test_redirects_to_another_origin(store, story):
     """Each request is sent on to a stranger, who must not get anything that is meant for the service."""
     story = story(store)
@@ -184,7 +187,7 @@ def test_redirects_to_another_origin(store, story):
     story.finish("authorization code", "access token", "refresh token")
 
 
-@both_stores
+@pytest.mark.parametrize("store", ["keyring", "file"])
 def test_a_sign_in_at_a_tool_server(store, story):
     """Its secrets go to it alone, and those of the service do not."""
     story, port = story(store).service().sign_in(), free_port()
@@ -218,7 +221,7 @@ def test_a_sign_in_at_a_tool_server(store, story):
     story.finish("access token", *(f"tool server's {kind}" for kind in (*kinds, "code", "code_verifier")))
 
 
-@both_stores
+@pytest.mark.parametrize("store", ["keyring", "file"])
 def test_ctrl_c(store, story):
     story = story(store).service(rules=[{"match": {**RESPONSES, "method": "POST"}, "effect": {"stall": {"afterDeltas": 3}}}]).sign_in()
     for options in ("--transport sse", "--transport websocket --verbose", "--json"):
