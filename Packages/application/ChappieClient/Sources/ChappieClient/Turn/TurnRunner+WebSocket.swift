@@ -55,7 +55,7 @@ extension TurnRunner {
                     turn.received(limitsIn: fields)
                     turn.received(model: fields[.answeringModel])
                 case .refused(var response) where response.status == .unauthorized:
-                    if let refusal = try await errors.refusal(in: &response, now: clock.now) { throw refusal }
+                    if let refusal = try await refusals.refusal(in: &response) { throw refusal }
                     return .unauthorized(response)
                 case .refused(let response): throw try await errors.failure(response, now: clock.now).ofUpgrade
                 }

@@ -57,8 +57,9 @@ struct TurnRunner: Sendable {
     private static let blockageLifetime: TimeInterval = 6 * 3600
 
     var deadlines: ChappieDeadlines { configuration.network.deadlines }
-    var errors: BackendErrors {
-        BackendErrors(configuration.endpoints) { [authorization] in authorization.isRenewalRefused }
+    var errors: BackendErrors { BackendErrors(configuration.endpoints) }
+    var refusals: PlanRefusals {
+        PlanRefusals(errors: errors, clock: clock) { [authorization] in authorization.isRenewalRefused }
     }
 
     /// Sends the request until its response is complete.
@@ -273,7 +274,7 @@ struct TurnRunner: Sendable {
             case .completed(let response): return .value(response)
             case .failed(let response): throw errors.failure(response, now: clock.now)
             case .error(let event) where event.status == 401:
-                if let refusal = errors.refusal(event, requestID: turn.requestID, now: clock.now) { throw refusal }
+                if let refusal = refusals.refusal(event, requestID: turn.requestID) { throw refusal }
                 let body = HTTPBody(bytes: event.raw.serializedBytes())
                 return .unauthorized(HTTPExchangeResponse(status: .unauthorized, body: body))
             case .error(let event): throw errors.failure(event, requestID: turn.requestID, now: clock.now)
@@ -294,7 +295,6 @@ struct TurnRunner: Sendable {
         try await authorized(&turn) { signature, turn in
             var request = request
             request.headerFields[.turnState] = turn.turnState
-            let refusals = PlanRefusals(errors: errors, clock: clock)
             let response = try await MiddlewareTransport(http, middleware: middleware + [signature, refusals])
                 .send(request)
             turn.received(turnState: response.headerFields[.turnState])
