@@ -5,7 +5,7 @@ import ChappieThreadsSQLite
 
 /// The conversation that a command continues, and whether it is kept.
 struct ThreadOptions: ParsableArguments {
-    @Flag(name: [.customShort("c"), .customLong("continue")], help: "Continue the thread that changed last.")
+    @Flag(name: [.customShort("c"), .customLong("continue")], help: "Continue the most recently changed thread.")
     var goesOn = false
 
     @Option(

@@ -36,7 +36,7 @@ struct Threads: ParsableCommand {
 
     struct List: ProgramCommand {
         static let configuration = CommandConfiguration(
-            commandName: "list", abstract: "List the threads, the latest change first.",
+            commandName: "list", abstract: "List the threads by the time of their latest change.",
             discussion: """
                 Damaged threads are named after the others (exit status 65). With --json: \
                 {"threads":[{"id":…,"title":…,"turns":…},…]}, and "problems":[…] if there are any.
@@ -110,7 +110,7 @@ struct Threads: ParsableCommand {
 
     struct Search: ProgramCommand {
         static let configuration = CommandConfiguration(
-            commandName: "search", abstract: "Find threads in which all of some words occur, best first.",
+            commandName: "search", abstract: "Find threads that contain all of the words, by relevance.",
             discussion: """
                 Searches your messages, the model's answers, and the arguments and results of tools. Case and accents don't \
                 matter, and the last word may be the beginning of a word. Words that follow one another: '"like these"'. \
