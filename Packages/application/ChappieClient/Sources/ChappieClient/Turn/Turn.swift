@@ -17,7 +17,7 @@ struct Turn: Sendable {
     /// The items that the turn adds to the conversation: its messages, then the items of every round.
     var items: [ChappieJSON]
     /// The number of further requests so far.
-    private(set) var round = 0
+    private(set) var round: Int
     /// The beginning of the answer, from responses after which the model wanted to continue.
     private var answer = ""
     /// The backend's values for the turn.
@@ -42,10 +42,9 @@ struct Turn: Sendable {
     private(set) var failure: (any Error)?
 
     init(
-        context: TurnContext, runner: TurnRunner, frame: RequestFrame, compactionHash: String? = nil, tools: ToolRound,
-        toolLoopLimit: Int,
-        items: [ChappieJSON], round: Int = 0,
-        learn: @escaping @Sendable (_ model: String, RefusedParts) async -> Void = { _, _ in }
+        context: TurnContext, runner: TurnRunner, frame: RequestFrame, compactionHash: String?, tools: ToolRound,
+        toolLoopLimit: Int, items: [ChappieJSON], round: Int,
+        learn: @escaping @Sendable (_ model: String, RefusedParts) async -> Void
     ) {
         self.context = context
         self.runner = runner
@@ -65,8 +64,7 @@ struct Turn: Sendable {
     ///   - count: the number of the turn's items that are the user's.
     ///   - pending: see ``runRounds(resuming:)``.
     mutating func run(
-        after count: Int,
-        resuming pending: (turn: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision])? = nil
+        after count: Int, resuming pending: (turn: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision])?
     ) async throws -> ChappieResponse {
         do {
             return try await runRounds(resuming: pending)
@@ -158,7 +156,7 @@ struct Turn: Sendable {
     /// - Parameter pending: the round with which to continue, and the user's decisions about it.
     /// - Returns: the last answer, with the tokens of all of them.
     private mutating func runRounds(
-        resuming pending: (turn: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision])? = nil
+        resuming pending: (turn: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision])?
     ) async throws -> ChappieResponse {
         if let pending {
             for result in pending.turn.completed { tools.ledger.record(result) }
