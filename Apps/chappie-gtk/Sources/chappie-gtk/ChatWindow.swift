@@ -8,14 +8,14 @@ import FoundationEssentials
 final class ChatWindow {
     private let window, loading, welcome, chat, reason, retry, account: Widget
     private let send, stop, problem, problemSentence: Widget
-    private let transcript: Transcript
+    private let transcript: TranscriptView
     private let composer: Composer
     private let threads: ThreadList
     private let columns: Columns
     private let approvals: Approvals
     private var actions: [String: OpaquePointer] = [:]
 
-    private let settings: ProgramSettings
+    private let settings: LaunchOptions
     /// The current conversation.
     private var talk: Talk
     private var keeping: Keeping?
@@ -25,7 +25,7 @@ final class ChatWindow {
     /// Whether the window has left the screen for good.
     private(set) var isEnding = false
 
-    init(_ application: UnsafeMutablePointer<GtkApplication>, _ settings: ProgramSettings) {
+    init(_ application: UnsafeMutablePointer<GtkApplication>, _ settings: LaunchOptions) {
         self.settings = settings
         let layout = ChappieGTKLayout(Self.layout)
         window = layout["window"]
@@ -42,7 +42,7 @@ final class ChatWindow {
         let view: UnsafeMutablePointer<GtkTextView> = layout["transcript"].cast()
         let browser = ChappieGTKBrowser(asking: window, opensMail: true)
         let opening = Opening(browser)
-        transcript = Transcript(view, in: layout["scroller"].cast(), browser) { opening.open($0) }
+        transcript = TranscriptView(view, in: layout["scroller"].cast(), browser) { opening.open($0) }
         approvals = Approvals(over: window)
         let actions = Calls()
         composer = Composer(layout) {
@@ -76,7 +76,7 @@ final class ChatWindow {
         var open: @MainActor (String) -> Void = { _ in }
     }
 
-    private static func client(_ settings: ProgramSettings, _ approvals: Approvals) -> ChappieClient {
+    private static func client(_ settings: LaunchOptions, _ approvals: Approvals) -> ChappieClient {
         Chappie.client(
             configuration: settings.configuration, tools: settings.tools, store: settings.store,
             toolApprovalHandler: { await approvals.decide($0) })

@@ -7,11 +7,12 @@ import ChappieSignInGTK
 final class Columns {
     private let window, side, conversation, bar: Widget
     private let view: UnsafeMutablePointer<GtkTextView>
-    private let transcript: Transcript
+    private let transcript: TranscriptView
     private let adjustment: UnsafeMutablePointer<GtkAdjustment>
     private var isWaiting = false
 
-    init(_ layout: borrowing ChappieGTKLayout, _ view: UnsafeMutablePointer<GtkTextView>, _ transcript: Transcript) {
+    init(_ layout: borrowing ChappieGTKLayout, _ view: UnsafeMutablePointer<GtkTextView>, _ transcript: TranscriptView)
+    {
         window = layout["window"]
         side = layout["side"]
         conversation = layout["conversation"]

@@ -81,7 +81,7 @@ final class Composer {
             while let node = next {
                 next = node.pointee.next
                 guard let file = node.pointee.data, let path = g_file_get_path(OpaquePointer(file)) else {
-                    refuse(WindowError("A file elsewhere can't be attached.", "Copy it to this machine first."))
+                    refuse(WindowError("Only a file on this machine can be attached.", "Copy it here."))
                     continue
                 }
                 paths.append(String(cString: path))

@@ -8,7 +8,7 @@ import FoundationEssentials
 final class Talk {
     private let client: ChappieClient
     private let keeping: Keeping?
-    private let transcript: Transcript
+    private let transcript: TranscriptView
     private var runtime: ChappieRuntime?
     private(set) var turn: Task<Void, Never>?
     /// The answer that is coming in.
@@ -19,7 +19,7 @@ final class Talk {
     var changed: @MainActor () -> Void = {}
     private var hasSaidWhyPrivate = false
 
-    init(_ client: ChappieClient, _ keeping: Keeping?, _ transcript: Transcript) {
+    init(_ client: ChappieClient, _ keeping: Keeping?, _ transcript: TranscriptView) {
         self.client = client
         self.keeping = keeping
         self.transcript = transcript

@@ -67,7 +67,7 @@ final class ThreadList {
         for line in found.lines { gtk_list_box_append(list.cast(), row(line)) }
         var sentences = found.problems
         if found.lines.isEmpty {
-            sentences.insert(isSearch ? "No conversation has these words." : "No conversations yet.", at: 0)
+            sentences.insert(isSearch ? "No conversation contains these words." : "No conversations yet.", at: 0)
         }
         if found.left > 0 { sentences.insert("\(found.left) older ones: search for their words.", at: 0) }
         if let reason = keeping.reason { sentences.append("These conversations are private. \(reason)") }

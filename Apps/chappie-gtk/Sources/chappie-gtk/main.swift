@@ -1,4 +1,4 @@
-// A chat window over ChappieSDK and ChappieSignInGTK. ProgramSettings reads the settings, and ChatWindow shows the
+// A chat window over ChappieSDK and ChappieSignInGTK. LaunchOptions reads the settings, and ChatWindow shows the
 // conversation.
 import CGtk4
 import ChappieSDK
@@ -11,7 +11,7 @@ import FoundationEssentials
     import Musl
 #endif
 
-let settings = ProgramSettings(CommandLine.arguments)
+let settings = LaunchOptions(CommandLine.arguments)
 
 /// If the program is already running, a second start shows the existing window. With other settings it is another
 /// program, because a program with a simulator must not show the window of the real service.
@@ -19,7 +19,7 @@ let id = settings.digest.map { "com.chappie.Chat.With\($0)" } ?? "com.chappie.Ch
 
 /// This file must not contain `await`, because GTK's loop runs the main actor's jobs, as ChappieGTKMainLoop explains.
 guard let application = gtk_application_new(id, G_APPLICATION_HANDLES_OPEN) else {
-    ProgramSettings.refuse("GTK could not be started.")
+    LaunchOptions.refuse("GTK could not be started.")
 }
 let program = UnsafeMutableRawPointer(application).assumingMemoryBound(to: GApplication.self)
 var chat: ChatWindow?

@@ -120,7 +120,7 @@ private struct Failure: Error {
 
     init(unreadable path: String, _ error: WholeFile.Failure) {
         code = "usage"
-        let reason = error == .tooLarge ? "it is over 16 MiB" : error.words
+        let reason = error == .tooLarge ? "it is larger than 16 MiB" : error.words
         message = "\(path) can't be read: \(reason)."
         suggestion = "Check the path."
     }

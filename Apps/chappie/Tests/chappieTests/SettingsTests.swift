@@ -12,8 +12,8 @@ import Testing
 @Suite struct SettingsTests {
     private let home = TemporaryFolder()
 
-    private func settings(_ variables: [String: String] = [:], _ arguments: [String] = []) throws -> Settings {
-        try Settings(options: GlobalOptions.parse(arguments), environment: home.environment(variables))
+    private func settings(_ variables: [String: String] = [:], _ arguments: [String] = []) throws -> ResolvedSettings {
+        try ResolvedSettings(options: GlobalOptions.parse(arguments), environment: home.environment(variables))
     }
 
     @Test func withoutAnythingSetEverythingIsTheDefault() throws {
@@ -35,7 +35,7 @@ import Testing
             $0.store = .memory
         }
         #expect(try settings().store == .memory && settings().isStoreChosen)
-        try await UserSettings.change(environment) { $0[.store] = "file" }
+        try await SettingsFile.change(environment) { $0[.store] = "file" }
         #expect(try settings().configuration.keychainAccount == "kept")
         #expect(try settings().store == .file && settings().isStoreChosen)
         let variables = ["CHAPPIE_ACCOUNT": "variable", "CHAPPIE_CREDENTIAL_STORE": "memory"]
@@ -188,11 +188,11 @@ import Testing
     }
 }
 
-@Suite struct UserSettingsTests {
+@Suite struct SettingsFileTests {
     private let home = TemporaryFolder()
     private var file: String { home.path + "/.config/chappie/settings.json" }
 
-    private func kept() -> UserSettings { UserSettings(environment: home.environment()) }
+    private func kept() -> SettingsFile { SettingsFile(environment: home.environment()) }
 
     /// Each source, and what is set there: the strongest one counts.
     @Test(arguments: Setting.allCases)
@@ -205,9 +205,9 @@ import Testing
             case .size: (1, 2, 3)
             case .files: (["a"], ["b"], ["c"])
             }
-        #expect(try setting.chosen(home.environment(), UserSettings())?.value == nil)
+        #expect(try setting.chosen(home.environment(), SettingsFile())?.value == nil)
         let text: ChappieJSON = .object([setting.rawValue: values.file])
-        let kept = UserSettings(parsing: text.serializedBytes(), path: "f")
+        let kept = SettingsFile(parsing: text.serializedBytes(), path: "f")
         let file = try #require(try setting.chosen(home.environment(), kept))
         #expect(file.value == values.file && file.source == .file)
         if let variable = setting.variable {
@@ -225,7 +225,7 @@ import Testing
         #expect(try AnswerOptions.parse([flag, word]).given == [setting: values.flag])
         #expect(PrivateFile.replace(self.file, with: text.serializedBytes()))
         var options = try AnswerOptions.parse([flag, word])
-        let settings = try Settings(options: GlobalOptions.parse([]), environment: home.environment())
+        let settings = try ResolvedSettings(options: GlobalOptions.parse([]), environment: home.environment())
         options.fill(from: nil, settings, goesOn: false)
         #expect(options.given == [setting: values.flag])
     }
@@ -242,7 +242,7 @@ import Testing
         _ arguments: [String], _ template: String, _ variables: [String: String], _ file: String?, _ expected: String?
     ) throws {
         if let file { #expect(PrivateFile.replace(self.file, with: Array("{\"model\":\"\(file)\"}".utf8))) }
-        let settings = try Settings(options: GlobalOptions.parse([]), environment: home.environment(variables))
+        let settings = try ResolvedSettings(options: GlobalOptions.parse([]), environment: home.environment(variables))
         for goesOn in [false, true] {
             var options = try AnswerOptions.parse(arguments)
             options.fill(
@@ -255,7 +255,7 @@ import Testing
 
     @Test func anEmptyFlagLeavesTheFilesToolsOut() throws {
         #expect(PrivateFile.replace(file, with: Array(#"{"tools":["tools.json","/etc/tools.json","~/t.json"]}"#.utf8)))
-        let settings = try Settings(options: GlobalOptions.parse([]), environment: home.environment())
+        let settings = try ResolvedSettings(options: GlobalOptions.parse([]), environment: home.environment())
         for (arguments, expected) in [
             ([], [home.path + "/.config/chappie/tools.json", "/etc/tools.json", home.path + "/t.json"]),
             (["--tools", ""], []),
@@ -287,7 +287,7 @@ import Testing
     ])
     func aBrokenFileIsAnErrorThatNamesThePlace(_ text: String, _ says: String) throws {
         let error = try #require(throws: CommandLineError.self) {
-            let settings = UserSettings(parsing: Array(text.utf8), path: "/settings.json")
+            let settings = SettingsFile(parsing: Array(text.utf8), path: "/settings.json")
             try settings.check(settings.faults.count > 1 ? .unusable : .blank)
         }
         #expect(error.status == .usage && error.message.hasPrefix("/settings.json"), "\(error.message)")
@@ -296,18 +296,18 @@ import Testing
     }
 
     @Test func whatTheUserSetsIsWrittenForPeople() async throws {
-        try await UserSettings.change(home.environment()) {
+        try await SettingsFile.change(home.environment()) {
             $0[.tools] = ["/a b", "/c"]
             $0[.model] = "m"
         }
         let text = String(decoding: try SmallFile.read(file), as: UTF8.self)
         #expect(text == "{\n  \"model\": \"m\",\n  \"tools\": [\"/a b\",\"/c\"]\n}\n")
-        try await UserSettings.change(home.environment()) { $0[.tools] = nil }
+        try await SettingsFile.change(home.environment()) { $0[.tools] = nil }
         #expect(kept()[.tools] == nil)
         #expect(kept()[.model] == "m")
         #expect(kept().faults.isEmpty)
         await #expect(throws: CommandLineError.self) {
-            try await UserSettings.replace(home.environment(), with: [], ifStill: Array("{}".utf8))
+            try await SettingsFile.replace(home.environment(), with: [], ifStill: Array("{}".utf8))
         }
     }
 
@@ -315,7 +315,7 @@ import Testing
     func anotherFileIsNamedAndLeftAlone(_ text: String) async throws {
         #expect(PrivateFile.replace(file, with: Array(text.utf8)))
         await #expect(throws: CommandLineError.self) {
-            try await UserSettings.change(home.environment()) { $0[.store] = "file" }
+            try await SettingsFile.change(home.environment()) { $0[.store] = "file" }
         }
         #expect(try SmallFile.read(file) == Array(text.utf8))
     }
@@ -345,7 +345,7 @@ import Testing
         }
         let notice = try #require(kept().notice)
         #expect(try notice.contains(says) && settings(.credential).notices == [notice])
-        let severity = kind == "link to nothing" ? UserSettings.Fault.Severity.unknown : .unusable
+        let severity = kind == "link to nothing" ? SettingsFile.Fault.Severity.unknown : .unusable
         // A command that asks passes over a link, as over a missing file.
         let works: [() throws -> Void] = [{ try kept().check(severity) }, { _ = try settings() }]
         for work in works.prefix(severity == .unknown ? 1 : 2) {
@@ -354,12 +354,12 @@ import Testing
             #expect(error.status == .usage && error.suggestion != nil)
         }
         await #expect(throws: CommandLineError.self) {
-            try await UserSettings.change(home.environment()) { $0[.model] = "m" }
+            try await SettingsFile.change(home.environment()) { $0[.model] = "m" }
         }
     }
 
-    private func settings(_ use: SettingsUse = .all) throws -> Settings {
-        try Settings(options: GlobalOptions.parse([]), environment: home.environment(), use: use)
+    private func settings(_ use: SettingsUse = .all) throws -> ResolvedSettings {
+        try ResolvedSettings(options: GlobalOptions.parse([]), environment: home.environment(), use: use)
     }
 
     /// Each costs a line, and hides no choice of the user's.
@@ -386,7 +386,7 @@ import Testing
             "CHAPPIE_THREADS_LIMIT": "512M", "CHAPPIE_MINIMUM_TLS": "1.1", "CHAPPIE_CA_FILE": "/nonexistent",
         ]
         let elsewhere = TemporaryFolder().environment(variables)
-        let lenient = try Settings(
+        let lenient = try ResolvedSettings(
             options: GlobalOptions.parse([]), environment: elsewhere, use: .credential)
         #expect(lenient.notices.count == 2)
     }
@@ -394,7 +394,7 @@ import Testing
     @Test func `an empty file and a mark are no obstacle to a change`() async throws {
         for text in ["", "\n", "\u{FEFF}{\"model\":\"m\"}", "{\"model\":\"m\",\"tools\":null}"] {
             #expect(PrivateFile.replace(file, with: Array(text.utf8)))
-            try await UserSettings.change(home.environment()) { $0[.effort] = "low" }
+            try await SettingsFile.change(home.environment()) { $0[.effort] = "low" }
             #expect(kept().faults.isEmpty && kept()[.effort] == "low")
             #expect(kept()[.model] == (text.contains("model") ? "m" : nil))
         }
@@ -404,8 +404,8 @@ import Testing
         let text = "{\"x\":{\"a\":1},\"model\":7,\"model\":\"m\",\"from_a_newer_version\":null}"
         #expect(PrivateFile.replace(file, with: Array(text.utf8)))
         for name in ["from_a_newer_version", "model"] {
-            #expect(try await UserSettings.remove(name, home.environment()))
-            #expect(try await !UserSettings.remove(name, home.environment()))
+            #expect(try await SettingsFile.remove(name, home.environment()))
+            #expect(try await !SettingsFile.remove(name, home.environment()))
         }
         #expect(try ChappieJSON(parsing: SmallFile.read(file)) == ["x": ["a": 1]])
     }
@@ -416,7 +416,7 @@ import Testing
         try FileManager.default.createDirectory(
             atPath: home.path + "/.config/chappie", withIntermediateDirectories: true)
         #expect(symlink(place, file) == 0)
-        try await UserSettings.change(home.environment()) { $0[.effort] = "low" }
+        try await SettingsFile.change(home.environment()) { $0[.effort] = "low" }
         #expect(kept()[.model] == "a" && kept()[.effort] == "low")
         #expect(try ChappieJSON(parsing: SmallFile.read(place))["effort"] == "low")
         #expect(try FileManager.default.destinationOfSymbolicLink(atPath: file) == place)
@@ -488,7 +488,7 @@ import Testing
     func `damaged notes stop no command and are not written over`(_ text: String) async throws {
         #expect(PrivateFile.replace(file, with: Array(text.utf8)))
         #expect(ProgramNotes.read(home.environment()).problem?.message.contains(file) == true)
-        let settings = try Settings(options: GlobalOptions.parse([]), environment: home.environment())
+        let settings = try ResolvedSettings(options: GlobalOptions.parse([]), environment: home.environment())
         #expect(settings.notices.count == 1 && settings.configuration.keychainAccount == "default")
         await #expect(throws: CommandLineError.self) {
             try await ProgramNotes.change(home.environment()) { $0.add("me", of: nil) }
@@ -514,13 +514,13 @@ import Testing
             }
             for setting in [Setting.model, .effort, .verbosity, .template] {
                 group.addTask {
-                    try await UserSettings.change(environment, within: .seconds(300)) { $0[setting] = "x" }
+                    try await SettingsFile.change(environment, within: .seconds(300)) { $0[setting] = "x" }
                 }
             }
             try await group.waitForAll()
         }
         #expect(Set(notes().accounts(of: nil).names) == Set((0..<8).map(String.init)))
-        let settings = UserSettings(environment: environment)
+        let settings = SettingsFile(environment: environment)
         #expect(Set(settings.values.keys) == [.model, .effort, .verbosity, .template])
     }
 }
@@ -535,7 +535,7 @@ import Testing
         for (variables, says) in cases {
             let environment = ProgramEnvironment { variables[$0] }
             for work in [
-                { _ = try UserSettings.path(environment) }, { _ = try Template(named: "t", environment) },
+                { _ = try SettingsFile.path(environment) }, { _ = try Template(named: "t", environment) },
             ] as [() throws -> Void] {
                 let error = try #require(throws: CommandLineError.self, performing: work)
                 #expect(error.message.contains(says) && error.status == .usage, "\(error.message)")
@@ -546,7 +546,7 @@ import Testing
     @Test func `relative folders count for nothing`() throws {
         let home = TemporaryFolder()
         let environment = home.environment(["XDG_CONFIG_HOME": "cfg", "XDG_STATE_HOME": "~/.state"])
-        #expect(try UserSettings.path(environment) == home.path + "/.config/chappie/settings.json")
+        #expect(try SettingsFile.path(environment) == home.path + "/.config/chappie/settings.json")
         #expect(try environment.folder(\.state, for: "threads") == home.path + "/.local/state/chappie")
     }
 

@@ -51,17 +51,17 @@ struct Chat: ProgramCommand {
         let client = try program.client(answerOptions, approval: approval)
         try await answerOptions.explainTier(of: client, console)
         let kept = try await threadOptions.kept(by: client, in: program, early: true)
-        let conversation = ChatConversation(
+        let chat = ChatThread(
             client, kept, model: answerOptions.model, namedModel: self.answerOptions.model,
             usualModel: program.settings[.model]?.string)
         var session = await ChatSession(
-            conversation, program, answerOptions, frame, approval, reader, isInteractive: isInteractive)
+            chat, program, answerOptions, frame, approval, reader, isInteractive: isInteractive)
         let showsStatus = statusLine ?? program.settings[.statusLine]?.bool ?? true
         let status = showsStatus && editor != nil && console.terminals.styles ? ChatStatus() : nil
         // The client connects while the user types.
         let prewarm = Task {
-            await conversation.runtime.prewarm()
-            if await status?.fill(conversation) == true { LineEditor.redraw() }
+            await chat.runtime.prewarm()
+            if await status?.fill(chat) == true { LineEditor.redraw() }
         }
         defer { prewarm.cancel() }
         if let editor {
@@ -103,13 +103,13 @@ struct Chat: ProgramCommand {
         if let manageUsage = PlanWords.manageUsage(program.settings.configuration.endpoints) {
             console.note("\(PlanWords.inUse). \(manageUsage)")
         }
-        let known = ChatCommand.known(to: session.conversation.client, program)
+        let known = ChatCommand.known(to: session.chat.client, program)
         let prompt = LineEditor.Prompt(
             "> ", isBold: console.terminals.styles,
             completions: { text in ChatCommand.completions(of: text, known) },
             status: { columns in status?.row(columns: columns) ?? "" }, earlierEntries: history.entries)
         while true {
-            await status?.update(session.conversation, session.limits)
+            await status?.update(session.chat, session.limits)
             console.line()
             try await console.drained()
             switch try await onThread({ editor.read(prompt) }) {

@@ -106,7 +106,7 @@ enum ChatCommand: Equatable {
 
     /// Returns the message about a word that is not a command.
     static func correction(of name: String) -> String {
-        if name.lowercased() == "/web" { return "Write /web on or /web off; /web alone switches." }
+        if name.lowercased() == "/web" { return "Write /web on or /web off. Without a word, /web toggles." }
         if names.contains(name.lowercased()) { return "\(name) takes no argument. /help lists the commands." }
         let similar = names.filter { $0.hasPrefix(name.prefix(3).lowercased()) && name.count > 2 }
         let guess = similar.isEmpty ? "" : " Did you mean \(similar.joined(separator: " or "))?"

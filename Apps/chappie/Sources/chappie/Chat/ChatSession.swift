@@ -11,7 +11,7 @@ import ChappieThreadsSQLite
 struct ChatSession: Sendable {
     private let program: Program
     private let options: AnswerOptions
-    private(set) var conversation: ChatConversation
+    private(set) var chat: ChatThread
     private let running: RunningTurn
     private let attachments: ChatAttachments
     private let approval: ToolApproval
@@ -28,15 +28,15 @@ struct ChatSession: Sendable {
     /// The latest limits that an answer or `/usage` reported.
     private(set) var limits: ChappieUsageLimitSnapshot?
 
-    private var client: ChappieClient { conversation.client }
+    private var client: ChappieClient { chat.client }
     private var console: Console { program.console }
     private var reports: ChatReports { ChatReports(client: client, program: program, running: running) }
 
     init(
-        _ conversation: ChatConversation, _ program: Program, _ options: AnswerOptions, _ frame: MessageFrame,
+        _ chat: ChatThread, _ program: Program, _ options: AnswerOptions, _ frame: MessageFrame,
         _ approval: ToolApproval, _ reader: any LineReader, isInteractive: Bool
     ) async {
-        self.conversation = conversation
+        self.chat = chat
         self.program = program
         self.options = options
         self.frame = frame
@@ -45,7 +45,7 @@ struct ChatSession: Sendable {
         searchesWeb = options.web
         running = RunningTurn(isInteractive: isInteractive)
         attachments = ChatAttachments(program: program, reader: reader)
-        announce(await conversation.thread)
+        announce(await chat.thread)
     }
 
     private func announce(_ thread: ChappieThread?) {
@@ -101,7 +101,7 @@ struct ChatSession: Sendable {
     /// Asks the last question again. The new answer replaces the earlier one.
     private mutating func askAgain() async throws {
         if let unsent { return try await ask(unsent, frame) }
-        guard var messages = await conversation.thread?.turns.last?.messages, let last = messages.indices.last else {
+        guard var messages = await chat.thread?.turns.last?.messages, let last = messages.indices.last else {
             return console.note("There is nothing to ask again.")
         }
         messages[last].options = options.messageOptions
@@ -109,15 +109,15 @@ struct ChatSession: Sendable {
     }
 
     private mutating func ask(_ messages: [ChappieInputMessage], isRetry: Bool = false) async throws {
-        let (conversation, program, options, asked) = (conversation, program, options, frame)
+        let (chat, program, options, asked) = (chat, program, options, frame)
         let request = options.request(
-            messages, model: conversation.chosenModel, schema: asked.schema, searchesWeb: searchesWeb)
-        let earlier = await conversation.thread?.turns.last?.id
+            messages, model: chat.chosenModel, schema: asked.schema, searchesWeb: searchesWeb)
+        let earlier = await chat.thread?.turns.last?.id
         frame = asked.next
         let printed: AnswerPrinter
         do {
-            let keeping = await conversation.kept?.next
-            let runtime = conversation.runtime
+            let keeping = await chat.kept?.next
+            let runtime = chat.runtime
             let turn =
                 isRetry
                 ? runtime.startRetry(request, endsWithItsStream: true)
@@ -132,7 +132,7 @@ struct ChatSession: Sendable {
                 return printer
             }
         } catch {
-            let turn = await conversation.thread?.turns.last
+            let turn = await chat.thread?.turns.last
             if turn?.id != earlier { unsent = nil }
             // The next message takes the attachments of a question that is not part of the conversation.
             if turn?.id == earlier || turn?.isPartOfConversation == false { frame = asked }
@@ -141,7 +141,7 @@ struct ChatSession: Sendable {
         unsent = nil
         transport = printed.transport
         limits = printed.limits ?? limits
-        let hasReplaced = await conversation.thread?.turns.last?.isPartOfConversation != false
+        let hasReplaced = await chat.thread?.turns.last?.isPartOfConversation != false
         if printed.response?.isInterrupted == true {
             return console.note("Stopped. The \(hasReplaced ? "partial" : "earlier") answer is kept.")
         }
@@ -167,7 +167,7 @@ struct ChatSession: Sendable {
     private mutating func perform(_ command: ChatCommand) async throws {
         switch command {
         case .model(let slug?):
-            await conversation.choose(slug)
+            await chat.choose(slug)
             console.note("The conversation continues with \(slug).")
         case .system(let text?):
             frame.system = text
@@ -198,14 +198,14 @@ struct ChatSession: Sendable {
         case .retry:
             try await askAgain()
         case .undo:
-            guard let question = try await conversation.runtime.takeBackLastTurn()?.question else {
+            guard let question = try await chat.runtime.takeBackLastTurn()?.question else {
                 return console.note("There is nothing to take back.")
             }
             unsent = nil
             console.note(
                 "Taken back: \(PlainText.cut(question.split(separator: "\n").first.map(String.init) ?? "", to: 60))")
         case .copy:
-            guard let answer = await conversation.transcript.lastAnswer else {
+            guard let answer = await chat.transcript.lastAnswer else {
                 return console.note("There is no answer to copy yet.")
             }
             switch try await program.clipboard.copy(answer) {
@@ -216,19 +216,19 @@ struct ChatSession: Sendable {
         case .open(let name?): try await open(name)
         case .open(nil): console.note("/open ID continues a kept conversation; /threads lists them.")
         case .model(nil):
-            let model = try await conversation.model(running)
+            let model = try await chat.model(running)
             console.line("\(model)\n/model SLUG chooses another; chappie models lists yours.")
         case .usage:
-            let reported = try await reports.usage(try? await conversation.model(running), await conversation.context)
+            let reported = try await reports.usage(try? await chat.model(running), await chat.context)
             limits = reported ?? limits
         case .compact: try await compact()
         case .clear:
-            try await conversation.clear()
+            try await chat.clear()
             unsent = nil
             frame.givesInstructions = true
             console.note("A new conversation begins.")
         case .save(let path):
-            let transcript = await conversation.transcript
+            let transcript = await chat.transcript
             guard !transcript.isEmpty else { return console.note("There is nothing to save yet.") }
             let file = try transcript.save(to: path, home: program.environment.folders.home ?? "")
             console.note("The conversation is in \(file).")
@@ -275,18 +275,18 @@ struct ChatSession: Sendable {
     }
 
     private mutating func open(_ name: String) async throws {
-        guard conversation.kept != nil else {
+        guard chat.kept != nil else {
             return console.note("This conversation is not kept, so that no other one can take its place here.")
         }
         let id = try await Threads.store(program).thread(named: name).id
-        announce(try await conversation.open(id))
+        announce(try await chat.open(id))
         unsent = nil
         frame.givesInstructions = false
     }
 
     private func compact() async throws {
-        let (runtime, client) = (conversation.runtime, client)
-        guard await !conversation.transcript.isEmpty else { return console.note("There is nothing to sum up yet.") }
+        let (runtime, client) = (chat.runtime, client)
+        guard await !chat.transcript.isEmpty else { return console.note("There is nothing to sum up yet.") }
         let program = program
         let context = try await running.run {
             for try await event in runtime.begin(.compaction, endsWithItsStream: true).events {

@@ -21,16 +21,16 @@ final class ChatStatus: Sendable {
     }
 
     /// Takes over the values that are known before the next prompt.
-    func update(_ conversation: ChatConversation, _ limits: ChappieUsageLimitSnapshot?) async {
-        let parts = await Self.parts(conversation, limits)
+    func update(_ chat: ChatThread, _ limits: ChappieUsageLimitSnapshot?) async {
+        let parts = await Self.parts(chat, limits)
         self.parts.withLock { $0 = parts }
     }
 
     /// Takes over the values that the client has learned since the first prompt, if there was nothing to show there.
     ///
     /// - Returns: whether there is something to show now.
-    func fill(_ conversation: ChatConversation) async -> Bool {
-        let found = await Self.parts(conversation, nil)
+    func fill(_ chat: ChatThread) async -> Bool {
+        let found = await Self.parts(chat, nil)
         return parts.withLock { parts in
             guard parts.isEmpty, !found.isEmpty else { return false }
             parts = found
@@ -39,16 +39,16 @@ final class ChatStatus: Sendable {
     }
 
     private static func parts(
-        _ conversation: ChatConversation, _ limits: ChappieUsageLimitSnapshot?
+        _ chat: ChatThread, _ limits: ChappieUsageLimitSnapshot?
     ) async -> [String] {
         // The sign-in of a kept conversation was read before its first prompt.
-        let known = await conversation.client.knownWindow(
-            of: await conversation.knownModel, readsStore: conversation.kept != nil)
+        let known = await chat.client.knownWindow(
+            of: await chat.knownModel, readsStore: chat.kept != nil)
         guard let model = UntrustedText.message(known.model, limit: 100) else { return [] }
         let now = Date()
         // After a reset since the last report, the used part of a window is unknown.
         let windows = [limits?.primary, limits?.secondary].compactMap(\.self).filter { ($0.resetsAt ?? now) >= now }
-        return [model, size(await conversation.context.estimatedTokens, known.contextWindow ?? 0)]
+        return [model, size(await chat.context.estimatedTokens, known.contextWindow ?? 0)]
             + windows.map { "\(length($0.windowMinutes)) \($0.wholePercent) %" }
     }
 

@@ -90,7 +90,7 @@ struct AnswerOptions: ParsableArguments {
     /// Fills the options that the command line leaves open, first from the template and then from the settings.
     ///
     /// - Parameter goesOn: whether an earlier conversation continues, which keeps its model.
-    mutating func fill(from template: Template?, _ settings: Settings, goesOn: Bool) {
+    mutating func fill(from template: Template?, _ settings: ResolvedSettings, goesOn: Bool) {
         model = model ?? template?.settings["model"] ?? (goesOn ? nil : settings[.model]?.string)
         if !fast { effort = effort ?? template?.settings["effort"] ?? settings[.effort]?.string }
         verbosity = verbosity ?? template?.settings["verbosity"] ?? settings[.verbosity]?.string

@@ -58,7 +58,7 @@ struct Config: ParsableCommand {
         }
 
         func run(on console: Console, _ environment: ProgramEnvironment) async throws {
-            let kept = options.simulate ? UserSettings() : UserSettings(environment: environment)
+            let kept = options.simulate ? SettingsFile() : SettingsFile(environment: environment)
             try kept.check(.unusable)
             if let notice = kept.notice { console.note("chappie: \(notice)") }
             let notes = options.simulate ? ProgramNotes() : ProgramNotes.read(environment).notes
@@ -115,7 +115,7 @@ struct Config: ParsableCommand {
             let chosen = try setting.value(from: words, name: setting.rawValue)
             for path in chosen.array?.compactMap(\.string) ?? [] { _ = try SmallFile.read(path) }
             if setting == .template, let name = chosen.string { _ = try Template(named: name, environment) }
-            try await UserSettings.change(environment) { $0[setting] = chosen }
+            try await SettingsFile.change(environment) { $0[setting] = chosen }
             guard !options.json else {
                 return console.json(["name": .string(setting.rawValue), "value": chosen])
             }
@@ -153,7 +153,7 @@ struct Config: ParsableCommand {
             try options.refuseSimulation("settings")
             let setting = try? Setting.named(name)
             let member = setting?.rawValue ?? name
-            let isFound = try await UserSettings.remove(member, environment)
+            let isFound = try await SettingsFile.remove(member, environment)
             guard setting != nil || isFound else {
                 _ = try Setting.named(name)
                 return
@@ -176,7 +176,7 @@ struct Config: ParsableCommand {
         @OptionGroup var options: GlobalOptions
 
         func run(on console: Console, _ environment: ProgramEnvironment) async throws {
-            let path = try UserSettings.path(environment)
+            let path = try SettingsFile.path(environment)
             if options.json { console.json(["path": .string(path)]) } else { console.line(path) }
         }
     }
@@ -193,8 +193,8 @@ struct Config: ParsableCommand {
 
         func run(on console: Console, _ environment: ProgramEnvironment) async throws {
             try options.refuseSimulation("settings")
-            let path = try UserSettings.path(environment)
-            let before = try UserSettings.text(environment)
+            let path = try SettingsFile.path(environment)
+            let before = try SettingsFile.text(environment)
             let start = UserFile.isBlank(before) ? Array("{\n}\n".utf8) : UserFile.unmarked(before)
             var text = start
             let isTerminal = console.terminals.input && console.terminals.error && !options.json
@@ -203,7 +203,7 @@ struct Config: ParsableCommand {
                 let edited = UserFile.unmarked(
                     try await TextEditor(environment, console).edit(text, ending: ".json"))
                 do {
-                    try UserSettings(parsing: edited, path: path).check(.blank)
+                    try SettingsFile(parsing: edited, path: path).check(.blank)
                 } catch {
                     guard isTerminal else { throw error }
                     console.note("chappie: \(CommandLineError(error).message)")
@@ -213,7 +213,7 @@ struct Config: ParsableCommand {
                 }
                 let isChanged = edited != start
                 if isChanged {
-                    try await UserSettings.replace(environment, with: edited, ifStill: before)
+                    try await SettingsFile.replace(environment, with: edited, ifStill: before)
                 }
                 if options.json {
                     console.json(["path": .string(path), "is_changed": .bool(isChanged)])

@@ -74,7 +74,7 @@ struct MessageOptions: ParsableArguments {
             if let resource = try await offers.attachments(name) {
                 attachments += resource
             } else {
-                attachments += try await Attachment.file(name, program.outside, program.console)
+                attachments += try await Attachment.file(name, program.externalTransport, program.console)
             }
         }
         var frame = MessageFrame(system: system, schema: schema, attachments: attachments, template: template)

@@ -136,7 +136,7 @@ private struct ServedTools: Sendable {
         guard threads != nil else { return all }
         all.append(
             Self.tool(
-                "search_threads", "Finds kept conversations in which all of these words occur.", ["words": text],
+                "search_threads", "Finds kept conversations that contain all of these words.", ["words": text],
                 required: ["words"]))
         all.append(
             Self.tool(

@@ -23,7 +23,7 @@ struct Tools: ParsableCommand {
         /// Reads each manifest with its path.
         ///
         /// - Throws: ``CommandLineError`` or `ChappieToolManifestError`.
-        func read(_ settings: Settings, _ environment: ProgramEnvironment) throws -> [ChappieToolManifest] {
+        func read(_ settings: ResolvedSettings, _ environment: ProgramEnvironment) throws -> [ChappieToolManifest] {
             let paths = tools.isEmpty ? settings.tools : tools.filter { !$0.isEmpty }
             return try paths.map { path in
                 try ChappieToolManifest(SmallFile.read(path), file: path) { environment[$0] }

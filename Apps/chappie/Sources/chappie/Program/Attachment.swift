@@ -170,7 +170,7 @@ private enum RemoteFile {
             for try await piece in response.body {
                 bytes += piece
                 guard bytes.count <= SmallFile.limit else {
-                    throw CommandLineError.usage("\(name(of: address)) is over \(SmallFile.limit >> 20) MiB.")
+                    throw CommandLineError.usage("\(name(of: address)) is larger than \(SmallFile.limit >> 20) MiB.")
                 }
             }
             return bytes

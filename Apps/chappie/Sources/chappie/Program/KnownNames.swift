@@ -32,7 +32,7 @@ enum KnownNames {
     /// Returns the remote tool servers in the manifests that the settings name.
     static func toolServers(_ environment: ProgramEnvironment) -> [String] {
         guard let options = try? GlobalOptions.parse([]),
-            let settings = try? Settings(options: options, environment: environment, use: .credential)
+            let settings = try? ResolvedSettings(options: options, environment: environment, use: .credential)
         else { return [] }
         let manifests = settings.tools.compactMap { path in
             try? ChappieToolManifest(SmallFile.read(path), file: path) { environment[$0] }

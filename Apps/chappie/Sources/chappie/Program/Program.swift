@@ -20,12 +20,12 @@ struct Program: Sendable {
     let options: GlobalOptions
     let environment: ProgramEnvironment
     let console: Console
-    let settings: Settings
+    let settings: ResolvedSettings
     let network: CurlNetwork
     let transport: any HTTPTransport
     /// The transport for tool servers and attachments, which the user names in addition to the service. A simulation
     /// also uses it.
-    let outside: any HTTPTransport
+    let externalTransport: any HTTPTransport
     let webSocket: any WebSocketTransport
     let store: any SharedCredentialStore
     let credentials: CredentialManager
@@ -59,7 +59,7 @@ struct Program: Sendable {
         self.options = options
         self.environment = environment
         self.console = console
-        var settings = try Settings(
+        var settings = try ResolvedSettings(
             options: options, environment: environment, accessTokenUse: accessTokenUse, use: use)
         for notice in settings.notices { console.note("chappie: \(notice)") }
         let simulator =
@@ -94,7 +94,7 @@ struct Program: Sendable {
             }
         }
         store = try opened(settings.store)
-        network = CurlNetwork(policy: settings.configuration.network, extraCAFileName: Settings.caFileVariable)
+        network = CurlNetwork(policy: settings.configuration.network, extraCAFileName: ResolvedSettings.caFileVariable)
         let curl = CurlHTTPTransport(network: network)
         if use != .credential, !options.simulate {
             // The user can fix a wrong setting, and it is reported before anything is asked or sent.
@@ -106,7 +106,7 @@ struct Program: Sendable {
         let sockets: any WebSocketTransport = simulator?.webSocket ?? CurlWebSocketTransport(network: network)
         let log = RequestLog(console: console)
         transport = options.verbose ? MiddlewareTransport(http, middleware: [log]) : http
-        outside = options.verbose ? MiddlewareTransport(curl, middleware: [log]) : curl
+        externalTransport = options.verbose ? MiddlewareTransport(curl, middleware: [log]) : curl
         webSocket = options.verbose ? LoggedWebSocketTransport(transport: sockets, log: log) : sockets
         registrations = try FileRegistrationStore.sharing(accessGroup: nil, appGroup: nil) { environment[$0] }
         credentials = CredentialManager(
@@ -123,7 +123,7 @@ struct Program: Sendable {
         // An access token replaces only the user's own sign-in.
         let kept = settings.accessToken == nil ? store : try opened(settings.keptStore)
         toolSignIns = ToolSignIns(
-            account: settings.configuration.keychainAccount, store: kept, transport: outside,
+            account: settings.configuration.keychainAccount, store: kept, transport: externalTransport,
             usualManifests: settings.tools, namedAccount: options.account)
         self.settings = settings
     }
@@ -216,7 +216,7 @@ struct Program: Sendable {
     func tools(of answer: AnswerOptions) throws -> CommandLineTools {
         try startedTools.tools {
             try CommandLineTools(
-                manifests: answer.tools, logs: answer.toolLog, environment, console, outside, toolSignIns)
+                manifests: answer.tools, logs: answer.toolLog, environment, console, externalTransport, toolSignIns)
         }
     }
 

@@ -133,7 +133,7 @@ extension ProgramCommand {
     /// Returns the same error with adapted texts. If the sign-in at an issuer other than the default is missing, the
     /// message names the issuer, because the user may be signed in elsewhere. If the access token of the environment is
     /// not accepted, the advice is about that.
-    private func naming(_ settings: Settings, _ error: any Error) -> any Error {
+    private func naming(_ settings: ResolvedSettings, _ error: any Error) -> any Error {
         if error is ChappieMCPError { return error }
         if settings.accessToken != nil {
             var error = CommandLineError(error)

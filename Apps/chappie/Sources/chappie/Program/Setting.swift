@@ -147,7 +147,7 @@ extension Setting {
     ///
     /// - Throws: ``CommandLineError`` about the environment.
     func chosen(
-        _ environment: ProgramEnvironment, _ kept: UserSettings, _ notes: ProgramNotes = ProgramNotes()
+        _ environment: ProgramEnvironment, _ kept: SettingsFile, _ notes: ProgramNotes = ProgramNotes()
     ) throws -> (value: ChappieJSON, source: Source)? {
         if let variable, let text = environment[variable] {
             return (try value(from: [text], name: variable), .environment)

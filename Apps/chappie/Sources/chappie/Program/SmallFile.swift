@@ -22,7 +22,7 @@ enum SmallFile {
             case .missing, .directory, .system:
                 throw CommandLineError.usage("\(path) can't be read: \(error.words).", suggestion: "Check the path.")
             case .tooLarge:
-                throw CommandLineError.usage("\(path) is over \(limit >> 20) MiB.")
+                throw CommandLineError.usage("\(path) is larger than \(limit >> 20) MiB.")
             case .open, .special, .changeable:
                 throw CommandLineError.usage(
                     "\(path) is not a regular file that only you can open.",

@@ -5,7 +5,7 @@ import ChappieThreadsSQLite
 
 /// The conversation that a command continues, and whether it is kept.
 struct ThreadOptions: ParsableArguments {
-    @Flag(name: [.customShort("c"), .customLong("continue")], help: "Continue the thread that changed last.")
+    @Flag(name: [.customShort("c"), .customLong("continue")], help: "Continue the most recently changed thread.")
     var goesOn = false
 
     @Option(
@@ -33,7 +33,7 @@ struct ThreadOptions: ParsableArguments {
     /// - Parameter early: whether to check the sign-in and the store now and not in the first turn.
     /// - Throws: the error because of which a requested thread cannot be opened. If a new conversation cannot be kept,
     ///   the program reports this in a line and continues.
-    func kept(by client: ChappieClient, in program: Program, early: Bool = false) async throws -> KeptConversation? {
+    func kept(by client: ChappieClient, in program: Program, early: Bool = false) async throws -> KeptThread? {
         let isAsked = isContinuing
         let isKept = ephemeral.map { !$0 } ?? (isAsked || program.settings[.keepThreads]?.bool != false)
         guard isKept, let store = isAsked ? try Threads.store(program) : program.threadsIfPossible() else {
@@ -41,7 +41,7 @@ struct ThreadOptions: ParsableArguments {
         }
         if isAsked || early { _ = try await client.accountInfo() }
         let lenient = LenientThreadStore(store)
-        let kept = KeptConversation(runtime: program.runtime(client, lenient), store: lenient)
+        let kept = KeptThread(runtime: program.runtime(client, lenient), store: lenient)
         if isAsked {
             try await kept.runtime.openThread(try await store.thread(named: thread).id)
             return kept
@@ -59,8 +59,8 @@ struct ThreadOptions: ParsableArguments {
     }
 }
 
-/// A conversation that is kept, with its store.
-struct KeptConversation: Sendable {
+/// The runtime that keeps a conversation in a thread, and its store.
+struct KeptThread: Sendable {
     let runtime: ChappieRuntime
     let store: LenientThreadStore
 

@@ -1,13 +1,11 @@
-public import ArgumentParser
+import ArgumentParser
 @_spi(ChappieInternals) import ChappieCore
 import ChappieLineEditor
 import ChappieMarkdown
 @_spi(ChappieInternals) import ChappieRuntime
 import ChappieSDK
-import ChappieThreadForms
 import ChappieThreadsSQLite
 import FoundationEssentials
-import Glibc
 
 /// The command `chappie threads` for the kept conversations.
 struct Threads: ParsableCommand {
@@ -38,7 +36,7 @@ struct Threads: ParsableCommand {
 
     struct List: ProgramCommand {
         static let configuration = CommandConfiguration(
-            commandName: "list", abstract: "List the threads, the latest change first.",
+            commandName: "list", abstract: "List the threads by the time of their latest change.",
             discussion: """
                 Damaged threads are named after the others (exit status 65). With --json: \
                 {"threads":[{"id":…,"title":…,"turns":…},…]}, and "problems":[…] if there are any.
@@ -112,7 +110,7 @@ struct Threads: ParsableCommand {
 
     struct Search: ProgramCommand {
         static let configuration = CommandConfiguration(
-            commandName: "search", abstract: "Find threads in which all of some words occur, best first.",
+            commandName: "search", abstract: "Find threads that contain all of the words, by relevance.",
             discussion: """
                 Searches your messages, the model's answers, and the arguments and results of tools. Case and accents don't \
                 matter, and the last word may be the beginning of a word. Words that follow one another: '"like these"'. \
@@ -165,203 +163,15 @@ struct Threads: ParsableCommand {
         }
     }
 
-    struct Export: ProgramCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "export", abstract: "Write a thread as JSON, JSON lines, Markdown or a page for browsers.",
-            discussion: """
-                json and jsonl are complete, and import reads them. An export is not encrypted; a file is for you \
-                alone. Without --format its name decides: .json, .jsonl, .md, .html. --all writes a file for each \
-                thread into the folder of -o, or prints one after the other.
-                """)
-
-        @OptionGroup var options: GlobalOptions
-
-        @Option(help: "json, jsonl, markdown or html (default: by the file's name, else json).")
-        var format: ChappieThreadFormat?
-
-        @Option(
-            name: .shortAndLong,
-            help: ArgumentHelp("Write into this file instead of printing.", valueName: "file"), completion: .file())
-        var output: String?
-
-        @Flag(help: "Every thread, including archived ones.")
-        var all = false
-
-        @Argument(help: "The thread (default: the last one).", completion: .threads)
-        var thread: String?
-
-        func validate() throws {
-            if all, thread != nil { throw ValidationError("--all and a thread name different things.") }
-        }
-
-        func run(in program: Program) async throws {
-            if all { return try await exportAll(program) }
-            let target = try output.flatMap { $0 == "-" ? nil : try OutputFile($0, isPrivate: true) }
-            let thread = try await Threads.read(thread, from: Threads.store(program))
-            let text = (format ?? output.flatMap(ChappieThreadFormat.init(fileName:)) ?? .json).text(of: thread)
-            guard let target else { return program.console.write(text) }
-            try await target.write(text)
-            program.console.note("The thread is in \(target.path), not encrypted.")
-        }
-
-        private func exportAll(_ program: Program) async throws {
-            let store = try Threads.store(program)
-            let format = format ?? .json
-            let folder = output.flatMap { $0 == "-" ? nil : $0 }
-            if let folder, mkdir(folder, 0o700) != 0, errno != EEXIST {
-                throw CommandLineError.usage("\(folder) can't be created: \(String(cString: strerror(errno))).")
-            }
-            let found = try await store.readableThreads()
-            var problems = found.problems
-            var count = 0
-            defer {
-                if let folder { program.console.note("\(count) threads are in \(folder), not encrypted.") }
-                for problem in problems {
-                    program.console.note("chappie: \(problem.errorDescription ?? "\(problem)")")
-                }
-            }
-            for summary in found.threads.latestFirst(includeArchived: true) {
-                try Task.checkCancellation()
-                let thread: ChappieThread
-                do {
-                    thread = try await store.thread(summary.id)
-                } catch {
-                    guard error.concernsOneThread else { throw error }
-                    problems.append(error)
-                    continue
-                }
-                let text = format.text(of: thread)
-                if let folder {
-                    let name = ChappieThread.canHaveID(thread.id) ? thread.id : "unusual-id-\(count + 1)"
-                    try await OutputFile("\(folder)/\(name).\(format.fileExtension)", isPrivate: true).write(text)
-                } else {
-                    program.console.write(text)
-                }
-                count += 1
-            }
-            if !problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
-        }
-    }
-
-    struct Import: ProgramCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "import", abstract: "Import exported threads, or threads of other programs.",
-            discussion: """
-                Takes what export gives as json or jsonl, session files of the Codex CLI (rollout-….jsonl), folders of \
-                these (~/.codex/sessions), the log database of llm (logs.db), and conversations.json of ChatGPT's own \
-                export. Files are imported one by one: if a file can't be read, the threads of the earlier files stay. A \
-                thread that you imported before gets its new messages, unless you continued it here. \
-                With --json: {"imported":[…],"updated":[…],"present":[…],"left_out":{…}}.
-                """)
-
-        @OptionGroup var options: GlobalOptions
-
-        @Argument(help: "The files, or folders of sessions.", completion: .file())
-        var files: [String]
-
-        func run(in program: Program) async throws {
-            let store = try Threads.store(program)
-            var report = try await ImportReport(into: store)
-            defer { report.say(program) }
-            for path in files {
-                for file in ChappieThreadImport.files(at: path) {
-                    try Task.checkCancellation()
-                    do {
-                        try await report.keep(try ChappieThreadImport(path: file), in: store)
-                    } catch let error as ChappieThreadImportError where file != path {
-                        // The other files of a folder are sessions anyway.
-                        report.leaveOut("unreadable file \(error.path ?? file)")
-                    }
-                }
-            }
-        }
-    }
-
-    struct Resume: ProgramCommand {
-        var settingsUse: SettingsUse { .network }
-        static let configuration = CommandConfiguration(
-            commandName: "resume", abstract: "Continue a turn that was interrupted or waits for an approval.",
-            discussion: """
-                Tools that may have run already are not run again, and the model learns that. The turn keeps its model \
-                and its effort. With --json: the lines of chappie ask.
-                """)
-
-        @OptionGroup var options: GlobalOptions
-        @OptionGroup var answerOptions: AnswerOptions
-
-        @Argument(help: "The thread (default: the last one).", completion: .threads)
-        var thread: String?
-
-        func run(in program: Program) async throws {
-            let approval = ToolApproval(
-                approvesAll: answerOptions.approveTools, reader: TerminalLineReader(console: program.console))
-            let client = try program.client(answerOptions, approval: approval)
-            let (runtime, thread) = try await Threads.open(thread, with: client, in: program)
-            try await answerOptions.show(
-                runtime.streamResumingTurn(), program, approval, keeping: AnswerKeeping(thread: thread.id))
-        }
-    }
-
-    struct Compact: ProgramCommand {
-        var settingsUse: SettingsUse { .network }
-        static let configuration = CommandConfiguration(
-            commandName: "compact", abstract: "Sum a thread up, so that its next question takes less room.",
-            discussion: """
-                The model writes the summary, which counts against your plan. The thread keeps all its messages; the next \
-                question is sent with the summary in their place, and without earlier pictures. ask, chat and mcp do it \
-                by themselves when a conversation becomes too long. With --json: {"thread":…,"tokens_before":…,"tokens":…}.
-                """)
-
-        @OptionGroup var options: GlobalOptions
-        @OptionGroup var answerOptions: AnswerOptions
-
-        @Argument(help: "The thread (default: the last one).", completion: .threads)
-        var thread: String?
-
-        func run(in program: Program) async throws {
-            let (runtime, thread) = try await Threads.open(thread, with: program.client(answerOptions), in: program)
-            let before = thread.context
-            guard before.messageCount > 0 else {
-                throw CommandLineError.usage("The thread has nothing to sum up yet.")
-            }
-            for try await event in runtime.begin(.compaction, endsWithItsStream: true).events {
-                if case .notice(let notice) = event { program.note(notice) }
-            }
-            let after = await runtime.currentThread?.context ?? before
-            program.say(
-                [
-                    "thread": .string(thread.id), "tokens_before": .integer(before.estimatedTokens),
-                    "tokens": .integer(after.estimatedTokens),
-                ],
-                "The conversation is summed up; it takes about \(after.estimatedTokens) tokens now.")
-        }
-    }
-
     // MARK: Shared by the commands
 
     static func check(_ problems: [String]) throws {
         if !problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
     }
 
-    /// Opens the thread for a separate turn. A missing sign-in is reported before the turn begins, so that the turn
-    /// does not fail.
-    static func open(
-        _ name: String?, with client: ChappieClient, in program: Program
-    ) async throws -> (ChappieRuntime, ChappieThread) {
-        let store = try Threads.store(program)
-        _ = try await client.accountInfo()
-        let runtime = program.runtime(client, store)
-        return (runtime, try await runtime.openThread(try await store.thread(named: name).id))
-    }
-
     static func read(_ name: String?, from store: ChappieFileThreadStore) async throws -> ChappieThread {
         try await store.thread(store.thread(named: name).id)
     }
-}
-
-extension ChappieThreadFormat: @retroactive ExpressibleByArgument {
-    /// The file name extension for this form.
-    fileprivate var fileExtension: String { self == .markdown ? "md" : rawValue }
 }
 
 extension String {

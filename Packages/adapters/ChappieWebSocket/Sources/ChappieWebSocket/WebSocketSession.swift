@@ -83,13 +83,7 @@ struct WebSocketSession {
     /// The connection's end for the receiver. Only the first end counts.
     private var end: Result<WebSocketCloseReason, ChappieTransportError>?
 
-    /// Whether there may be bytes that the socket doesn't report: reading was interrupted, or TLS holds them.
-    private var mustReadOn = false
-    private var restUntil: Int?
-    private var lastMessagesAt: Int?
-    // These are valid for one visit.
-    private var readBytes = 0
-    private var hasReadMessages = false
+    private var pace = WebSocketReadPace()
 
     /// Creates a session.
     ///
@@ -151,27 +145,22 @@ struct WebSocketSession {
     func verdict(at now: Int, deadline usersDeadline: Int?) -> LoopVerdict {
         guard !isOver else { return .leave }
         var until = min(deadline ?? .max, usersDeadline ?? .max)
-        for case let moment? in [restUntil, writingDeadline] where moment > now { until = min(until, moment) }
+        for case let moment? in [pace.restUntil, writingDeadline] where moment > now { until = min(until, moment) }
         // The socket does not report bytes inside TLS or a newly queued ping.
         if phase != .connecting, shouldReadOn(at: now) || !outbox.isEmpty && outbox.blockedSince == nil { until = now }
         return .stay(
-            reads: wantsRead && !isResting(at: now), writes: !outbox.isEmpty, until: until == .max ? nil : until)
+            reads: wantsRead && !pace.isResting(at: now), writes: !outbox.isEmpty, until: until == .max ? nil : until)
     }
 
     /// Returns whether to read although the socket has not reported bytes.
-    func shouldReadOn(at now: Int) -> Bool { mustReadOn && wantsRead && !isResting(at: now) }
-
-    private func isResting(at now: Int) -> Bool { restUntil.map { now < $0 } ?? false }
+    func shouldReadOn(at now: Int) -> Bool { pace.mustReadOn && wantsRead && !pace.isResting(at: now) }
 
     /// Returns whether to read at this visit, and begins the reading if so.
     ///
     /// - Parameter isReadable: Whether the socket reports bytes.
     mutating func beginsReading(isReadable: Bool, at now: Int) -> Bool {
-        guard isReadable || mustReadOn, wantsRead, !isResting(at: now) else { return false }
-        mustReadOn = false
-        restUntil = nil
-        readBytes = 0
-        hasReadMessages = false
+        guard isReadable || pace.mustReadOn, wantsRead, !pace.isResting(at: now) else { return false }
+        pace.visitBegan()
         return true
     }
 
@@ -179,16 +168,7 @@ struct WebSocketSession {
     ///
     /// - Parameter hasMore: Whether reading stopped although there may be more bytes.
     mutating func endedReading(hasMore: Bool, at now: Int) {
-        mustReadOn = mustReadOn || hasMore
-        guard hasReadMessages else { return }
-        // TLS returns one record at a time, so a visit that stopped at its limit has not read everything.
-        if !hasMore, let lastMessagesAt, now - lastMessagesAt <= Burst.gap, readBytes < Burst.bulkBytes,
-            phase == .open
-        {
-            restUntil = now + Burst.rest
-            mustReadOn = true
-        }
-        lastMessagesAt = now
+        pace.visitEnded(hasMore: hasMore, mayRest: phase == .open, at: now)
     }
 
     // MARK: Events of the network
@@ -202,7 +182,7 @@ struct WebSocketSession {
 
     mutating func received(_ bytes: UnsafeRawBufferPointer, at now: Int) {
         var rest = bytes
-        readBytes += bytes.count
+        pace.read(bytes.count)
         heard(at: now)
         if phase == .handshaking {
             do throws(WebSocketError) {
@@ -236,7 +216,7 @@ struct WebSocketSession {
     private mutating func take(_ output: WebSocketCodec.Output, at now: Int) {
         outbox.append(output.bytes, isAnswer: true)
         if !output.messages.isEmpty, end == nil {
-            hasReadMessages = true
+            pace.readMessages()
             inboxBytes += output.messages.reduce(0) { $0 + $1.byteCount + Self.bytesPerMessage }
             if messages.isEmpty { messages = output.messages } else { messages += output.messages }
         }
@@ -269,7 +249,7 @@ struct WebSocketSession {
 
     mutating func writingBroke() {
         isWriteBroken = true
-        mustReadOn = true
+        pace.mustReadOn = true
         outbox.clear()
     }
 
@@ -349,9 +329,7 @@ struct WebSocketSession {
         } catch {
             return .failure(error.error(at: .request, host: host))
         }
-        // The answer to the message must not wait for the end of a rest.
-        lastMessagesAt = nil
-        restUntil = nil
+        pace.messageSent()
         return .success(outbox.queuedTotal)
     }
 
@@ -373,7 +351,7 @@ struct WebSocketSession {
         guard !messages.isEmpty else { return end.map { $0.map { .closed($0) }.mapError { $0 } } }
         if isFull {
             // Reading continues. The liveness deadline starts again at this point.
-            mustReadOn = true
+            pace.mustReadOn = true
             heard(at: now)
         }
         defer { discardInbox() }
@@ -399,7 +377,7 @@ struct WebSocketSession {
     mutating func close(_ reason: WebSocketCloseReason, at now: Int) {
         guard isOpen else { return }
         outbox.append(codec?.close(reason) ?? [])
-        restUntil = nil
+        pace.endRest()
         move(to: .closing, at: now)
     }
 

@@ -5,15 +5,15 @@ extension ChappieClient {
     /// Compacts the conversation if the question would fill its model's window.
     func compactIfDue(for request: ChappieResponseRequest, _ context: TurnContext) async throws {
         guard configuration.automaticCompaction != nil else { return }
-        let conversation = currentConversation(of: context.account)
-        guard !conversation.items.isEmpty else { return }
+        let transcript = currentTranscript(of: context.account)
+        guard !transcript.items.isEmpty else { return }
         let list = try await listForTurn(of: context.account)
         let wish = wish(request.model)
         let model = wish.choice(from: list, of: context.account.plan, at: clock.now).flatMap { list?[$0.slug] }
         let question = ChappieClientContext.estimatedTokens(of: request.messages.map(\.inputItem))
         // A question that is too long by itself gets no room from a compaction.
         guard let limit = compactionLimit(of: model), question < limit,
-            conversation.context().estimatedTokens + question >= limit
+            transcript.context().estimatedTokens + question >= limit
         else { return }
         // A conversation that can't be compacted at the moment may still be answered.
         do {
@@ -48,8 +48,8 @@ extension ChappieClient {
         while true {
             let writer = try await compactor(for: wish, in: context.account)
             let turn = try await prepare([], RequestFrame(), writer, context.withoutRecords)
-            let before = turn.conversation
-            guard conversation?.id == before.id, !before.items.isEmpty else { return false }
+            let before = turn.transcript
+            guard transcript?.id == before.id, !before.items.isEmpty else { return false }
             let reader = wish.choice(from: modelList, of: context.account.plan, at: clock.now)?.slug ?? turn.frame.model
             let compaction = Compaction(
                 turn: turn, items: before.items, window: window(of: turn.frame.model),
@@ -79,15 +79,15 @@ extension ChappieClient {
     private func apply(
         _ outcome: Compaction.Outcome, to turn: Turn, isAutomatic: Bool, _ context: TurnContext
     ) async throws -> Bool {
-        let before = turn.conversation
-        guard conversation?.id == before.id else { return false }
+        let before = turn.transcript
+        guard transcript?.id == before.id else { return false }
         var after = before
         after.compact(
             into: outcome.words + [outcome.made], summary: outcome.summary, model: turn.frame.model,
             compactionHash: turn.compactionHash, now: clock.now)
         try await context.record(.compacted(after.context(model: named)))
-        guard conversation?.id == before.id else { return false }
-        conversation = after
+        guard transcript?.id == before.id else { return false }
+        transcript = after
         report(outcome, isAutomatic: isAutomatic, context)
         return after.items != before.items
     }
@@ -106,12 +106,12 @@ extension ChappieClient {
     /// Returns the wish for the model that makes a compaction. It is the next turn's, unless the conversation does not
     /// fit into that model's window and fits into another one's.
     private func compactor(for wish: ModelWish, in account: ChappieAccountInfo) async throws -> ModelWish {
-        let conversation = currentConversation(of: account)
+        let transcript = currentTranscript(of: account)
         guard let list = try await listForTurn(of: account) else { return wish }
-        let size = conversation.context().estimatedTokens
+        let size = transcript.context().estimatedTokens
         guard let choice = wish.choice(from: list, of: account.plan, at: clock.now), window(of: choice.slug) < size
         else { return wish }
-        let own = [wish.conversation, conversation.model, conversation.reasoningModel].compactMap(\.self)
+        let own = [wish.conversation, transcript.model, transcript.reasoningModel].compactMap(\.self)
         let others = own + list.models.filter(\.isListed).map(\.slug)
         let able = others.first { slug in
             guard let model = list[slug], !model.isRetired(at: clock.now) else { return false }
@@ -123,7 +123,7 @@ extension ChappieClient {
     private func window(of slug: String) -> Int { modelList?[slug]?.contextWindow ?? Compaction.usualWindow }
 
     /// Marks the conversation's compaction as unreadable for the backend, so that the next request leaves it out.
-    func loseCompaction() { conversation?.isUnreadable = true }
+    func loseCompaction() { transcript?.isUnreadable = true }
 
     /// The steps that have made a turn shorter. Each is taken only once, or once in a round of tools.
     struct RoomMade {
@@ -148,7 +148,7 @@ extension ChappieClient {
                 room.isConversationCompacted = true
                 if try await compact(for: wish, isAutomatic: true, context) { return turn }
             }
-            let items = turn.conversation.items + turn.items
+            let items = turn.transcript.items + turn.items
             // A compaction keeps the user's messages, so it makes no room among them.
             let rest = ChappieClientContext.estimatedTokens(of: items.filter { !Compaction.isWord($0) })
             guard turn.round > room.round, rest * 4 >= ChappieClientContext.estimatedTokens(of: items) else {
@@ -181,7 +181,7 @@ extension ChappieClient {
         }
         switch error {
         case ChappieClientError.httpError(413, _):
-            let all = size(of: turn.conversation.items + question, isQuestion: false)
+            let all = size(of: turn.transcript.items + question, isQuestion: false)
             let own = size(of: question, isQuestion: true)
             return ChappieClientError.inputTooLarge(own.byteCount * 2 > all.byteCount ? own : all)
         // The estimate may be off by a factor of two.

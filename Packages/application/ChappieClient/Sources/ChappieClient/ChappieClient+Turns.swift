@@ -186,24 +186,24 @@ extension ChappieClient {
     /// Adds a turn to its conversation, unless another conversation has begun since. The model is for one turn only if
     /// the request names it, or if it was guessed because the list was missing or empty.
     private func keep(_ turn: Turn, isForOneTurn: Bool) {
-        guard conversation?.id == turn.conversationID else { return }
+        guard transcript?.id == turn.transcript.id else { return }
         // A compaction that the host made during the turn is kept.
-        let isCompacted = conversation?.window != turn.conversation.window
+        let isCompacted = transcript?.window != turn.transcript.window
         // The turn's conversation lacks the items that its model could not read.
-        if !isCompacted { conversation = turn.conversation }
-        if turn.conversation.hasFlatTools, configuration.endpoints.usesPlan {
+        if !isCompacted { transcript = turn.transcript }
+        if turn.transcript.hasFlatTools, configuration.endpoints.usesPlan {
             hasFlatTools = true
-            conversation?.hasFlatTools = true
+            transcript?.hasFlatTools = true
         }
-        conversation?.append(
+        transcript?.append(
             turn.items, model: turn.frame.model, isForOneTurn: isForOneTurn || modelList?.models.isEmpty != false,
             measuredTokens: isCompacted ? nil : turn.measuredTokens, now: clock.now)
     }
 
     /// Continues the conversation of a turn that waits for the user's answers.
     private func resumeConversation(of pending: ChappiePendingTurn) {
-        guard conversation?.id != pending.context.sessionID else { return }
-        conversation = nil
+        guard transcript?.id != pending.context.sessionID else { return }
+        transcript = nil
         resumed = pending.context
         toolLedger.resetApprovals()
     }
@@ -215,13 +215,13 @@ extension ChappieClient {
         let available = try await availableTools(tellingFailures: context)
         let toolSet = try ToolSet(harness: configuration.harness, tools: available, checked: checkedTools)
         checkedTools = toolSet.declarations
-        var conversation = currentConversation(of: context.account)
+        var transcript = currentTranscript(of: context.account)
         if let accountNotice, let emit = context.emit {
             self.accountNotice = nil
             log.notes(accountNotice)
             emit(.notice(accountNotice))
         }
-        let list = try await listForTurn(of: conversation.account)
+        let list = try await listForTurn(of: transcript.account)
         guard let choice = wish.choice(from: list, of: context.account.plan, at: clock.now) else {
             throw wish.refusals.last.map(ChappieClientError.modelUnavailable) ?? .invalidResponse
         }
@@ -241,21 +241,21 @@ extension ChappieClient {
         if !frame.model.isEmpty, frame.model != model.slug { items.removeAll(where: ChappieClientContext.isEncrypted) }
         frame.adapt(to: model, refused: await refusedParts(of: model.slug, listed, in: context.account))
         try RequestCheck(frame: frame, items: items, model: model, list: list?.models ?? [])
-            .check(conversation.items, refusedRoles: configuration.endpoints.refusedRoles, listsTools: !onPlan)
+            .check(transcript.items, refusedRoles: configuration.endpoints.refusedRoles, listsTools: !onPlan)
         frame.options.reasoningEffort = effort(frame.options.reasoningEffort, of: model, context)
-        for notice in frame.leftOutNotices(in: conversation.items) { tell(notice, context) }
-        frame.declare(toolSet.declared(onPlan: onPlan, inNamespace: conversation.takesNamespaces(frame)))
+        for notice in frame.leftOutNotices(in: transcript.items) { tell(notice, context) }
+        frame.declare(toolSet.declared(onPlan: onPlan, inNamespace: transcript.takesNamespaces(frame)))
         // The lite form has no tool choice, so tools that must not be called are not declared.
         if frame.isLite, frame.toolChoice == .none { frame.tools = [] }
         // Only the turn's copy changes: a turn that fails leaves the conversation unchanged.
-        let isUnreadable = conversation.isUnreadable
+        let isUnreadable = transcript.isUnreadable
         var all: [ChappieJSON]?
-        if conversation.drop(unreadableBy: frame.model, in: list?.models.isEmpty == true ? nil : list) {
+        if transcript.drop(unreadableBy: frame.model, in: list?.models.isEmpty == true ? nil : list) {
             all = await lostHistory(context)
         }
-        if let all { conversation.rebuild(from: all) }
+        if let all { transcript.rebuild(from: all) }
         var turn = Turn(
-            context: context, runner: runner(conversation, frame.headerFields, restarts: context.restarts),
+            context: context, runner: runner(transcript, frame.headerFields, restarts: context.restarts),
             frame: frame,
             compactionHash: model.compactionHash,
             tools: ToolRound(
@@ -306,10 +306,10 @@ extension ChappieClient {
         emit(.notice(notice))
     }
 
-    private func runner(_ conversation: Conversation, _ fields: HTTPFields, restarts: Bool) -> TurnRunner {
+    private func runner(_ transcript: Transcript, _ fields: HTTPFields, restarts: Bool) -> TurnRunner {
         TurnRunner(
             configuration: configuration, http: transport, middleware: middleware, webSocket: webSocket,
-            authorization: authorization(onlyFor: conversation.account), conversation: conversation,
+            authorization: authorization(onlyFor: transcript.account), transcript: transcript,
             connection: connection, clock: clock, entropy: entropy, log: log, webSocketNotes: webSocketNotes,
             headerFields: fields, restarts: restarts)
     }
@@ -327,11 +327,11 @@ extension ChappieClient {
         }
     }
 
-    /// Returns the conversation to continue. It is a new one in the first turn, and when another account has signed in.
-    func currentConversation(of account: ChappieAccountInfo) -> Conversation {
-        if let conversation {
-            guard !conversation.account.isSameAccount(as: account) else { return conversation }
-            if !conversation.items.isEmpty { accountNotice = .newConversation(of: account) }
+    /// Returns the transcript to continue. It is a new one in the first turn, and when another account has signed in.
+    func currentTranscript(of account: ChappieAccountInfo) -> Transcript {
+        if let transcript {
+            guard !transcript.account.isSameAccount(as: account) else { return transcript }
+            if !transcript.items.isEmpty { accountNotice = .newConversation(of: account) }
             // The earlier account's connection can no longer be used, whichever transport the new account uses.
             if let retired = connection.retire() { Task { await retired.close(.normal) } }
             toolLedger.reset()
@@ -343,10 +343,10 @@ extension ChappieClient {
         let id = UUIDv7.make(now: now, entropy: entropy)
         var new =
             resumed.map {
-                Conversation($0, account: account, newID: id, now: now, configuration: configuration)
-            } ?? Conversation(account: account, id: id, now: now, configuration: configuration)
+                Transcript($0, account: account, newID: id, now: now, configuration: configuration)
+            } ?? Transcript(account: account, id: id, now: now, configuration: configuration)
         new.hasFlatTools = hasFlatTools
-        conversation = new
+        transcript = new
         resumed = nil
         return new
     }

@@ -46,9 +46,9 @@ public actor ChappieClient: ChappieConversation {
 
     /// The model that the program has named. `nil` means the conversation's model, or the account's best.
     var named: String?
-    /// The conversation, or `nil` before the first turn.
-    var conversation: Conversation?
-    /// The conversation that the next turn continues, if it is not ``conversation``.
+    /// The transcript of the conversation, or `nil` before the first turn.
+    var transcript: Transcript?
+    /// The conversation that the next turn continues, if it is not ``transcript``.
     var resumed: ChappieClientContext?
     /// Returns all items of that conversation, if a store has them.
     var history: TurnHistory?
@@ -208,7 +208,7 @@ public actor ChappieClient: ChappieConversation {
     func wish(_ own: String? = nil) -> ModelWish {
         ModelWish(
             named: own ?? named,
-            conversation: resumed.map(\.model).flatMap { $0.isEmpty ? nil : $0 } ?? conversation?.model)
+            conversation: resumed.map(\.model).flatMap { $0.isEmpty ? nil : $0 } ?? transcript?.model)
     }
 
     // MARK: The context
@@ -219,7 +219,7 @@ public actor ChappieClient: ChappieConversation {
             resumed.model = named ?? resumed.model
             return resumed
         }
-        if let conversation { return conversation.context(model: named) }
+        if let transcript { return transcript.context(model: named) }
         // The first turn takes the id that is created here.
         let now = clock.now
         let new = ChappieClientContext(
@@ -236,7 +236,7 @@ public actor ChappieClient: ChappieConversation {
     /// Begins a new conversation, with its own ids. A running turn ends normally, but is not added to it.
     @discardableResult
     public func clearContext() -> ChappieClientContext {
-        conversation = nil
+        transcript = nil
         resumed = nil
         history = nil
         named = named ?? configuration.model
@@ -252,7 +252,7 @@ public actor ChappieClient: ChappieConversation {
     ///
     /// - Parameter history: replaces a compaction that can no longer be read.
     @_spi(ChappieInternals) public func resumeContext(_ context: ChappieClientContext, history: TurnHistory?) {
-        conversation = nil
+        transcript = nil
         resumed = context
         self.history = history
         if !context.model.isEmpty { named = nil }
@@ -263,9 +263,9 @@ public actor ChappieClient: ChappieConversation {
     /// user's approvals are kept.
     @_spi(ChappieInternals) public func reloadContext(_ context: ChappieClientContext) {
         var context = context
-        context.model = resumed?.model ?? conversation?.model ?? context.model
-        context.window = context.window ?? resumed?.window ?? conversation?.window
-        conversation = nil
+        context.model = resumed?.model ?? transcript?.model ?? context.model
+        context.window = context.window ?? resumed?.window ?? transcript?.window
+        transcript = nil
         resumed = context
     }
 
@@ -273,14 +273,14 @@ public actor ChappieClient: ChappieConversation {
     @discardableResult
     public func compactContext(summary: String) -> ChappieClientContext {
         let item = ChappieInputMessage.user(Compaction.introduction + summary).inputItem
-        if conversation == nil {
+        if transcript == nil {
             var new = context()
             new = ChappieClientContext(
                 sessionID: new.sessionID, model: new.model, items: [item], compactedSummary: summary,
                 createdAt: new.createdAt, updatedAt: clock.now)
             resumed = new
         } else {
-            conversation?.compact(into: [item], summary: summary, model: nil, now: clock.now)
+            transcript?.compact(into: [item], summary: summary, model: nil, now: clock.now)
         }
         return context()
     }
@@ -329,8 +329,8 @@ public actor ChappieClient: ChappieConversation {
     ///
     /// - Throws: ``ChappieClientError`` if no account is known; `CancellationError`.
     @_spi(ChappieInternals) public func webSocketOpening() async throws -> HTTPExchangeRequest {
-        let conversation = currentConversation(of: try await turnAccount())
-        return conversation.opening(for: ["model": .string(try await model.slug)])
+        let transcript = currentTranscript(of: try await turnAccount())
+        return transcript.opening(for: ["model": .string(try await model.slug)])
     }
 
     /// Closes the conversation's WebSocket with a handshake that takes some seconds at most. The next turn opens

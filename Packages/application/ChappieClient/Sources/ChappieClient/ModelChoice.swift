@@ -147,7 +147,7 @@ struct ModelList: Sendable {
     }
 
     /// Returns the model that replaces `slug`: the list's replacement for it, else the best model.
-    func replacement(of slug: String, without refused: Set<String> = [], at now: Date) -> ChappieModel? {
+    func replacement(of slug: String, without refused: Set<String>, at now: Date) -> ChappieModel? {
         let upgrade = self[slug]?.upgrade.flatMap { self[$0.model] }
         if let upgrade, !refused.contains(upgrade.slug), !upgrade.isRetired(at: now) { return upgrade }
         return best(without: refused.union([slug]), at: now)

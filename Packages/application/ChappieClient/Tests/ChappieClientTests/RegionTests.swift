@@ -94,9 +94,9 @@ import Testing
         (#"{"error":{"code":"model_not_allowed","message":"The model is not enabled for you."}}"#, false),
     ])
     func `only a 401 about the token renews it`(_ body: String, _ renews: Bool) async throws {
-        let errors = BackendErrors(.chatGPT)
+        let refusals = PlanRefusals(errors: BackendErrors(.chatGPT), clock: SystemClock())
         var response = HTTPExchangeResponse(status: .unauthorized, body: HTTPBody(bytes: Array(body.utf8)))
-        let refusal = try await errors.refusal(in: &response, now: Date())
+        let refusal = try await refusals.refusal(in: &response)
         #expect((refusal == nil) == renews, "\(String(describing: refusal))")
         #expect(try await response.body.collect(upTo: 1000) == Array(body.utf8), "it can still be read")
     }

@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 
-// These functions manage threads. Functions that need no client are in the store (ThreadCare.swift).
+// These functions manage threads. Functions that need no client are in the store (ThreadManagement.swift).
 extension ChappieRuntime {
     /// Returns the threads, with the latest change at the top.
     public func listThreads(includeArchived: Bool = false) async throws -> [ChappieThreadSummary] {

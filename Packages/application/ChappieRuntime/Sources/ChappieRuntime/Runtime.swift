@@ -2,7 +2,6 @@
 @_spi(ChappieInternals) public import ChappieClient
 @_spi(ChappieInternals) public import ChappieCore
 import ChappieJSONSchema
-import Synchronization
 
 /// A runtime for conversations that outlive the process. A store keeps every turn, step by step, before the next step
 /// begins.
@@ -34,18 +33,13 @@ public actor ChappieRuntime: ChappieConversation {
     /// The client's queue, which runs one turn at a time.
     nonisolated var queue: TurnQueue { client.queue }
     private let writing = AsyncLock()
-    private let listeners = Mutex<[UUID: AsyncStream<ChappieThreadEvent>.Continuation]>([:])
+    private let broadcast = EventBroadcast()
 
     /// The thread that receives the turns, or `nil` before the first one.
     private var thread: ChappieThread?
     /// Whether the client has the conversation of ``thread``.
     private var isClientReady = false
-    /// The turn of this runtime, and the number of its resumptions when it began here.
-    private var own: (turn: String, resumptions: Int) = ("", 0)
-    /// The calls of that turn that this program has begun.
-    private var ownCalls: Set<String> = []
-    /// The items of that turn when it ended without a complete answer.
-    private var stopped: ChappieJSONObject?
+    private var own = OwnTurn()
     /// A turn that failed without any output, which the store could not record.
     private var unrecordedFailure: String?
 
@@ -66,8 +60,6 @@ public actor ChappieRuntime: ChappieConversation {
         self.clock = clock
         self.entropy = entropy
     }
-
-    deinit { listeners.withLock { $0.values.forEach { $0.finish() } } }
 
     // MARK: Turns
 
@@ -147,13 +139,7 @@ public actor ChappieRuntime: ChappieConversation {
     }
 
     /// All later events in turns of this runtime, for any number of readers. The stream ends with the runtime.
-    public nonisolated var events: AsyncStream<ChappieThreadEvent> {
-        let (events, continuation) = AsyncStream<ChappieThreadEvent>.makeStream()
-        let id = UUID()
-        listeners.withLock { $0[id] = continuation }
-        continuation.onTermination = { [weak self] _ in self?.listeners.withLock { $0[id] = nil } }
-        return events
-    }
+    public nonisolated var events: AsyncStream<ChappieThreadEvent> { broadcast.events }
 
     // MARK: Threads
 
@@ -219,7 +205,7 @@ public actor ChappieRuntime: ChappieConversation {
             // The client has the conversation of the attempt, and the thread continues without it.
             if thread?.turns.last(where: { $0.id == id })?.replacedTurn != nil {
                 isClientReady = false
-                own = ("", 0)
+                own = OwnTurn()
             }
         }
         do {
@@ -260,9 +246,7 @@ public actor ChappieRuntime: ChappieConversation {
             }
             if let inclusion { events.insert((.turnInterrupted, inclusion.body), at: 0) }
             try await append(events)
-            own = (id, 0)
-            ownCalls = []
-            stopped = nil
+            own = OwnTurn(id: id)
             tell(.started(request.messages, model: model), id)
             if let thread, replaced != nil || inclusion != nil {
                 await client.reloadContext(thread.continued(by: id).context)
@@ -316,9 +300,7 @@ public actor ChappieRuntime: ChappieConversation {
                 if self.thread?.latestTurn == turn { continue }
                 throw error
             }
-            own = (turn.id, turn.resumptions + 1)
-            ownCalls = []
-            stopped = nil
+            own = OwnTurn(id: turn.id, resumptions: turn.resumptions + 1)
             tell(.started(turn.messages, model: turn.model), turn.id)
             return (turn.id, work)
         }
@@ -333,7 +315,7 @@ public actor ChappieRuntime: ChappieConversation {
 
     /// All items that the conversation of the current turn has had, if they are known.
     private var history: [ChappieJSON]? {
-        guard let history = thread?.continued(by: own.turn).history, !history.isEmpty else { return nil }
+        guard let history = thread?.continued(by: own.id).history, !history.isEmpty else { return nil }
         return history
     }
 
@@ -381,13 +363,7 @@ public actor ChappieRuntime: ChappieConversation {
                 return false
             }
             guard other == nil || other == id && position > 0 else { return false }
-            // Another program continues the turn. This program does nothing more for it, except that it records the
-            // results of calls that it has begun.
-            let result: ChappieToolExecutionResult? = Records.value(events.last?.body["result"])
-            if anywhere, result.map({ !ownCalls.contains($0.call.callID) }) ?? true,
-                let turn = thread?.turns.last(where: { $0.id == own.turn }),
-                events.last?.body["turn"]?.string == turn.id, turn.resumptions != own.resumptions
-            {
+            if anywhere, let body = events.last?.body, own.isTakenOver(in: thread?.turns ?? [], before: body) {
                 throw ChappieRuntimeError.turnTakenOver
             }
             let now = clock.now
@@ -426,7 +402,7 @@ public actor ChappieRuntime: ChappieConversation {
     private func record(_ step: TurnStep, of id: String) async throws {
         guard let entry = thread?.entry(for: step, of: id) else { return }
         // The record of the turn's end contains this step.
-        if case .stopped = step { return stopped = entry.body.object }
+        if case .stopped = step { return own.stopped = entry.body.object }
         if case .compacted = step {
             // A compaction replaces the records that this program knows. If others have written since then, it would
             // hide their records.
@@ -436,7 +412,7 @@ public actor ChappieRuntime: ChappieConversation {
         }
         let hasOtherOwner = Records.account(entry.body).map { thread?.belongs(to: $0) == false } ?? false
         try await add(entry.kind, entry.body, after: step.replacesTurns ? thread?.replacing(by: id) ?? [] : [])
-        if case .running(let calls) = step { ownCalls.formUnion(calls.map(\.callID)) }
+        if case .running(let calls) = step { own.calls.formUnion(calls.map(\.callID)) }
         // Another account has signed in. Both processes continue with the thread's items for that account.
         if case .finished = step, hasOtherOwner { isClientReady = false }
     }
@@ -444,7 +420,7 @@ public actor ChappieRuntime: ChappieConversation {
     /// Records the reason why a turn ended without an answer.
     private func ended(_ id: String, _ error: any Error) async throws {
         let turn: ChappieJSON = .string(id)
-        var body: ChappieJSONObject = stopped ?? ["turn": turn]
+        var body: ChappieJSONObject = own.stopped ?? ["turn": turn]
         switch error {
         case is CancellationError:
             try? await add(.turnInterrupted, .object(body))
@@ -464,7 +440,7 @@ public actor ChappieRuntime: ChappieConversation {
                 do {
                     try await add(.turnFailed, .object(body))
                 } catch {
-                    unrecordedFailure = stopped == nil ? id : nil
+                    unrecordedFailure = own.stopped == nil ? id : nil
                 }
             }
             tell(.failed(sentence), id)
@@ -481,19 +457,7 @@ public actor ChappieRuntime: ChappieConversation {
 
     private nonisolated func tell(_ event: ChappieTurnEvent, _ turn: String, in thread: String) {
         guard !turn.isEmpty else { return }
-        let event = ChappieThreadEvent(threadID: thread, turnID: turn, event: event)
-        for listener in listeners.withLock({ Array($0.values) }) { listener.yield(event) }
-    }
-}
-
-extension TurnStep {
-    /// Whether the turn replaces the turn that it was to replace. It has called tools, or its answer is complete.
-    fileprivate var replacesTurns: Bool {
-        switch self {
-        case .called: true
-        case .finished(let finished): finished.response.incompleteReason == nil
-        default: false
-        }
+        broadcast.send(ChappieThreadEvent(threadID: thread, turnID: turn, event: event))
     }
 }
 

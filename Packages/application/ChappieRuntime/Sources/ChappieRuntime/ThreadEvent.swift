@@ -1,4 +1,5 @@
 public import ChappieCore
+import Synchronization
 
 /// An event in a thread. A running turn and a kept turn have the same kinds of events.
 public struct ChappieThreadEvent: Sendable, Hashable {
@@ -59,5 +60,25 @@ extension ChappieTurn {
         if status == .failed { events.append(.failed(error ?? "")) }
         if status == .interrupted { events.append(.interrupted) }
         return events
+    }
+}
+
+/// A sender of events to any number of readers. The streams end with it.
+final class EventBroadcast: Sendable {
+    private let readers = Mutex<[UUID: AsyncStream<ChappieThreadEvent>.Continuation]>([:])
+
+    deinit { readers.withLock { $0.values.forEach { $0.finish() } } }
+
+    /// All later events.
+    var events: AsyncStream<ChappieThreadEvent> {
+        let (events, continuation) = AsyncStream<ChappieThreadEvent>.makeStream()
+        let id = UUID()
+        readers.withLock { $0[id] = continuation }
+        continuation.onTermination = { [weak self] _ in self?.readers.withLock { $0[id] = nil } }
+        return events
+    }
+
+    func send(_ event: ChappieThreadEvent) {
+        for reader in readers.withLock({ Array($0.values) }) { reader.yield(event) }
     }
 }

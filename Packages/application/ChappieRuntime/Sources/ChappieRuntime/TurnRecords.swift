@@ -104,3 +104,14 @@ extension ChappieThread {
         return ["turn": .string(id), "from": .integer(same), "items": .array(Array(items.dropFirst(same)))]
     }
 }
+
+extension TurnStep {
+    /// Whether the turn replaces the turn that it was to replace. It has called tools, or its answer is complete.
+    var replacesTurns: Bool {
+        switch self {
+        case .called: true
+        case .finished(let finished): finished.response.incompleteReason == nil
+        default: false
+        }
+    }
+}

@@ -63,8 +63,7 @@ struct SchemaCompiler {
         _ = try compiler.schema(json, at: -1)
         try compiler.resolveReferences()
         try compiler.refuseCircles()
-        compiler.relax()
-        return compiler.schemas
+        return compiler.schemas.relaxed(around: compiler.partial)
     }
 
     // MARK: Places
@@ -360,55 +359,12 @@ struct SchemaCompiler {
 
     /// Throws if schemas are applied to the same value in a circle, or in a chain that is too long.
     private func refuseCircles() throws(ChappieJSONSchemaError) {
-        let next = schemas.map { $0.flatMap(\.inPlace) }
-        var open = Array(repeating: 0, count: schemas.count)
-        for target in next.joined() { open[target] += 1 }
-        var ready = open.indices.filter { open[$0] == 0 }
-        var length = Array(repeating: 0, count: schemas.count)
-        var done = 0
-        while let schema = ready.popLast() {
-            done += 1
-            for target in next[schema] {
-                length[target] = max(length[target], length[schema] + 1)
-                open[target] -= 1
-                if open[target] == 0 { ready.append(target) }
-            }
-        }
-        if done < schemas.count {
-            // Each remaining schema is referred to by another remaining schema. Following these references back as
-            // often as there are schemas leads into the circle.
-            var before: [Int: Int] = [:]
-            for schema in open.indices where open[schema] > 0 { for target in next[schema] { before[target] = schema } }
-            var culprit = open.firstIndex { $0 > 0 } ?? 0
-            for _ in schemas { culprit = before[culprit] ?? culprit }
-            throw fault(place(of: culprit), "the schema refers to itself without going deeper into the value")
-        }
-        if let culprit = length.firstIndex(where: { $0 > Self.longestChain }) {
-            throw fault(place(of: culprit), "more than \(Self.longestChain) schemas refer to each other in a row")
-        }
-    }
-
-    /// Removes the rules that would refuse a value because a schema is checked only in part.
-    private mutating func relax() {
-        var users = Array(repeating: [Int](), count: schemas.count)
-        for (user, rules) in schemas.enumerated() {
-            for target in rules.flatMap({ $0.inPlace + $0.inside }) { users[target].append(user) }
-        }
-        var all = Set(partial)
-        while let schema = partial.popLast() {
-            for user in users[schema] where all.insert(user).inserted { partial.append(user) }
-        }
-        for index in schemas.indices {
-            schemas[index] = schemas[index].compactMap { rule in
-                switch rule {
-                case .not(let schema) where all.contains(schema): nil
-                case .condition(let test, _, _) where all.contains(test): nil
-                case .one(let schemas) where !all.isDisjoint(with: schemas): .any(schemas)
-                case .contains(let schema, let minimum, _) where all.contains(schema):
-                    .contains(schema, minimum: minimum, maximum: nil)
-                default: rule
-                }
-            }
+        switch schemas.chainFault(longest: Self.longestChain) {
+        case .circle(let schema):
+            throw fault(place(of: schema), "the schema refers to itself without going deeper into the value")
+        case .tooLong(let schema):
+            throw fault(place(of: schema), "more than \(Self.longestChain) schemas refer to each other in a row")
+        case nil: break
         }
     }
 

@@ -127,14 +127,14 @@ package final class SimulatorCore: Sendable {
         let turnState = answered.headers.first { $0.0 == "x-codex-turn-state" }?.1
         let terms = WebSocketTerms(
             deflate: deflate, pingInterval: pingInterval == .zero ? nil : pingInterval, handshake: handshake,
-            conversation: WebSocketConversation(
+            connection: WebSocketConnectionState(
                 turnState: turnState, clientVersion: request.clientVersion, requestLimit: handshake.requestLimit,
                 planApp: request.isOnPlanRoute
                     ? withBackend { backend, _ in
                         backend.tokens.planGrant(of: request.header("authorization"))?.clientID
                     } : nil),
-            reply: { [self] message, conversation in
-                answer(message, path: request.path, owner, caller, &conversation)
+            reply: { [self] message, connection in
+                answer(message, path: request.path, owner, caller, &connection)
             })
         var response = answered
         response.setHeader("sec-websocket-accept", accepting(request.header("sec-websocket-key") ?? ""))
@@ -144,18 +144,18 @@ package final class SimulatorCore: Sendable {
 
     private func answer(
         _ message: ReceivedMessage, path: String, _ owner: SimulatorAccount?, _ caller: String,
-        _ conversation: inout WebSocketConversation
+        _ connection: inout WebSocketConnectionState
     ) -> MessageAnswer {
         let body = (try? ChappieJSON(parsing: message.body)) ?? .null
         let request = BackendRequest(
             ReceivedRequest(
                 method: body["generate"] == false ? "PREWARM" : "POST", target: path, body: message.body,
                 connection: message.connection), over: .websocket)
-        var remembered = conversation
+        var remembered = connection
         let (response, effect) = play(request, owner) { backend, now, effect in
-            backend.responseCreate(body, for: owner, now: now, conversation: &remembered, effect: effect)
+            backend.responseCreate(body, for: owner, now: now, connection: &remembered, effect: effect)
         }
-        conversation = remembered
+        connection = remembered
         let renderer = AnswerRenderer(
             deltasPerSecond: configuration.deltasPerSecond, effect: effect ?? ScenarioEffect())
         let answer = MessageAnswer(response, renderer)

@@ -9,7 +9,7 @@ struct AnsweredFacts: Sendable {
     private(set) var otherModel: String?
     private var notices: [ChappieNotice] = []
 
-    init(asking body: ChappieJSONObject = ChappieJSONObject()) {
+    init(asking body: ChappieJSONObject) {
         model = body["model"]?.string
         tier = body["service_tier"]?.string
         effort = body["reasoning"]?["effort"]?.string

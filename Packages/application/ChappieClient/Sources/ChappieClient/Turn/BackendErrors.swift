@@ -8,9 +8,6 @@ struct BackendErrors: Sendable {
     let host: String
     private let table: ErrorTable
     private let usagePage: URL?
-    /// Whether the sign-in can no longer be renewed. If a service then does not know the user, the sign-in is the
-    /// cause.
-    private let isRenewalRefused: @Sendable () -> Bool
 
     /// The number of bytes of an error body that are kept.
     static let bodyLimit = 64 << 10
@@ -18,58 +15,11 @@ struct BackendErrors: Sendable {
     /// many.
     private static let fieldLimit = 100
 
-    init(_ endpoints: ChappieEndpoints, isRenewalRefused: @escaping @Sendable () -> Bool = { false }) {
-        self.isRenewalRefused = isRenewalRefused
+    init(_ endpoints: ChappieEndpoints) {
         host = endpoints.backend.host() ?? ""
         table = endpoints.errorTable
         usagePage = endpoints.usagePage
     }
-
-    /// Returns the failure for a 401 that is not about the token, so that a renewed token would not help, or `nil` for
-    /// any other answer. The body can still be read.
-    func refusal(in response: inout HTTPExchangeResponse, now: Date) async throws -> (any Error)? {
-        guard response.status == .unauthorized else { return nil }
-        let body = try await response.body.beginning()
-        response.body = HTTPBody(bytes: body)
-        return refusal(status: 401, headerFields: response.headerFields, body: body, now: now)
-    }
-
-    /// Returns the failure for such an error inside the stream.
-    func refusal(_ event: ResponsesErrorEvent, requestID: String?, now: Date) -> (any Error)? {
-        guard event.status == 401 else { return nil }
-        return refusal(
-            status: 401, headerFields: Self.fields(of: event, requestID), body: event.raw.serializedBytes(), now: now)
-    }
-
-    private func refusal(status: Int, headerFields: HTTPFields, body: [UInt8], now: Date) -> (any Error)? {
-        let failure = failure(status: status, headerFields: headerFields, body: body, now: now)
-        switch failure.error {
-        case ChappieClientError.planRefused(let refusal) where refusal.reason == .workspaceRegion:
-            // The service may have another route for the workspace.
-            return RegionRefusal(status: status, message: refusal.message, requestID: refusal.requestID)
-        case ChappieClientError.planRefused(let refusal) where refusal.reason == .userUnknown && isRenewalRefused():
-            return nil
-        case ChappieClientError.planRefused: return failure
-        case ChappieClientError.httpError(_, let body):
-            // A sentence that is not JSON may be a proxy's.
-            let error = ChappieResponseError(body: (try? ChappieJSON(parsing: body)) ?? .null)
-            return Self.isAboutToken(error) ? nil : failure
-        default: return nil
-        }
-    }
-
-    /// Returns whether a 401 may be about the token. An error without a reason counts as one, and so does a code about
-    /// the token. A sentence about something else, such as the workspace or the model, does not.
-    private static func isAboutToken(_ error: ChappieResponseError) -> Bool {
-        let words = [error.code, error.message].compactMap { $0?.lowercased() }
-        guard let message = words.last else { return true }
-        return words.contains { word in tokenWords.contains(where: word.contains) } || !message.contains(" ")
-    }
-
-    private static let tokenWords = [
-        "token", "unauthorized", "unauthenticated", "authenticat", "credential", "session", "sign in", "signed in",
-        "signed out", "log in", "logged in", "logged out", "login", "bearer", "api key", "api_key", "expired",
-    ]
 
     /// Returns whether the sentence is about the region to which the account's workspace is pinned.
     private static func isAboutRegion(_ message: String?, _ status: Int) -> Bool {
@@ -205,7 +155,10 @@ struct BackendErrors: Sendable {
         return failure(of: ["error": found], headerFields, otherwise: .final, now: now)
     }
 
-    private static func fields(of event: ResponsesErrorEvent, _ requestID: String?) -> HTTPFields {
+    /// Returns the header fields of an error inside the stream.
+    ///
+    /// - Parameter requestID: the exchange's id, in case the event names none.
+    static func fields(of event: ResponsesErrorEvent, _ requestID: String?) -> HTTPFields {
         var fields = fields(in: event.headers)
         if fields.requestID == nil { fields[RequestID.field] = requestID }
         return fields
@@ -376,21 +329,6 @@ struct BackendErrors: Sendable {
             fields[name] = member.value.string ?? member.value.double.map { String($0) }
         }
         return fields
-    }
-}
-
-/// A middleware that stops a 401 that no renewed token would change, before the tokens are renewed for it.
-struct PlanRefusals: HTTPMiddleware {
-    let errors: BackendErrors
-    let clock: any ChappieClock
-
-    func intercept(
-        _ request: HTTPExchangeRequest,
-        next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
-    ) async throws -> HTTPExchangeResponse {
-        var response = try await next(request)
-        if let refusal = try await errors.refusal(in: &response, now: clock.now) { throw refusal }
-        return response
     }
 }
 

@@ -40,7 +40,7 @@ struct ToolRound: Sendable {
     /// - Throws: ``ChappieClientError``: `missingToolHandler`, and `toolApprovalDenied` or `toolExecutionFailed` if the
     ///   configuration lets these end the turn; `CancellationError`.
     func runTools(
-        _ calls: [ChappieToolCall], round: Int, decisions: [String: ChappieApprovalDecision] = [:]
+        _ calls: [ChappieToolCall], round: Int, decisions: [String: ChappieApprovalDecision]
     ) async throws -> Outcome {
         let known = try calls.map { call in
             let tool = toolSet.tool(for: call)

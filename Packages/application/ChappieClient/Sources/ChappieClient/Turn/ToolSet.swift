@@ -49,13 +49,11 @@ struct ToolSet: Sendable {
         }
     }
 
-    var isEmpty: Bool { order.isEmpty }
-
     /// Returns the tools in the form in which a request declares them, always in the same order.
     ///
     /// - Parameter inNamespace: whether tools without a namespace are put into the one called `functions`. If not, and
     ///   `onPlan` is `true`, no tool is in a namespace, because the backend has refused them.
-    func declared(onPlan: Bool = false, inNamespace: Bool = false) -> [ChappieJSON] {
+    func declared(onPlan: Bool, inNamespace: Bool) -> [ChappieJSON] {
         if onPlan, !inNamespace {
             return order.compactMap { key in declarations[key]?.declared(name: key.flatName) }
         }

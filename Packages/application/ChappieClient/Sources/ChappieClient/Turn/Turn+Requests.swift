@@ -10,7 +10,7 @@ extension Turn {
     ) async throws -> ChappieResponse {
         var turn = self
         turn.runner.restarts = true
-        turn.runner.conversation.narrow(to: items)
+        turn.runner.transcript.narrow(to: items)
         turn.items = [question]
         turn.routing = TurnRouting()
         turn.tools.emit = { _ in }
@@ -26,13 +26,13 @@ extension Turn {
         let known = frame.refused
         var refusals: Set<RequestRefusal> = []
         while true {
-            let body = runner.conversation.body(adding: items, frame)
+            let body = runner.transcript.body(adding: items, frame)
             do {
-                let response = try await runner.runAttempts(body, &routing, emit: tools.emit)
+                let response = try await runner.runAttempts(body, &routing, &unfinished, emit: tools.emit)
                 if frame.refused != known { await learn(frame.model, frame.refused) }
                 return response
             } catch let failure as AttemptFailure where failure.kind == .unreadableReasoning {
-                guard !runner.conversation.hasCompaction else { throw UnreadableCompaction(refusal: failure) }
+                guard !runner.transcript.hasCompaction else { throw UnreadableCompaction(refusal: failure) }
                 guard dropReasoning() else {
                     throw (failure.error as? ChappieClientError).map { explained($0, .item(nil)) } ?? failure.error
                 }
@@ -43,7 +43,7 @@ extension Turn {
                 }
                 if refusesNamespaces(error) {
                     // Some backends may not take tools in namespaces, so the form without namespaces is tried once.
-                    runner.conversation.hasFlatTools = true
+                    runner.transcript.hasFlatTools = true
                     declareTools()
                 } else {
                     guard let refusal = RequestRefusal(error, isLite: frame.isLite) else { throw error }
@@ -89,29 +89,29 @@ extension Turn {
 
     /// Returns the error of a refusal that no other form of the request avoids.
     private func explained(_ error: ChappieClientError, _ refusal: RequestRefusal) -> ChappieClientError {
-        guard case .item(let index) = refusal, !conversation.items.isEmpty,
+        guard case .item(let index) = refusal, !transcript.items.isEmpty,
             let message = RequestRefusal.response(of: error)?.message
         else { return error }
-        let count = runner.conversation.body(adding: [], frame)["input"]?.array?.count ?? 0
+        let count = runner.transcript.body(adding: [], frame)["input"]?.array?.count ?? 0
         return index.map { $0 < count } ?? true ? .conversationRefused(message) : error
     }
 
     private mutating func declareTools() {
         guard !frame.tools.isEmpty else { return }
         let onPlan = runner.configuration.endpoints.usesPlan
-        frame.declare(tools.toolSet.declared(onPlan: onPlan, inNamespace: conversation.takesNamespaces(frame)))
+        frame.declare(tools.toolSet.declared(onPlan: onPlan, inNamespace: transcript.takesNamespaces(frame)))
     }
 
     /// Leaves out the encrypted items.
     ///
     /// - Returns: whether there was anything to leave out.
     private mutating func dropReasoning(keepsCompactions: Bool = false) -> Bool {
-        let before = (items, conversation.items)
+        let before = (items, transcript.items)
         // A turn's records can't express that reasoning is left out while a compaction stays.
-        let keeps = keepsCompactions && runner.conversation.hasCompaction
+        let keeps = keepsCompactions && runner.transcript.hasCompaction
         items = ChappieClientContext.withoutReasoning(items, keepsCompactions: keeps)
-        runner.conversation.dropReasoning(keepsCompactions: keeps)
-        guard (items, conversation.items) != before else { return false }
+        runner.transcript.dropReasoning(keepsCompactions: keeps)
+        guard (items, transcript.items) != before else { return false }
         if !keeps { hasDroppedReasoning = true }
         return true
     }
@@ -142,6 +142,6 @@ extension Turn {
     }
 
     private var hasNamespaces: Bool {
-        !frame.tools.isEmpty && !frame.isLite && conversation.takesNamespaces(frame)
+        !frame.tools.isEmpty && !frame.isLite && transcript.takesNamespaces(frame)
     }
 }

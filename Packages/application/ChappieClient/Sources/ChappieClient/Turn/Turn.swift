@@ -17,11 +17,13 @@ struct Turn: Sendable {
     /// The items that the turn adds to the conversation: its messages, then the items of every round.
     var items: [ChappieJSON]
     /// The number of further requests so far.
-    private(set) var round = 0
+    private(set) var round: Int
     /// The beginning of the answer, from responses after which the model wanted to continue.
     private var answer = ""
     /// The backend's values for the turn.
     var routing = TurnRouting()
+    /// The part of the last answer that was shown, if the answer did not end.
+    var unfinished: UnfinishedAnswer?
     /// Whether the backend could not read the conversation's encrypted items, so that they were left out.
     var hasDroppedReasoning = false
     /// Whether the conversation contains the turns that an unreadable compaction had replaced.
@@ -40,10 +42,9 @@ struct Turn: Sendable {
     private(set) var failure: (any Error)?
 
     init(
-        context: TurnContext, runner: TurnRunner, frame: RequestFrame, compactionHash: String? = nil, tools: ToolRound,
-        toolLoopLimit: Int,
-        items: [ChappieJSON], round: Int = 0,
-        learn: @escaping @Sendable (_ model: String, RefusedParts) async -> Void = { _, _ in }
+        context: TurnContext, runner: TurnRunner, frame: RequestFrame, compactionHash: String?, tools: ToolRound,
+        toolLoopLimit: Int, items: [ChappieJSON], round: Int,
+        learn: @escaping @Sendable (_ model: String, RefusedParts) async -> Void
     ) {
         self.context = context
         self.runner = runner
@@ -63,8 +64,7 @@ struct Turn: Sendable {
     ///   - count: the number of the turn's items that are the user's.
     ///   - pending: see ``runRounds(resuming:)``.
     mutating func run(
-        after count: Int,
-        resuming pending: (turn: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision])? = nil
+        after count: Int, resuming pending: (turn: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision])?
     ) async throws -> ChappieResponse {
         do {
             return try await runRounds(resuming: pending)
@@ -72,13 +72,13 @@ struct Turn: Sendable {
             guard let response = try await interrupted(after: count) else { throw error }
             return response
         } catch {
-            if !(error is CancellationError), routing.leavesAnswer, let shown = routing.interrupted,
-                !shown.outputText.isEmpty
+            if !(error is CancellationError), let unfinished, unfinished.isFinal,
+                !unfinished.response.outputText.isEmpty
             {
                 failure = error
-                return brokenOff(with: shown)
+                return brokenOff(with: unfinished.response)
             }
-            let note = Task.isCancelled ? Conversation.interruptionItem : Conversation.failureItem
+            let note = Task.isCancelled ? Transcript.interruptionItem : Transcript.failureItem
             if let end = itemsSoFar(after: count, note) {
                 try? await tools.record(.stopped(kept(end.items, partialAnswer, measuredTokens: nil)))
             }
@@ -91,7 +91,7 @@ struct Turn: Sendable {
         var response = shown
         // The calls were announced, but none has run.
         response.items.removeAll(where: \.isToolCall)
-        items += Conversation.kept(ofInterrupted: response) + [Conversation.breakItem]
+        items += Transcript.kept(ofInterrupted: response) + [Transcript.breakItem]
         response.incompleteReason = ChappieResponse.lostConnection
         response.outputText = answer + response.outputText
         return finished(response)
@@ -102,7 +102,7 @@ struct Turn: Sendable {
     /// - Parameter count: the number of the items that are the user's.
     /// - Returns: the answer so far, or `nil` if the model has written nothing.
     private mutating func interrupted(after count: Int) async throws -> ChappieResponse? {
-        guard let end = itemsSoFar(after: count, Conversation.interruptionItem) else { return nil }
+        guard let end = itemsSoFar(after: count, Transcript.interruptionItem) else { return nil }
         items = end.items
         let (tools, open) = (tools, openRound)
         // This task is cancelled, but the results must be recorded.
@@ -117,7 +117,7 @@ struct Turn: Sendable {
 
     /// The part of the answer that was shown.
     private var partialAnswer: ChappieResponse {
-        var response = routing.interrupted ?? lastAnswer ?? ChappieResponse()
+        var response = unfinished?.response ?? lastAnswer ?? ChappieResponse()
         response.status = .incomplete
         response.incompleteReason = ChappieResponse.interruption
         response.outputText = answer + response.outputText
@@ -132,7 +132,7 @@ struct Turn: Sendable {
         after count: Int, _ note: ChappieJSON
     ) -> (items: [ChappieJSON], results: [ChappieToolExecutionResult])? {
         var items = items
-        if let unfinished = routing.interrupted { items += Conversation.kept(ofInterrupted: unfinished) }
+        if let unfinished { items += Transcript.kept(ofInterrupted: unfinished.response) }
         guard items.count > count else { return nil }
         let results = ChappieToolExecutionResult.missing(in: items) {
             openRound?.result(of: $0)
@@ -156,7 +156,7 @@ struct Turn: Sendable {
     /// - Parameter pending: the round with which to continue, and the user's decisions about it.
     /// - Returns: the last answer, with the tokens of all of them.
     private mutating func runRounds(
-        resuming pending: (turn: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision])? = nil
+        resuming pending: (turn: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision])?
     ) async throws -> ChappieResponse {
         if let pending {
             for result in pending.turn.completed { tools.ledger.record(result) }
@@ -167,10 +167,10 @@ struct Turn: Sendable {
         while true {
             var response = try await sendRequest()
             // The response is complete, even if the turn was interrupted.
-            routing.interrupted = nil
+            unfinished = nil
             let ownUsage = response.usage
             usage = usage.map { $0.adding(response.usage) } ?? response.usage
-            items += Conversation.kept(of: response)
+            items += Transcript.kept(of: response)
             let calls = response.items.filter(\.isToolCall)
             guard response.status == .completed, !calls.isEmpty || response.wantsToGoOn else {
                 measuredTokens = ownUsage?.totalTokens
@@ -203,11 +203,10 @@ struct Turn: Sendable {
         }
     }
 
-    var conversationID: String { conversation.id }
     /// Whether the backend compacts a conversation itself.
     var takesCompaction: Bool { !runner.configuration.endpoints.usesPlan }
-    /// The conversation before the turn, without the items that its model can't read.
-    var conversation: Conversation { runner.conversation }
+    /// The transcript before the turn, without the items that its model can't read.
+    var transcript: Transcript { runner.transcript }
 
     /// Takes over the usage and the state of the turn so far, under another model or before a compaction.
     mutating func continues(_ earlier: Turn) {
@@ -215,7 +214,10 @@ struct Turn: Sendable {
         answer = earlier.answer
         lastAnswer = earlier.lastAnswer
         typesBefore = earlier.typesBefore
-        if earlier.frame.model == frame.model { routing = earlier.routing }
+        if earlier.frame.model == frame.model {
+            routing = earlier.routing
+            unfinished = earlier.unfinished
+        }
     }
 
     /// The notices, one for each of the backend's tools that the request offered and the model did not use.
@@ -246,14 +248,14 @@ struct Turn: Sendable {
 
     private func kept(_ items: [ChappieJSON], _ response: ChappieResponse, measuredTokens: Int?) -> FinishedTurn {
         FinishedTurn(
-            items: items, response: response, model: frame.model, sessionID: runner.conversation.id,
-            accountID: runner.conversation.account.ownerID, userID: runner.conversation.account.userID,
+            items: items, response: response, model: frame.model, sessionID: runner.transcript.id,
+            accountID: runner.transcript.account.ownerID, userID: runner.transcript.account.userID,
             measuredTokens: measuredTokens, hasDroppedReasoning: hasDroppedReasoning, hasRebuilt: hasRebuilt)
     }
 
     /// Sends the input with which every turn of the conversation begins, so that the next turn starts quickly.
     func prewarm() async {
-        let body = runner.conversation.body(adding: [], frame)
+        let body = runner.transcript.body(adding: [], frame)
         guard body["input"]?.array?.isEmpty == false else { return }
         await runner.prewarm(body)
     }
@@ -282,7 +284,7 @@ struct Turn: Sendable {
             throw ChappieClientError.approvalPending(
                 ChappiePendingTurn(
                     approvals: outcome.open, completed: outcome.results,
-                    context: runner.conversation.context(model: frame.model),
+                    context: runner.transcript.context(model: frame.model),
                     progress: TurnProgress(calls: calls, items: items, round: round, frame: frame)))
         }
         items += outcome.results.map(\.inputItem)

@@ -32,12 +32,7 @@ struct TurnAccumulator {
     /// The open message, and the number of its bytes that have arrived in deltas. The number is `nil` if messages are
     /// interleaved.
     private var message: (id: String?, isCommentary: Bool, said: Int?) = (nil, false, 0)
-    /// The items handed out, in order.
-    private var handedOut: [ChappieOutputItem] = []
-    /// The items handed out, by kind.
-    private var delivered: [String: [ChappieOutputItem]] = [:]
-    /// The number of items of each kind that the present attempt has completed.
-    private var seen: [String: Int] = [:]
+    private var delivered = DeliveredItems()
     /// The items of the present attempt in the form that the host knows.
     private var items: [ChappieOutputItem] = []
     /// The items of the present attempt in the form that the backend sent.
@@ -94,7 +89,7 @@ struct TurnAccumulator {
         open = []
         commentaryIDs = []
         message = (nil, false, 0)
-        seen = [:]
+        delivered.attemptBegan()
         items = []
         rawItems = []
         places = []
@@ -115,8 +110,7 @@ struct TurnAccumulator {
         commentary = DeliveredAside()
         reasoning = DeliveredAside()
         arguments = DeliveredArguments()
-        handedOut = []
-        delivered = [:]
+        delivered = DeliveredItems()
         forgetItems()
         repetition = nil
     }
@@ -159,7 +153,7 @@ struct TurnAccumulator {
         // Only the end of an answer shows that it lacks a call that was handed out. That would be too late, because the
         // text before it would be shown twice.
         let restartsAtOnce =
-            repetition != nil && handedOut.contains(where: \.isToolCall) && events.contains(where: \.isShown)
+            repetition != nil && delivered.items.contains(where: \.isToolCall) && events.contains(where: \.isShown)
         do {
             if !restartsAtOnce { return try read(events) }
         } catch {
@@ -288,12 +282,12 @@ struct TurnAccumulator {
         let place = index.flatMap { index in places.firstIndex { $0 > index } } ?? places.count
         places.insert(index ?? places.last ?? 0, at: place)
         rawItems.insert(item, at: place)
-        if let known = try earlier(item) {
-            items.insert(known, at: place)
-        } else {
+        switch delivered.match(item) {
+        case .known(let known): items.insert(known, at: place)
+        case .different: throw divergence
+        case .new:
             let item = arguments.named(item)
-            delivered[item.kind, default: []].append(item)
-            handedOut.append(item)
+            delivered.add(item)
             items.insert(item, at: place)
             emit(.item(item))
         }
@@ -342,8 +336,8 @@ struct TurnAccumulator {
     /// the text. It is `nil` if there is neither. Encrypted items of a broken attempt are left out, because they belong
     /// to another response.
     var interrupted: ChappieResponse? {
-        let isPresent = text.isCaughtUp && items.count >= handedOut.count
-        let items = isPresent ? items : handedOut.filter { !ChappieClientContext.isEncrypted($0.json) }
+        let isPresent = text.isCaughtUp && items.count >= delivered.items.count
+        let items = isPresent ? items : delivered.items.filter { !ChappieClientContext.isEncrypted($0.json) }
         guard !text.isEmpty || !items.isEmpty else { return nil }
         var response = ChappieResponse(
             status: .incomplete, model: facts.otherModel, items: items, incompleteReason: ChappieResponse.interruption,
@@ -353,22 +347,9 @@ struct TurnAccumulator {
         return response
     }
 
-    /// Returns the item that an earlier attempt handed out, or `nil` if the item is new.
-    private mutating func earlier(_ item: ChappieOutputItem) throws(ChappieClientError) -> ChappieOutputItem? {
-        let index = seen[item.kind, default: 0]
-        seen[item.kind] = index + 1
-        guard let known = delivered[item.kind]?.dropFirst(index).first else { return nil }
-        if item.phase == .commentary { return item }
-        guard item.isToolCall ? item.asksTheSame(as: known) : item.text == known.text else { throw divergence }
-        return item.isToolCall ? item.withCallID(of: known) : item
-    }
-
     /// Throws an error if a complete answer has not repeated all text and calls that were shown.
     private func checkCompleteness() throws(ChappieClientError) {
-        let hasAllCalls = delivered.allSatisfy { kind, items in
-            seen[kind, default: 0] >= items.count || !items.contains(where: \.isToolCall)
-        }
-        guard text.isCaughtUp, hasAllCalls else { throw divergence }
+        guard text.isCaughtUp, delivered.hasAllCalls else { throw divergence }
     }
 
     private var divergence: ChappieClientError { .streamingTransportReplayDiverged(text.text) }
@@ -382,31 +363,6 @@ extension ResponsesEvent {
         case .outputItemDone(let item, _): item.type != "reasoning"
         default: false
         }
-    }
-}
-
-extension ChappieOutputItem {
-    /// The kind of the item. Items of a kind are repeated in the same order. Commentary need not be repeated.
-    fileprivate var kind: String { phase == .commentary ? "commentary" : type }
-
-    /// Returns whether two tool calls are for the same tool with the same arguments. Ids differ from answer to answer.
-    fileprivate func asksTheSame(as other: ChappieOutputItem) -> Bool {
-        guard name == other.name, json["namespace"] == other.json["namespace"] else { return false }
-        return ["arguments", "input"].allSatisfy { Self.meaning(of: json[$0]) == Self.meaning(of: other.json[$0]) }
-    }
-
-    /// Returns the parsed arguments. Arguments are JSON in a string, where spacing has no meaning.
-    private static func meaning(of arguments: ChappieJSON?) -> ChappieJSON? {
-        arguments?.string.flatMap { try? ChappieJSON(parsing: $0) } ?? arguments
-    }
-
-    /// Returns the call with the id that the host knows, so that its output can be matched.
-    fileprivate func withCallID(of other: ChappieOutputItem) -> ChappieOutputItem { withCallID(other.callID) }
-
-    func withCallID(_ callID: String?) -> ChappieOutputItem {
-        guard var object = json.object else { return self }
-        object["call_id"] = callID.map(ChappieJSON.string)
-        return ChappieOutputItem(.object(object))
     }
 }
 

@@ -21,7 +21,7 @@ extension TurnRunner {
         }
         let retirements = connection.retirements
         return try await authorized(&turn) { signature, turn in
-            let request = try signature.signed(conversation.opening(for: body).adding(headerFields))
+            let request = try signature.signed(transcript.opening(for: body).adding(headerFields))
             var identifying = request.headerFields
             // A compaction begins another window of the same conversation.
             identifying[.windowID] = nil
@@ -31,7 +31,7 @@ extension TurnRunner {
                 throw CancellationError()
             }
             let kept = await connection.take(for: identity, at: clock.elapsed, patience: pingPatience)
-            let text = conversation.message(kept?.chain?.request(body) ?? body, turnState: turn.turnState)
+            let text = transcript.message(kept?.chain?.request(body) ?? body, turnState: turn.turnState)
             let limit = configuration.endpoints.webSocketMessageLimit
             guard text.utf8.count <= limit else {
                 if let kept { connection.putBack(kept) }
@@ -55,7 +55,7 @@ extension TurnRunner {
                     turn.received(limitsIn: fields)
                     turn.received(model: fields[.answeringModel])
                 case .refused(var response) where response.status == .unauthorized:
-                    if let refusal = try await errors.refusal(in: &response, now: clock.now) { throw refusal }
+                    if let refusal = try await refusals.refusal(in: &response) { throw refusal }
                     return .unauthorized(response)
                 case .refused(let response): throw try await errors.failure(response, now: clock.now).ofUpgrade
                 }
@@ -76,7 +76,7 @@ extension TurnRunner {
                     return attempt
                 }
                 open.chain = ResponseChain(
-                    body, response, history: conversation.input(of: body, answeredBy: turn.rawItems))
+                    body, response, history: transcript.input(of: body, answeredBy: turn.rawItems))
                 open.lastUsed = clock.elapsed
                 connection.worked()
                 connection.putBack(open)

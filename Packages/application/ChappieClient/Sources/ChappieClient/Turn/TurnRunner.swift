@@ -10,10 +10,13 @@ struct TurnRouting: Sendable {
     var told: Set<ChappieNotice> = []
     /// The tag of the account's current list of models.
     var modelsETag: String?
-    /// The part of the last answer that was shown, if the answer did not end.
-    var interrupted: ChappieResponse?
-    /// Whether the connection broke permanently, so that the shown part is the answer.
-    var leavesAnswer = false
+}
+
+/// The part of an answer that was shown before the answer broke off.
+struct UnfinishedAnswer: Sendable {
+    let response: ChappieResponse
+    /// Whether the connection broke permanently, so that this part is the answer.
+    var isFinal = false
 }
 
 /// A runner for one turn. It makes attempts over WebSocket or HTTP, as ``TurnPlan`` decides, until the response is
@@ -30,7 +33,7 @@ struct TurnRunner: Sendable {
     let webSocket: (any WebSocketTransport)?
     /// The authorization, which is only for the conversation's account.
     let authorization: Authorization
-    var conversation: Conversation
+    var transcript: Transcript
     let connection: ConversationConnection
     let clock: any ChappieClock
     let entropy: any Entropy
@@ -54,30 +57,32 @@ struct TurnRunner: Sendable {
     private static let blockageLifetime: TimeInterval = 6 * 3600
 
     var deadlines: ChappieDeadlines { configuration.network.deadlines }
-    var errors: BackendErrors {
-        BackendErrors(configuration.endpoints) { [authorization] in authorization.isRenewalRefused }
+    var errors: BackendErrors { BackendErrors(configuration.endpoints) }
+    var refusals: PlanRefusals {
+        PlanRefusals(errors: errors, clock: clock) { [authorization] in authorization.isRenewalRefused }
     }
 
     /// Sends the request until its response is complete.
     ///
-    /// - Parameter said: the backend's values for the turn in addition to its answers.
+    /// - Parameters:
+    ///   - routing: the backend's values for the turn in addition to its answers.
+    ///   - unfinished: receives the part of the answer that was shown if the answer does not end.
     /// - Throws: ``ChappieClientError``, the transport's errors, `CancellationError`; an ``AttemptFailure`` for
     ///   encrypted items that can't be read.
     func runAttempts(
-        _ body: ChappieJSONObject, _ said: inout TurnRouting, emit: @escaping (ChappieStreamEvent) -> Void
+        _ body: ChappieJSONObject, _ routing: inout TurnRouting, _ unfinished: inout UnfinishedAnswer?,
+        emit: @escaping (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         var turn = TurnAccumulator(asking: body, restarts: restarts) { [clock] event in
             guard case .usageLimits(let limits) = event else { return emit(event) }
             emit(.usageLimits(limits.dated(at: clock.now)))
         }
-        var unfinished: ChappieResponse?
-        turn.received(turnState: said.turnState)
-        turn.told = said.told
-        var leavesAnswer = false
+        unfinished = nil
+        turn.received(turnState: routing.turnState)
+        turn.told = routing.told
         defer {
-            said = TurnRouting(
-                turnState: turn.turnState, told: turn.told, modelsETag: turn.modelsETag ?? said.modelsETag,
-                interrupted: unfinished, leavesAnswer: leavesAnswer)
+            routing = TurnRouting(
+                turnState: turn.turnState, told: turn.told, modelsETag: turn.modelsETag ?? routing.modelsETag)
         }
         var plan = TurnPlan(
             kind: await firstKind, policy: configuration.streamingTransportPolicy,
@@ -89,7 +94,7 @@ struct TurnRunner: Sendable {
             let kind = plan.kind
             do {
                 guard kind == .serverSentEvents else { return try await attemptOverWebSocket(body, &turn) }
-                var whole = request ?? conversation.request(body).adding(headerFields)
+                var whole = request ?? transcript.request(body).adding(headerFields)
                 whole.deadlines = deadlines.patient(with: body["reasoning"]?["effort"]?.string)
                 if connection.sendsPlain { whole.body?.coding = .identity }
                 request = whole
@@ -97,7 +102,7 @@ struct TurnRunner: Sendable {
                 if isPlain { connection.sendsPlain = true }
                 return response
             } catch {
-                unfinished = turn.interrupted
+                unfinished = turn.interrupted.map { UnfinishedAnswer(response: $0) }
                 guard !(error is CancellationError), !Task.isCancelled else { throw CancellationError() }
                 if error is ChappieTransportError, let answer = turn.endedEarly(offersTools: Self.offersTools(body)) {
                     log.lacksEnd()
@@ -126,7 +131,7 @@ struct TurnRunner: Sendable {
                 }
                 switch step {
                 case .fail(let error):
-                    leavesAnswer = failure.leavesAnswer
+                    unfinished?.isFinal = failure.leavesAnswer
                     throw error
                 case .again(let delay, let event):
                     log.asksAgain(event, after: failure, over: kind, hasDelivered: turn.hasDelivered)
@@ -176,7 +181,7 @@ struct TurnRunner: Sendable {
     }
 
     /// The name of the conversation since its last compaction.
-    private var window: String { "\(conversation.id):\(conversation.window)" }
+    private var window: String { "\(transcript.id):\(transcript.window)" }
 
     /// Whether this network is remembered as one that blocks WebSockets.
     private var isBlocked: Bool {
@@ -269,7 +274,7 @@ struct TurnRunner: Sendable {
             case .completed(let response): return .value(response)
             case .failed(let response): throw errors.failure(response, now: clock.now)
             case .error(let event) where event.status == 401:
-                if let refusal = errors.refusal(event, requestID: turn.requestID, now: clock.now) { throw refusal }
+                if let refusal = refusals.refusal(event, requestID: turn.requestID) { throw refusal }
                 let body = HTTPBody(bytes: event.raw.serializedBytes())
                 return .unauthorized(HTTPExchangeResponse(status: .unauthorized, body: body))
             case .error(let event): throw errors.failure(event, requestID: turn.requestID, now: clock.now)
@@ -290,7 +295,6 @@ struct TurnRunner: Sendable {
         try await authorized(&turn) { signature, turn in
             var request = request
             request.headerFields[.turnState] = turn.turnState
-            let refusals = PlanRefusals(errors: errors, clock: clock)
             let response = try await MiddlewareTransport(http, middleware: middleware + [signature, refusals])
                 .send(request)
             turn.received(turnState: response.headerFields[.turnState])

@@ -25,42 +25,10 @@ public final class ChappieAuthSession {
     private var follower: Task<Void, Never>?
     private var signInTask: Task<Void, Never>?
     /// The running sign-in.
-    private var attempt: Attempt?
-    private var newestAttempt: Attempt?
+    private var attempt: SignInAttempt?
+    private var newestAttempt: SignInAttempt?
     /// The time for which the main thread waits for the store during a sign-out.
     private let storeDeadline: Duration
-
-    /// An attempt to sign in.
-    @MainActor private final class Attempt {
-        /// The number of sign-outs when it began. A later sign-out ends it.
-        let signOuts: Int
-        /// Whether the session itself notifies the user that the account is linked.
-        let announces: Bool
-        /// The kind of the sign-in.
-        let grant: ChappieGrant
-        /// The access token to sign in with, if that is the grant.
-        let accessToken: Secret?
-        /// Whether the credential is being saved. From then on, a user who appears as signed in comes from this
-        /// attempt.
-        var isSaving = false
-        /// The code to show, for the caller who started the attempt.
-        let code = Promise<ChappieDeviceCode>()
-        let account = Promise<ChappieAccountInfo>()
-        /// The callback of the browser, for grants that have one.
-        var callback: BrowserCallback?
-
-        init(signOuts: Int, announces: Bool, grant: ChappieGrant, accessToken: Secret?) {
-            self.signOuts = signOuts
-            self.grant = grant
-            self.announces = announces
-            self.accessToken = accessToken
-        }
-
-        func fail(_ error: ChappieAuthError) {
-            code.fulfil(.failure(error))
-            account.fulfil(.failure(error))
-        }
-    }
 
     private static let signOutDeadline = Duration.seconds(6)
 
@@ -286,9 +254,9 @@ extension ChappieAuthSession {
 
     private func begin(
         by grant: ChappieGrant? = nil, announces: Bool = true, accessToken: Secret? = nil
-    ) -> Attempt {
+    ) -> SignInAttempt {
         cancelSignIn()
-        let attempt = Attempt(
+        let attempt = SignInAttempt(
             signOuts: manager.status.value.signOuts, announces: announces, grant: grant ?? manager.endpoints.grant,
             accessToken: accessToken)
         self.attempt = attempt
@@ -302,7 +270,7 @@ extension ChappieAuthSession {
         return attempt
     }
 
-    private func result<Value>(_ promise: Promise<Value>, of attempt: Attempt) async throws -> Value {
+    private func result<Value>(_ promise: Promise<Value>, of attempt: SignInAttempt) async throws -> Value {
         do {
             return try await promise.value()
         } catch is CancellationError {
@@ -348,43 +316,14 @@ extension ChappieAuthSession {
         state = credentialState
     }
 
-    private func run(_ attempt: Attempt) -> Task<Void, Never> {
+    private func run(_ attempt: SignInAttempt) -> Task<Void, Never> {
         Task { [weak self, manager] in
             do {
-                try await manager.prepareToSave()
-                let exchange: @Sendable () async throws -> Credential
-                switch attempt.grant {
-                case .accessToken:
-                    guard let accessToken = attempt.accessToken else {
-                        throw ChappieAuthError.authorizationDenied(
-                            "This program signs in with an access token: call signIn(accessToken:).")
-                    }
-                    let credential = try await manager.tokens.credential(of: accessToken)
-                    exchange = { credential }
-                case .deviceCode:
-                    guard !manager.endpoints.usesPlan else { throw ChappieAuthError.otherGrant }
-                    let code = try await manager.tokens.issuer.authorizeDevice(manager.endpoints) { [weak self] code in
-                        await self?.receivedCode(code, attempt)
-                    } onPolling: { [weak self] code in
-                        await self?.startedPolling(code, attempt)
-                    }
-                    exchange = { try await manager.tokens.exchange(code) }
-                case .browser:
-                    let code = try await manager.clientAuthorization().run { [weak self] page, callback in
-                        await self?.receivedCode(page, attempt, callback)
-                    } onReturn: { [weak self] page in
-                        await self?.startedPolling(page, attempt)
-                    }
-                    exchange = { try await manager.tokens.exchange(code) }
-                case .continueWithChatGPT(let appName):
-                    exchange = try await manager.browserAuthorization(as: appName).run { [weak self] page, callback in
-                        await self?.receivedCode(page, attempt, callback)
-                    } onReturn: { [weak self] page in
-                        await self?.startedPolling(page, attempt)
-                    }
+                try await attempt.run(with: manager) { [weak self] code, callback in
+                    self?.receivedCode(code, attempt, callback)
+                } onReturn: { [weak self] code in
+                    self?.startedPolling(code, attempt)
                 }
-                try await ApprovedSignIn(manager).run(
-                    after: attempt.signOuts, onSaving: { @MainActor in attempt.isSaving = true }, exchange)
                 self?.linked(manager.status.value, attempt)
             } catch {
                 self?.failed(error, attempt)
@@ -393,11 +332,11 @@ extension ChappieAuthSession {
     }
 
     /// Sets ``deviceLinkState``, which stays idle during a sign-in with an access token.
-    private func showLink(_ new: ChappieDeviceLinkState, of attempt: Attempt) {
+    private func showLink(_ new: ChappieDeviceLinkState, of attempt: SignInAttempt) {
         deviceLinkState = attempt.accessToken == nil ? new : .idle
     }
 
-    private func receivedCode(_ code: ChappieDeviceCode, _ attempt: Attempt, _ callback: BrowserCallback? = nil) {
+    private func receivedCode(_ code: ChappieDeviceCode, _ attempt: SignInAttempt, _ callback: BrowserCallback?) {
         guard self.attempt === attempt else { return }
         attempt.callback = callback
         deviceLinkState = .awaitingUserCode(code)
@@ -405,13 +344,13 @@ extension ChappieAuthSession {
         attempt.code.fulfil(.success(code))
     }
 
-    private func startedPolling(_ code: ChappieDeviceCode, _ attempt: Attempt) {
+    private func startedPolling(_ code: ChappieDeviceCode, _ attempt: SignInAttempt) {
         guard self.attempt === attempt else { return }
         deviceLinkState = .polling(code)
     }
 
     /// Completes the attempt, because the credential is stored, even if the caller cancelled at the same moment.
-    private func linked(_ snapshot: CredentialSnapshot, _ attempt: Attempt) {
+    private func linked(_ snapshot: CredentialSnapshot, _ attempt: SignInAttempt) {
         guard newestAttempt === attempt else { return }
         self.attempt = nil
         apply(snapshot)
@@ -427,7 +366,7 @@ extension ChappieAuthSession {
         Task { try? await notifier.notify(title: "ChatGPT Linked!", body: "Return to the app") }
     }
 
-    private func failed(_ error: any Error, _ attempt: Attempt) {
+    private func failed(_ error: any Error, _ attempt: SignInAttempt) {
         // The follower may not have applied the snapshot yet.
         let snapshot = manager.status.value
         apply(snapshot)

@@ -121,17 +121,17 @@ extension Backend {
     /// Returns the answer to a message that requests a turn on the plan route. No header fields are sent as events, and
     /// a chain belongs to only this connection.
     mutating func planResponseCreate(
-        _ body: ChappieJSON, app clientID: String, now: Int, conversation: inout WebSocketConversation,
+        _ body: ChappieJSON, app clientID: String, now: Int, connection: inout WebSocketConnectionState,
         effect: ScenarioEffect
     ) throws(BackendResponse) -> BackendResponse {
         guard var whole = body.object else { throw .detail(400, "The message is not a JSON object.") }
         guard body["type"] == "response.create" else { throw .detail(400, "Only response.create is understood.") }
-        if conversation.isOverLimit { throw Self.connectionLimitReached }
+        if connection.isOverLimit { throw Self.connectionLimitReached }
         let previous = body["previous_response_id"]?.string
-        if body["previous_response_id"]?.isNull == false, previous == nil || previous != conversation.last?.responseID {
+        if body["previous_response_id"]?.isNull == false, previous == nil || previous != connection.last?.responseID {
             throw Self.previousResponseNotFound(previous ?? "")
         }
-        let known = previous == nil ? [] : conversation.last?.items ?? []
+        let known = previous == nil ? [] : connection.last?.items ?? []
         try checkPlanForm(of: body, known: known)
         let isPrewarm = body["generate"] == false
         if !isPrewarm { try countPlanTurn(of: clientID) }
@@ -141,10 +141,10 @@ extension Backend {
         let written = write(isPrewarm ? [] : EchoModel.reply(to: prompt, effect: effect), to: prompt, now: now)
         let edits = effect.events ?? EventEdits()
         if [.completed, .incomplete, nil].contains(edits.ending) {
-            conversation.last = (written.responseID, input + written.items)
+            connection.last = (written.responseID, input + written.items)
         }
         guard isPrewarm else {
-            conversation.turnCount += 1
+            connection.turnCount += 1
             return BackendResponse(status: 200, body: .events(edits.applied(to: written.events)))
         }
         return BackendResponse(

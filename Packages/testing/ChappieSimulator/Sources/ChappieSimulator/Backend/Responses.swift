@@ -84,14 +84,14 @@ extension Backend {
     ///
     /// - Parameters:
     ///   - account: the account of the connection, or `nil` for the account of the configuration.
-    ///   - conversation: the state of the connection, to which the answer is added.
+    ///   - connection: the state of the connection, to which the answer is added.
     mutating func responseCreate(
-        _ body: ChappieJSON, for account: SimulatorAccount?, now: Int, conversation: inout WebSocketConversation,
+        _ body: ChappieJSON, for account: SimulatorAccount?, now: Int, connection: inout WebSocketConnectionState,
         effect: ScenarioEffect
     ) -> BackendResponse {
-        if let app = conversation.planApp {
+        if let app = connection.planApp {
             do throws(BackendResponse) {
-                return try planResponseCreate(body, app: app, now: now, conversation: &conversation, effect: effect)
+                return try planResponseCreate(body, app: app, now: now, connection: &connection, effect: effect)
             } catch {
                 return error
             }
@@ -100,38 +100,38 @@ extension Backend {
         guard body["type"] == "response.create" else {
             return .invalid("Only response.create is understood.", parameter: "type")
         }
-        if conversation.isOverLimit { return Self.connectionLimitReached }
+        if connection.isOverLimit { return Self.connectionLimitReached }
         if let problem = Self.problem(with: body, chains: true) { return problem }
         let previous = body["previous_response_id"]?.string
-        if body["previous_response_id"]?.isNull == false, previous == nil || previous != conversation.last?.responseID {
+        if body["previous_response_id"]?.isNull == false, previous == nil || previous != connection.last?.responseID {
             return Self.previousResponseNotFound(previous ?? "")
         }
         let account = account ?? configuration.account
         let isChained = previous != nil
         let marker = body["client_metadata"]?["ws_request_header_x_openai_internal_codex_responses_lite"]
         if let refusal = refusal(
-            of: body["model"]?.string ?? "", for: account, client: conversation.clientVersion)
+            of: body["model"]?.string ?? "", for: account, client: connection.clientVersion)
             ?? problem(
-                withFormOf: body, isMarked: marker == "true", known: isChained ? conversation.last?.items : nil)
+                withFormOf: body, isMarked: marker == "true", known: isChained ? connection.last?.items : nil)
         {
             return refusal
         }
-        let input = (previous == nil ? [] : conversation.last?.items ?? []) + (body["input"]?.array ?? [])
+        let input = (previous == nil ? [] : connection.last?.items ?? []) + (body["input"]?.array ?? [])
         whole["input"] = .array(input)
         let isPrewarm = body["generate"] == false
         let prompt = Prompt(.object(whole))
         let written = write(isPrewarm ? [] : EchoModel.reply(to: prompt, effect: effect), to: prompt, now: now)
         let edits = effect.events ?? EventEdits()
         if [.completed, .incomplete, nil].contains(edits.ending) {
-            conversation.last = (written.responseID, input + written.items)
+            connection.last = (written.responseID, input + written.items)
         }
         var events = written.events
         if isPrewarm {
             events.removeAll { $0.name == "response.in_progress" }
         } else {
-            conversation.turnCount += 1
-            let state = body["client_metadata"]?["x-codex-turn-state"]?.string ?? conversation.turnState
-            conversation.turnState = nil
+            connection.turnCount += 1
+            let state = body["client_metadata"]?["x-codex-turn-state"]?.string ?? connection.turnState
+            connection.turnState = nil
             // Over HTTP, usage, model and turn state are header fields.
             var headers: ChappieJSONObject = [
                 "openai-model": .string(prompt.model),
@@ -139,7 +139,7 @@ extension Backend {
             ]
             let isOlder = configuration.sendsOlderEvents
             if !isOlder {
-                headers["x-models-etag"] = .string(entityTag(for: account, client: conversation.clientVersion))
+                headers["x-models-etag"] = .string(entityTag(for: account, client: connection.clientVersion))
             }
             let name = isOlder ? "response.metadata" : "codex.response.metadata"
             events.insert(
@@ -190,7 +190,7 @@ extension Backend {
 }
 
 /// The state that one connection keeps from message to message.
-struct WebSocketConversation: Sendable {
+struct WebSocketConnectionState: Sendable {
     /// The turn state of the handshake, until the first turn has used it.
     var turnState: String?
     /// The version of the wire format that the handshake named.
@@ -267,8 +267,8 @@ package struct WebSocketTerms: Sendable {
     /// The time between the server's own pings, or `nil` for none.
     package let pingInterval: Duration?
     let handshake: HandshakeFaults
-    var conversation: WebSocketConversation
-    let reply: @Sendable (ReceivedMessage, inout WebSocketConversation) -> MessageAnswer
+    var connection: WebSocketConnectionState
+    let reply: @Sendable (ReceivedMessage, inout WebSocketConnectionState) -> MessageAnswer
 
     /// Whether pings are answered.
     package var answersPings: Bool { handshake.pongs != false }
@@ -278,7 +278,7 @@ package struct WebSocketTerms: Sendable {
     }
 
     /// Returns the answer to a message of this connection.
-    package mutating func answer(_ message: ReceivedMessage) -> MessageAnswer { reply(message, &conversation) }
+    package mutating func answer(_ message: ReceivedMessage) -> MessageAnswer { reply(message, &connection) }
 }
 
 extension BackendResponse {

@@ -3,13 +3,13 @@ import ChappieRuntime
 import ChappieSDK
 import ChappieThreadsSQLite
 
-/// The conversation of a chat and its model. The runtime's thread has everything that was said.
-struct ChatConversation: Sendable {
+/// The thread of a chat and its model. The runtime's thread is the only history.
+struct ChatThread: Sendable {
     let client: ChappieClient
     /// The runtime, whose store keeps the conversation, or has it in memory if nothing is kept.
     let runtime: ChappieRuntime
     /// The conversation on the disk, or `nil` if nothing is kept.
-    let kept: KeptConversation?
+    let kept: KeptThread?
     /// The model of new conversations, or `nil` if the account's best model is used.
     private let usualModel: String?
     /// Whether the client has its own model, which it would also use for a thread that was opened.
@@ -23,7 +23,7 @@ struct ChatConversation: Sendable {
     ///   - model: the client's model, which the command line, a template or the settings have chosen.
     ///   - namedModel: the model that the command line has named.
     ///   - usualModel: the model of the settings.
-    init(_ client: ChappieClient, _ kept: KeptConversation?, model: String?, namedModel: String?, usualModel: String?) {
+    init(_ client: ChappieClient, _ kept: KeptThread?, model: String?, namedModel: String?, usualModel: String?) {
         self.client = client
         self.kept = kept
         runtime = kept?.runtime ?? client.runtime(store: ChappieInMemoryThreadStore())

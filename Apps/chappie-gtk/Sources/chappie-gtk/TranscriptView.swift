@@ -6,7 +6,7 @@ import FoundationEssentials
 /// The conversation as text that can be selected. Answers are Markdown. The unfinished block is shown as plain text and
 /// is replaced when it is complete. The pieces of an answer are added together, a few times a second.
 @MainActor
-final class Transcript {
+final class TranscriptView {
     private let view: UnsafeMutablePointer<GtkTextView>
     private let buffer: UnsafeMutablePointer<GtkTextBuffer>
     private let end: UnsafeMutablePointer<GtkTextMark>
@@ -99,9 +99,10 @@ final class Transcript {
             G_PRIORITY_DEFAULT, Self.pause,
             { data in
                 guard let data else { return 0 }
-                let transcript = Unmanaged<Transcript>.fromOpaque(data).takeUnretainedValue()
+                let transcript = Unmanaged<TranscriptView>.fromOpaque(data).takeUnretainedValue()
                 return MainActor.assumeIsolated { transcript.endPause() ? 1 : 0 }
-            }, Unmanaged.passRetained(self).toOpaque(), { $0.map { Unmanaged<Transcript>.fromOpaque($0).release() } })
+            }, Unmanaged.passRetained(self).toOpaque(),
+            { $0.map { Unmanaged<TranscriptView>.fromOpaque($0).release() } })
     }
 
     /// Ends the pause and returns whether another pause begins. Without text none begins.

@@ -6,10 +6,10 @@ import Testing
 
 @_spi(ChappieInternals) @testable import ChappieClient
 
-/// A conversation sends and keeps its items; a kept connection continues it.
-@Suite struct ConversationTests {
-    private func conversation(_ harness: ChappieHarness = .none) -> Conversation {
-        Conversation(
+/// A transcript sends and keeps its items; a kept connection continues it.
+@Suite struct TranscriptTests {
+    private func transcript(_ harness: ChappieHarness = .none) -> Transcript {
+        Transcript(
             account: ChappieAccountInfo(), id: "id", now: Date(timeIntervalSince1970: 0),
             configuration: ChappieConfiguration(harness: harness))
     }
@@ -20,8 +20,8 @@ import Testing
         ChappieResponse(["id": "resp_1"], status).with(items: items.map(ChappieOutputItem.init), text: text)
     }
 
-    private func body(_ conversation: Conversation, _ text: String) -> ChappieJSONObject {
-        conversation.body(asking: [.user(text)], model: "m", options: ChappieMessageOptions())
+    private func body(_ transcript: Transcript, _ text: String) -> ChappieJSONObject {
+        transcript.body(asking: [.user(text)], model: "m", options: ChappieMessageOptions())
     }
 
     private static let reasoning: ChappieJSON = [
@@ -33,19 +33,19 @@ import Testing
     ]
 
     @Test func theHarnessComesFirstAndThePrefixNeverChanges() throws {
-        var conversation = conversation("Be brief.")
-        let first = try #require(body(conversation, "one")["input"]?.array)
+        var transcript = transcript("Be brief.")
+        let first = try #require(body(transcript, "one")["input"]?.array)
         #expect(first.first?["role"]?.string == "developer")
         #expect(first.first?["content"]?[0]?["text"]?.string == "Be brief.")
-        conversation.append([.user("one")], answer: answer([Self.reasoning, Self.message]))
-        let second = try #require(body(conversation, "two")["input"]?.array)
+        transcript.append([.user("one")], answer: answer([Self.reasoning, Self.message]))
+        let second = try #require(body(transcript, "two")["input"]?.array)
         #expect(ChappieJSON.array(second).serialized().hasPrefix(ChappieJSON.array(first).serialized().dropLast()))
         #expect(Array(second[2...3]) == [Self.reasoning, Self.message])
         #expect(second.count == 5)
     }
 
     @Test func aHarnessWithoutWordsSendsNoItem() {
-        #expect(body(conversation(), "x")["input"]?.array?.count == 1)
+        #expect(body(transcript(), "x")["input"]?.array?.count == 1)
     }
 
     /// An answer, the types of what is kept of it, and the last text.
@@ -60,17 +60,17 @@ import Testing
 
     @Test func whatTheBackendTakesBackIsKept() {
         for (items, text, status, types, last) in Self.answers {
-            var conversation = conversation()
-            conversation.append([.user("x")], answer: answer(items, text: text, status: status))
-            let kept = conversation.items.dropFirst()
+            var transcript = transcript()
+            transcript.append([.user("x")], answer: answer(items, text: text, status: status))
+            let kept = transcript.items.dropFirst()
             #expect(kept.map { $0["type"]?.string } == types)
             #expect(kept.last?["content"]?[0]?["text"]?.string == last)
         }
     }
 
     @Test func theBodyHasTheMembersThatTheBackendRequires() {
-        let conversation = conversation()
-        let body = conversation.body(
+        let transcript = transcript()
+        let body = transcript.body(
             asking: [.user(String(repeating: " ", count: 4096))], model: "gpt-6-sol",
             options: ChappieMessageOptions(fastMode: true, verbosity: .low))
         #expect(
@@ -81,7 +81,7 @@ import Testing
             ])
         #expect(body["store"] == false)
         #expect(body["reasoning"]?["effort"]?.string == "low")
-        let request = conversation.request(body)
+        let request = transcript.request(body)
         #expect(request.url.absoluteString == "https://chatgpt.com/backend-api/codex/responses")
         let names = request.headerFields.map(\.name.canonicalName).sorted()
         #expect(
@@ -90,7 +90,7 @@ import Testing
                 "x-codex-routing-hint", "x-codex-window-id",
             ])
         #expect(request.body?.coding == .zstd)
-        #expect(conversation.request(["model": "m"]).body?.coding == .identity)
+        #expect(transcript.request(["model": "m"]).body?.coding == .identity)
     }
 
     @Test func idsAreVersionSeven() throws {
@@ -165,7 +165,7 @@ import Testing
     }
 }
 
-extension Conversation {
+extension Transcript {
     /// A request of these messages.
     fileprivate func body(
         asking messages: [ChappieInputMessage], model: String, options: ChappieMessageOptions

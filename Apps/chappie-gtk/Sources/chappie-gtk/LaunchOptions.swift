@@ -10,7 +10,7 @@ import FoundationEssentials
 #endif
 
 /// The settings from the environment and the arguments.
-struct ProgramSettings {
+struct LaunchOptions {
     static let help = """
         USAGE: chappie-gtk [--tools FILE] [FILE …] [--help] [--version]
 

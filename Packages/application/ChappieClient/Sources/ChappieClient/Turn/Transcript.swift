@@ -3,8 +3,9 @@
 import ChappieJSONSchema
 import HTTPTypes
 
-/// The conversation so far, and its requests. All of it belongs to one account.
-struct Conversation: Sendable {
+/// The items of a conversation as the model gets them, and the requests made from them. All of it belongs to one
+/// account.
+struct Transcript: Sendable {
     let account: ChappieAccountInfo
     /// The id of the session, of the thread and of the prompt cache.
     let id: String

@@ -6,7 +6,7 @@ import ChappieSDK
 ///
 /// Only a command that uses the settings stops at a fault in the file, and only at one that hides the user's choices.
 /// Every other command reports it in a line.
-struct UserSettings {
+struct SettingsFile {
     /// An error in the file.
     struct Fault: Error {
         enum Severity: Int {
@@ -48,7 +48,7 @@ struct UserSettings {
     private init(_ file: UserFile) {
         self.init()
         do {
-            if let bytes = try file.contents() { self = UserSettings(parsing: bytes, path: file.path) }
+            if let bytes = try file.contents() { self = SettingsFile(parsing: bytes, path: file.path) }
         } catch {
             faults.append(Fault(severity: file.isDanglingLink ? .unknown : .unusable, error: CommandLineError(error)))
         }
@@ -131,11 +131,11 @@ struct UserSettings {
     ///   the file is unchanged. A file with a member that would be lost is also an error.
     static func change(
         _ environment: ProgramEnvironment, within limit: Duration = .seconds(5),
-        _ change: (inout UserSettings) throws -> Void
+        _ change: (inout SettingsFile) throws -> Void
     ) async throws {
         let file = try file(environment)
         try await file.locked(environment, within: limit) {
-            let kept = UserSettings(file)
+            let kept = SettingsFile(file)
             try kept.check(.unknown)
             var settings = kept
             try change(&settings)
@@ -197,22 +197,22 @@ private struct Text {
     /// Returns a fault.
     ///
     /// - Parameter member: the member whose line is named.
-    func fault(_ severity: UserSettings.Fault.Severity, _ member: String?, _ what: String) -> UserSettings.Fault {
+    func fault(_ severity: SettingsFile.Fault.Severity, _ member: String?, _ what: String) -> SettingsFile.Fault {
         fault(severity, line: member.flatMap(line), what, member)
     }
 
-    func fault(of error: any Error) -> UserSettings.Fault {
+    func fault(of error: any Error) -> SettingsFile.Fault {
         guard let error = error as? ChappieJSONError else { return fault(.unusable, nil, "it is not JSON.") }
         let line = UserFile.unmarked(bytes).prefix(error.offset).count { $0 == UInt8(ascii: "\n") } + 1
         return fault(.unusable, line: line, "it is not JSON: \(error.reason).", nil)
     }
 
     private func fault(
-        _ severity: UserSettings.Fault.Severity, line: Int?, _ what: String, _ member: String?
-    ) -> UserSettings.Fault {
+        _ severity: SettingsFile.Fault.Severity, line: Int?, _ what: String, _ member: String?
+    ) -> SettingsFile.Fault {
         let name = member.flatMap { UntrustedText.message($0, limit: 100) }
         let removal = name.map { "Run `chappie config unset \($0)` or `chappie config edit`" }
-        return UserSettings.Fault(
+        return SettingsFile.Fault(
             severity: severity,
             error: .usage(
                 "\(path)\(line.map { ", line \($0)" } ?? ""): \(what)",

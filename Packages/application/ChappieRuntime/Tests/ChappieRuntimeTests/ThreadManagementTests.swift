@@ -5,7 +5,7 @@ import ChappieTesting
 import Synchronization
 import Testing
 
-struct ThreadCareTests {
+struct ThreadManagementTests {
     private let store = ChappieInMemoryThreadStore()
 
     /// Keeps a thread of one turn.

@@ -24,8 +24,9 @@ enum SettingsUse: Int {
     case all
 }
 
-/// The arguments, the environment and the user's settings, which are checked before anything is done.
-struct Settings {
+/// The settings of one run, from the arguments, the environment and the settings file. They are checked before anything
+/// is done.
+struct ResolvedSettings {
     var configuration: ChappieConfiguration
     let route: Route
     /// The issuer and the backend of each route, in the form in which ``issuer`` names them for ``route``.
@@ -85,7 +86,7 @@ struct Settings {
         }
         accessToken = [.signsIn, .signsInItself].contains(accessTokenUse) ? token : nil
         passphraseFile = environment["CHAPPIE_PASSPHRASE_FILE"]
-        let kept = options.simulate ? UserSettings() : UserSettings(environment: environment)
+        let kept = options.simulate ? SettingsFile() : SettingsFile(environment: environment)
         if use == .all { try kept.check(.unusable) }
         var notices = [kept.notice].compactMap(\.self)
         let (notes, problem) = options.simulate ? (notes: ProgramNotes(), problem: nil) : ProgramNotes.read(environment)

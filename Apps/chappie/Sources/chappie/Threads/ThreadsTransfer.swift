@@ -1,0 +1,126 @@
+public import ArgumentParser
+@_spi(ChappieInternals) import ChappieRuntime
+import ChappieSDK
+import ChappieThreadForms
+import ChappieThreadsSQLite
+import Glibc
+
+// Commands that write threads to files, and read them from there.
+extension Threads {
+    struct Export: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "export", abstract: "Write a thread as JSON, JSON lines, Markdown or a page for browsers.",
+            discussion: """
+                json and jsonl are complete, and import reads them. An export is not encrypted; a file is for you \
+                alone. Without --format its name decides: .json, .jsonl, .md, .html. --all writes a file for each \
+                thread into the folder of -o, or prints one after the other.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+
+        @Option(help: "json, jsonl, markdown or html (default: by the file's name, else json).")
+        var format: ChappieThreadFormat?
+
+        @Option(
+            name: .shortAndLong,
+            help: ArgumentHelp("Write into this file instead of printing.", valueName: "file"), completion: .file())
+        var output: String?
+
+        @Flag(help: "Every thread, including archived ones.")
+        var all = false
+
+        @Argument(help: "The thread (default: the last one).", completion: .threads)
+        var thread: String?
+
+        func validate() throws {
+            if all, thread != nil { throw ValidationError("--all and a thread name different things.") }
+        }
+
+        func run(in program: Program) async throws {
+            if all { return try await exportAll(program) }
+            let target = try output.flatMap { $0 == "-" ? nil : try OutputFile($0, isPrivate: true) }
+            let thread = try await Threads.read(thread, from: Threads.store(program))
+            let text = (format ?? output.flatMap(ChappieThreadFormat.init(fileName:)) ?? .json).text(of: thread)
+            guard let target else { return program.console.write(text) }
+            try await target.write(text)
+            program.console.note("The thread is in \(target.path), not encrypted.")
+        }
+
+        private func exportAll(_ program: Program) async throws {
+            let store = try Threads.store(program)
+            let format = format ?? .json
+            let folder = output.flatMap { $0 == "-" ? nil : $0 }
+            if let folder, mkdir(folder, 0o700) != 0, errno != EEXIST {
+                throw CommandLineError.usage("\(folder) can't be created: \(String(cString: strerror(errno))).")
+            }
+            let found = try await store.readableThreads()
+            var problems = found.problems
+            var count = 0
+            defer {
+                if let folder { program.console.note("\(count) threads are in \(folder), not encrypted.") }
+                for problem in problems {
+                    program.console.note("chappie: \(problem.errorDescription ?? "\(problem)")")
+                }
+            }
+            for summary in found.threads.latestFirst(includeArchived: true) {
+                try Task.checkCancellation()
+                let thread: ChappieThread
+                do {
+                    thread = try await store.thread(summary.id)
+                } catch {
+                    guard error.concernsOneThread else { throw error }
+                    problems.append(error)
+                    continue
+                }
+                let text = format.text(of: thread)
+                if let folder {
+                    let name = ChappieThread.canHaveID(thread.id) ? thread.id : "unusual-id-\(count + 1)"
+                    try await OutputFile("\(folder)/\(name).\(format.fileExtension)", isPrivate: true).write(text)
+                } else {
+                    program.console.write(text)
+                }
+                count += 1
+            }
+            if !problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
+        }
+    }
+
+    struct Import: ProgramCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "import", abstract: "Import exported threads, or threads of other programs.",
+            discussion: """
+                Takes what export gives as json or jsonl, session files of the Codex CLI (rollout-….jsonl), folders of \
+                these (~/.codex/sessions), the log database of llm (logs.db), and conversations.json of ChatGPT's own \
+                export. Files are imported one by one: if a file can't be read, the threads of the earlier files stay. A \
+                thread that you imported before gets its new messages, unless you continued it here. \
+                With --json: {"imported":[…],"updated":[…],"present":[…],"left_out":{…}}.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+
+        @Argument(help: "The files, or folders of sessions.", completion: .file())
+        var files: [String]
+
+        func run(in program: Program) async throws {
+            let store = try Threads.store(program)
+            var report = try await ImportReport(into: store)
+            defer { report.say(program) }
+            for path in files {
+                for file in ChappieThreadImport.files(at: path) {
+                    try Task.checkCancellation()
+                    do {
+                        try await report.keep(try ChappieThreadImport(path: file), in: store)
+                    } catch let error as ChappieThreadImportError where file != path {
+                        // The other files of a folder are sessions anyway.
+                        report.leaveOut("unreadable file \(error.path ?? file)")
+                    }
+                }
+            }
+        }
+    }
+}
+
+extension ChappieThreadFormat: @retroactive ExpressibleByArgument {
+    /// The file name extension for this form.
+    fileprivate var fileExtension: String { self == .markdown ? "md" : rawValue }
+}
