@@ -1,4 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
+@_spi(ChappieInternals) import ChappieProcess
 import ChappieSDK
 import Dispatch
 import Glibc
@@ -102,9 +104,8 @@ import Testing
             ("ä\n", ["ä"]),
         ] as [(String, [String])])
     func linesEndAtLineFeeds(_ text: String, _ expected: [String]) async throws {
-        let descriptor = pipeHolding(Array(text.utf8))
-        defer { close(descriptor) }
-        var input = StandardInput(descriptor: descriptor)
+        let pipe = try pipeHolding(Array(text.utf8))
+        var input = StandardInput(pipe)
         var lines: [String] = []
         while let line = try await input.readLine() { lines.append(line) }
         #expect(lines == expected)
@@ -113,24 +114,22 @@ import Testing
 
     @Test(arguments: [([0xFF, 0x0A], "UTF-8"), ([], "nothing to ask")])
     func whatIsNoTextIsWrongUsage(_ piped: [UInt8], _ says: String) async throws {
-        let descriptor = pipeHolding(piped)
-        defer { close(descriptor) }
+        let pipe = try pipeHolding(piped)
         let error = try await #require(throws: CommandLineError.self) {
-            try await Ask.question([], StandardInput(descriptor: descriptor), Recorder().console())
+            try await Ask.question([], StandardInput(pipe), Recorder().console())
         }
         #expect(error.message.contains(says))
     }
 
     @Test func aCancelledReaderDoesNotWaitForInput() async throws {
-        var ends: [CInt] = [-1, -1]
-        try #require(pipe(&ends) == 0)
-        let reading = Task { [descriptor = ends[0]] in
-            var input = StandardInput(descriptor: descriptor)
+        let (reader, writer) = try Descriptor.pipe()
+        let reading = Task {
+            var input = StandardInput(reader)
             return try await input.readLine()
         }
         reading.cancel()
         await #expect(throws: CancellationError.self) { try await reading.value }
-        close(ends[1])
+        withExtendedLifetime(writer) {}
     }
 
     @Test(
@@ -139,19 +138,17 @@ import Testing
             (["-"], "piped\n", "piped"), (["-", "sum"], "piped", "sum\n\npiped"),
         ] as [([String], String, String)])
     func aQuestionIsArgumentsAndThenInput(_ words: [String], _ piped: String, _ expected: String) async throws {
-        let descriptor = pipeHolding(Array(piped.utf8))
-        defer { close(descriptor) }
-        let input = StandardInput(descriptor: descriptor)
+        let pipe = try pipeHolding(Array(piped.utf8))
+        let input = StandardInput(pipe)
         #expect(try await Ask.question(words, input, Recorder().console()) == expected)
     }
 
     @Test func aSilentPipeBesideArgumentsIsLeftOutAndSaidSo() async throws {
-        var ends: [CInt] = [-1, -1]
-        try #require(pipe(&ends) == 0)
-        defer { for end in ends { close(end) } }
+        let (reader, writer) = try Descriptor.pipe()
+        defer { withExtendedLifetime(writer) {} }
         let recorder = Recorder()
         let console = recorder.console()
-        #expect(try await Ask.question(["hello"], StandardInput(descriptor: ends[0]), console) == "hello")
+        #expect(try await Ask.question(["hello"], StandardInput(reader), console) == "hello")
         try await console.drained()
         #expect(recorder.text(of: .error).contains("left out"))
     }

@@ -1,3 +1,5 @@
+@_spi(ChappieInternals) import ChappieFiles
+@_spi(ChappieInternals) import ChappieProcess
 import ChappieSDK
 import Dispatch
 import FoundationEssentials
@@ -44,10 +46,8 @@ final class Recorder: Sendable {
 }
 
 /// The reading end of a pipe that holds `bytes` and then ends.
-func pipeHolding(_ bytes: [UInt8]) -> CInt {
-    var ends: [CInt] = [-1, -1]
-    guard pipe(&ends) == 0 else { return -1 }
-    _ = bytes.withUnsafeBytes { write(ends[1], $0.baseAddress, $0.count) }
-    close(ends[1])
-    return ends[0]
+func pipeHolding(_ bytes: [UInt8]) throws -> Descriptor {
+    let (reader, writer) = try Descriptor.pipe()
+    try writer.write(bytes)
+    return reader
 }

@@ -21,7 +21,7 @@ enum KnownNames {
         else { return [] }
         var slugs: [String] = []
         for file in files.sorted() where file.hasPrefix("models-") && file.hasSuffix(".json") {
-            guard let document = try? SmallFile.read("\(folder)/\(file)") else { continue }
+            guard let document = try? WholeFile.read("\(folder)/\(file)") else { continue }
             for model in ChappieModel.kept(in: document) where model.isListed && !slugs.contains(model.slug) {
                 slugs.append(model.slug)
             }
@@ -35,7 +35,7 @@ enum KnownNames {
             let settings = try? Settings(options: options, environment: environment, use: .credential)
         else { return [] }
         let manifests = settings.tools.compactMap { path in
-            try? ChappieToolManifest(SmallFile.read(path), file: path) { environment[$0] }
+            try? ChappieToolManifest(WholeFile.read(path), file: path) { environment[$0] }
         }
         return manifests.flatMap(\.servers).filter { $0.url != nil }.map(\.name)
     }

@@ -6,6 +6,7 @@ import ChappieSDK
 import Dispatch
 import Glibc
 import Synchronization
+import SystemPackage
 
 /// The standard streams, with standard output for data and standard error for notes. A separate thread writes them in
 /// the order of the calls.
@@ -66,7 +67,12 @@ final class Console: Sendable {
         let terminals = Terminals(input: input, output: output, draws: error && styles, error: error, styles: styles)
         self.init(terminals) { stream, bytes in
             TerminalState.clearStatus()
-            return bytes.withUnsafeBytes { ChappieFiles.writeAll($0, to: stream.rawValue) }
+            do throws(Errno) {
+                try (stream == .output ? Descriptor.standardOutput : .standardError).write(bytes)
+                return 0
+            } catch {
+                return error.rawValue
+            }
         }
     }
 

@@ -1,12 +1,14 @@
+@_spi(ChappieInternals) import ChappieFiles
 import Glibc
 
 /// A connection to a port of 127.0.0.1, on which a test decides every byte. Its calls block, so they are for the tests'
 /// own threads.
 public final class LoopbackConnection: Sendable {
-    private let socket = Descriptor.tcpSocket()
+    private let socket: Descriptor
 
     /// Connects to `port`.
     public init(port: Int) throws {
+        socket = try Descriptor.tcpSocket()
         // A server that hangs makes the test fail, instead of hang.
         var limit = timeval(tv_sec: Int(Patience.limit.components.seconds), tv_usec: 0)
         setsockopt(socket.number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))

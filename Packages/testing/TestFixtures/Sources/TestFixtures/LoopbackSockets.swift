@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieFiles
 import Glibc
 import Synchronization
 
@@ -21,7 +22,7 @@ public final class SilentListener: Sendable {
         }
         guard filled else { return }
         for _ in 0...backlog {
-            let client = Descriptor.tcpSocket(SOCK_NONBLOCK)
+            let client = try Descriptor.tcpSocket(SOCK_NONBLOCK)
             sockets.withLock { $0.append(client) }
             _ = withLoopbackAddress(port: port) { connect(client.number, $0, $1) }
         }
@@ -55,7 +56,7 @@ final class ReservedPort: Sendable {
     let socket: Descriptor
 
     init() throws {
-        let socket = Descriptor.tcpSocket()
+        let socket = try Descriptor.tcpSocket()
         var on: CInt = 1
         setsockopt(socket.number, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<CInt>.size))
         var address = sockaddr_in()
@@ -72,8 +73,8 @@ final class ReservedPort: Sendable {
 }
 
 extension Descriptor {
-    static func tcpSocket(_ options: __socket_type = __socket_type(0)) -> Descriptor {
-        Descriptor(socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | options.rawValue), 0))
+    static func tcpSocket(_ options: __socket_type = __socket_type(0)) throws -> Descriptor {
+        try Descriptor(socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | options.rawValue), 0))
     }
 }
 

@@ -1,3 +1,6 @@
+@_spi(ChappieInternals) import ChappieFiles
+import SystemPackage
+
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
@@ -6,26 +9,29 @@
     import Darwin
 #endif
 
-/// A socket that is closed when its last owner releases it.
-final class Descriptor: Sendable {
-    let number: CInt
-
-    /// Takes over a socket. Returns `nil` if the system returned none, with the reason in `errno`.
-    ///
-    /// The socket never blocks, and programs that this process starts don't inherit it.
-    init?(_ number: CInt) {
-        guard number >= 0 else { return nil }
-        self.number = number
+extension Descriptor {
+    /// Takes over a socket, which never blocks. If the system returned none, throws the reason.
+    static func socket(_ number: CInt) throws(Errno) -> Descriptor {
+        let socket = try Descriptor(number)
         _ = fcntl(number, F_SETFD, FD_CLOEXEC)
-        _ = fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK)
+        socket.stopBlocking()
         #if canImport(Darwin)
             // Linux has a flag for this in each `send`.
             var on: CInt = 1
             setsockopt(number, SOL_SOCKET, SO_NOSIGPIPE, &on, socklen_t(MemoryLayout<CInt>.size))
         #endif
+        return socket
     }
 
-    deinit { close(number) }
+    /// Creates a TCP socket for IPv4.
+    static func tcp() throws(Errno) -> Descriptor { try socket(systemSocket(AF_INET, streamType, 0)) }
+
+    /// Creates two connected sockets.
+    static func pair() throws(Errno) -> (Descriptor, Descriptor) {
+        var numbers: [CInt] = [-1, -1]
+        guard socketpair(AF_UNIX, streamType, 0, &numbers) == 0 else { throw .latest }
+        return (try socket(numbers[0]), try socket(numbers[1]))
+    }
 
     /// Ends the connection, also for the peer, even if a recently started program has a copy of the socket.
     func shutDown(_ direction: CInt = CInt(SHUT_RDWR)) { _ = shutdown(number, direction) }
@@ -46,30 +52,24 @@ final class Descriptor: Sendable {
     /// - Parameter name: `getsockname` for this end of the connection, `getpeername` for the other end.
     func address(
         _ name: (CInt, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> CInt
-    ) -> sockaddr_in? {
+    ) throws(Errno) -> sockaddr_in {
         var address = sockaddr_in()
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isKnown = withUnsafeMutablePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { name(number, $0, &size) } == 0
         }
-        return isKnown ? address : nil
+        guard isKnown else { throw .latest }
+        return address
     }
+}
 
-    /// Creates a TCP socket for IPv4.
-    static func tcp() -> Descriptor? { Descriptor(socket(AF_INET, streamType, 0)) }
+#if canImport(Glibc)
+    // A program that is started in the meantime has no copy either.
+    private let streamType = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+#else
+    private let streamType = SOCK_STREAM
+#endif
 
-    /// Creates two connected sockets.
-    static func pair() -> (Descriptor, Descriptor)? {
-        var numbers: [CInt] = [-1, -1]
-        guard socketpair(AF_UNIX, streamType, 0, &numbers) == 0 else { return nil }
-        guard let one = Descriptor(numbers[0]), let other = Descriptor(numbers[1]) else { return nil }
-        return (one, other)
-    }
-
-    #if canImport(Glibc)
-        // A program that is started in the meantime has no copy either.
-        private static let streamType = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-    #else
-        private static let streamType = SOCK_STREAM
-    #endif
+private func systemSocket(_ domain: CInt, _ type: CInt, _ protocolNumber: CInt) -> CInt {
+    socket(domain, type, protocolNumber)
 }
