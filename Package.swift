@@ -340,7 +340,7 @@ let package = Package(
                 "ChappieRuntime",
                 "ChappieThreadForms", "ChappieThreadsSQLite",
                 "ChappieMCP", "ChappieProgramTools", "ChappieSimulator",
-                "ChappieSDK", "CQRencode", argumentParser,
+                "ChappieSDK", "CQRencode", argumentParser, system,
             ],
             path: "Apps/chappie/Tests/chappieTests"),
         // Tests that cross packages

@@ -5,6 +5,7 @@ import ChappieSDK
 import Dispatch
 import Glibc
 import Synchronization
+import SystemPackage
 import Testing
 
 @testable import chappie
@@ -67,10 +68,7 @@ import Testing
 
     @Test func aReaderThatDoesNotReadHoldsUpNeitherWritersNorACancelledTask() async throws {
         let reads = DispatchSemaphore(value: 0)
-        let console = Console(.init()) { _, _ in
-            reads.wait()
-            return 0
-        }
+        let console = Console(.init()) { _, _ in reads.wait() }
         console.write("blocked")
         let waiting = Task { try await console.drained() }
         console.write("more")
@@ -80,11 +78,12 @@ import Testing
         try await console.drained()
     }
 
-    @Test(arguments: [ENOSPC, EPIPE]) func outputEndsAtItsFirstFailureAndNotesGoOn(reason: CInt) async throws {
+    @Test(arguments: [Errno.noSpace, .brokenPipe])
+    func outputEndsAtItsFirstFailureAndNotesGoOn(reason: Errno) async throws {
         let written = Mutex<[Console.Stream]>([])
-        let console = Console(.init()) { stream, _ in
+        let console = Console(.init()) { stream, _ throws(Errno) in
             written.withLock { $0.append(stream) }
-            return stream == .output ? reason : 0
+            if stream == .output { throw reason }
         }
         for _ in 0..<2 {
             console.line("text")
@@ -93,7 +92,7 @@ import Testing
         }
         #expect(console.outputFailure == reason)
         #expect(written.withLock { $0 } == [.output, .error, .error])
-        #expect(console.readerHasLeft.isFulfilled == (reason == EPIPE))
+        #expect(console.readerHasLeft.isFulfilled == (reason == .brokenPipe))
     }
 }
 

@@ -34,7 +34,6 @@ final class Recorder: Sendable {
     func console(_ terminals: Console.Terminals = .init()) -> Console {
         Console(terminals) { stream, bytes in
             self.written.withLock { $0.append((stream, String(decoding: bytes, as: UTF8.self))) }
-            return 0
         }
     }
 

@@ -44,7 +44,7 @@ enum KnownNames {
     /// keyring is locked or the threads are protected by a passphrase.
     static func threads(_ environment: ProgramEnvironment) -> [String] {
         let known = BlockingValue<[ChappieThreadSummary]>().value(within: patience) {
-            let program = try await Program(GlobalOptions.parse([]), environment, Console(.init()) { _, _ in 0 })
+            let program = try await Program(GlobalOptions.parse([]), environment, Console(.init()) { _, _ in })
             guard program.settings.store == .keyring, let store = try program.threads() else { return [] }
             return try await store.readableThreads().threads.latestFirst(includeArchived: true)
         }

@@ -99,7 +99,9 @@ extension WholeFile {
                 switch error {
                 case .open: "If you trust its contents: chmod 600 \(shellQuoted(path))"
                 case .changeable: "If you trust its contents: chmod o-w \(shellQuoted(path))"
-                default: PathOwner.remedy(for: path) ?? "Check the path."
+                default:
+                    PathOwner.remedy(for: path)
+                        ?? (kind == .guarded ? "Fix it, or move it away." : "Check the path.")
                 }
             throw CommandLineError.usage("\(path) can't be read: \(error.words).", suggestion: suggestion)
         }

@@ -75,7 +75,7 @@ extension Threads {
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
             guard mkdir(folder, 0o700) == 0 || errno == EEXIST else {
-                throw CommandLineError.usage("\(folder) can't be created: \(String(cString: strerror(errno))).")
+                throw CommandLineError.usage("\(folder) can't be created: \(Errno.latest).")
             }
             var written: [ChappieJSON] = []
             for id in try await store.salvageableThreads() {

@@ -92,7 +92,7 @@ struct TerminalDevice {
             do {
                 if let count = try file.writeSome(rest) {
                     rest = rest.dropFirst(count)
-                } else if !file.wait(for: POLLOUT, limit: end - .now) {
+                } else if end <= .now || !file.wait(for: POLLOUT, limit: end - .now) {
                     return false
                 }
             } catch {

@@ -69,11 +69,15 @@ import SystemPackage
         let (file, size) = try opened(path, limit: limit, kind: kind)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(size)
-        // The file may grow while it is read, and files in /proc report a size of 0.
-        while bytes.count <= limit {
-            let piece = try failing { () throws(Errno) in try file.read() }
-            if piece.isEmpty { return bytes }
-            bytes += piece
+        do {
+            // The file may grow while it is read, and files in /proc report a size of 0.
+            while bytes.count <= limit {
+                let piece = try file.read()
+                if piece.isEmpty { return bytes }
+                bytes += piece
+            }
+        } catch {
+            throw Failure(error)
         }
         throw .tooLarge(limit: limit)
     }
@@ -85,13 +89,13 @@ import SystemPackage
         // Opening a pipe without a writer would block.
         var options: FileDescriptor.OpenOptions = kind == .any ? [] : .nonBlocking
         if kind == .ownAndPrivate { options.insert(.noFollow) }
-        let file: Descriptor
+        let file: Descriptor, facts: stat
         do {
             file = try Descriptor(path, .readOnly, options)
+            facts = try file.status()
         } catch {
             throw kind == .ownAndPrivate && error == .tooManySymbolicLinkLevels ? .open : Failure(error)
         }
-        let facts = try failing { () throws(Errno) in try file.status() }
         let isRegular = facts.st_mode & S_IFMT == S_IFREG
         if kind == .ownAndPrivate, !isRegular || facts.st_uid != geteuid() || facts.st_mode & 0o077 != 0 { throw .open }
         guard facts.st_mode & S_IFMT != S_IFDIR else { throw .directory }
@@ -99,10 +103,6 @@ import SystemPackage
         guard kind != .guarded || facts.st_mode & S_IWOTH == 0 else { throw .changeable }
         guard !isRegular || facts.st_size <= limit else { throw .tooLarge(limit: limit) }
         return (file, isRegular ? Int(facts.st_size) : 0)
-    }
-
-    fileprivate static func failing<Output>(_ body: () throws(Errno) -> Output) throws(Failure) -> Output {
-        do { return try body() } catch { throw Failure(error) }
     }
 }
 
@@ -148,7 +148,8 @@ import SystemPackage
 
     private func readMore() throws(WholeFile.Failure) -> Bool {
         guard !hasEnded else { return false }
-        let piece = try WholeFile.failing { () throws(Errno) in try file.read() }
+        let piece: [UInt8]
+        do { piece = try file.read() } catch { throw WholeFile.Failure(error) }
         hasEnded = piece.isEmpty
         count += piece.count
         guard count <= limit else { throw .tooLarge(limit: limit) }

@@ -25,12 +25,11 @@ final class OrphanWatch: Sendable {
 
     /// Starts the shell. It inherits nothing, and its working directory is not a folder that the user may want to
     /// remove.
-    init() throws(StartFailure) {
+    init() throws {
         (reader, writer) = try Descriptor.pipe()
         // A shell that has stopped reading must not delay this process.
         writer.stopBlocking()
-        let null: Descriptor
-        do { null = try Descriptor("/dev/null", .writeOnly) } catch { throw StartFailure("\(error)") }
+        let null = try Descriptor("/dev/null", .writeOnly)
         let shell = ProgramInvocation(
             path: "/bin/sh", arguments: ["-c", Self.script], environment: [:], workingDirectory: "/")
         _ = try StartedChild.start(shell, input: reader, output: null, errors: null)
