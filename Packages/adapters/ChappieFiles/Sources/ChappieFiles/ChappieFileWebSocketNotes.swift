@@ -99,12 +99,8 @@ public struct ChappieFileWebSocketNotes: ChappieWebSocketNotes {
         var size = socklen_t(MemoryLayout<Address>.size)
         return withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                #if canImport(Darwin)
-                    let kind = SOCK_DGRAM
-                #else
-                    let kind = CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue)
-                #endif
-                guard let end = try? Descriptor(socket(CInt(generic.pointee.sa_family), kind, 0)) else { return false }
+                let family = CInt(generic.pointee.sa_family)
+                guard let end = try? Descriptor.socket(family, isDatagram: true) else { return false }
                 return connect(end.number, generic, size) == 0 && getsockname(end.number, generic, &size) == 0
             }
         } ? address : nil

@@ -11,8 +11,8 @@ public import SystemPackage
 /// An open file, folder, pipe or socket. It is closed when its last owner releases it, and programs that this process
 /// starts don't inherit it.
 ///
-/// It adds what swift-system's `FileDescriptor` lacks: an owner, and calls that wait, lock, or open a file in an open
-/// folder. A call that a signal interrupts is repeated.
+/// It adds what swift-system's `FileDescriptor` lacks: an owner, sockets, and calls that wait, lock, or open a file in an
+/// open folder. A call that a signal interrupts is repeated.
 @_spi(ChappieInternals) public final class Descriptor: Sendable {
     /// Standard input of this process, which is never closed.
     public static let standardInput = Descriptor(.standardInput)
@@ -116,6 +116,9 @@ public import SystemPackage
     /// Makes reads and writes return at once instead of waiting. The other end of a pipe is not changed.
     public func stopBlocking() { _ = fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK) }
 
+    /// Keeps other programs from inheriting a descriptor that the system made without that property.
+    public func stopInheritance() { _ = fcntl(number, F_SETFD, FD_CLOEXEC) }
+
     /// Returns the type, the owner, the permissions and the size of the file.
     public func status() throws(Errno) -> stat {
         var status = stat()
@@ -141,6 +144,44 @@ public import SystemPackage
         guard errno == EWOULDBLOCK || errno == EINTR else { throw .latest }
         return false
     }
+}
+
+// MARK: Sockets
+
+@_spi(ChappieInternals) extension Descriptor {
+    /// Creates a socket.
+    ///
+    /// - Parameters:
+    ///   - family: The family of its addresses, such as `AF_INET`.
+    ///   - isDatagram: Whether it sends datagrams. By default it sends a stream.
+    public static func socket(_ family: CInt, isDatagram: Bool = false) throws(Errno) -> Descriptor {
+        let socket = try Descriptor(systemSocket(family, isDatagram ? datagramType : streamType, 0))
+        socket.stopInheritance()
+        return socket
+    }
+
+    /// Creates two connected sockets.
+    public static func socketPair() throws(Errno) -> (Descriptor, Descriptor) {
+        var numbers: [CInt] = [-1, -1]
+        guard socketpair(AF_UNIX, streamType, 0, &numbers) == 0 else { throw .latest }
+        let ends = (try Descriptor(numbers[0]), try Descriptor(numbers[1]))
+        ends.0.stopInheritance()
+        ends.1.stopInheritance()
+        return ends
+    }
+}
+
+#if canImport(Glibc)
+    // A program that another thread starts before `stopInheritance` does not inherit it either.
+    private let streamType = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    private let datagramType = CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
+#else
+    private let (streamType, datagramType) = (SOCK_STREAM, SOCK_DGRAM)
+#endif
+
+/// Calls socket(2), which a method of the same name hides.
+private func systemSocket(_ family: CInt, _ type: CInt, _ protocolNumber: CInt) -> CInt {
+    socket(family, type, protocolNumber)
 }
 
 extension Errno {

@@ -5,18 +5,12 @@ import TestFixtures
 import Testing
 
 @Suite struct DescriptorTests {
-    private func pipe() throws -> (reader: Descriptor, writer: Descriptor) {
-        var ends: [CInt] = [-1, -1]
-        _ = Glibc.pipe(&ends)
-        return (try Descriptor(ends[0]), try Descriptor(ends[1]))
-    }
-
     @Test func `a writer waits until its reader has taken everything`() async throws {
-        let (reader, writer) = try pipe()
+        let (reader, writer) = try Descriptor.socketPair()
         writer.stopBlocking()
         reader.stopBlocking()
         #expect(try reader.readArrived() == nil && !reader.wait(for: POLLIN, limit: .zero))
-        // More than a pipe takes at once.
+        // More than a socket takes at once.
         let much = [UInt8](repeating: 7, count: 1 << 20)
         async let isWritten: Void = onOwnThread { try writer.write(much) }
         let bytes = try await onOwnThread {

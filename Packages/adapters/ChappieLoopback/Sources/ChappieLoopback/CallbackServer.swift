@@ -88,7 +88,7 @@ struct CallbackServer {
         for _ in 0..<limits.connections {
             let socket: Descriptor
             do {
-                socket = try Descriptor.socket(systemAccept(listener.number))
+                socket = try listener.accepted()
             } catch .interrupted, .connectionAbort {
                 continue
             } catch {
@@ -110,8 +110,6 @@ struct CallbackServer {
         connections.remove(at: index).end()
     }
 }
-
-private func systemAccept(_ listener: CInt) -> CInt { accept(listener, nil, nil) }
 
 /// A connection from the browser, with one request and one answer.
 private final class CallbackConnection {

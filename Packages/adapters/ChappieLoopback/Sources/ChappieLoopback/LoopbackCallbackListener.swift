@@ -50,7 +50,7 @@ public struct LoopbackCallbackListener: CallbackListener {
         do {
             socket = try bound(toOneOf: ports)
             name = try socket.address(getsockname)
-            (bell, end) = try Descriptor.pair()
+            (bell, end) = try Descriptor.socketPair()
         } catch {
             throw error == .addressInUse ? Self.taken(ports) : Self.refusal(error)
         }
@@ -76,7 +76,8 @@ public struct LoopbackCallbackListener: CallbackListener {
     }
 
     private func bound(to port: Int) throws(Errno) -> Descriptor {
-        let socket = try Descriptor.tcp()
+        let socket = try Descriptor.socket(AF_INET)
+        socket.stopBlocking()
         // Connections of an earlier sign-in that has ended don't keep a port in use. Two listeners can't share a port.
         var on: CInt = 1
         setsockopt(socket.number, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<CInt>.size))

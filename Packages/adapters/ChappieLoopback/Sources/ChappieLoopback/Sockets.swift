@@ -10,27 +10,17 @@ import SystemPackage
 #endif
 
 extension Descriptor {
-    /// Takes over a socket, which never blocks. If the system returned none, throws the reason.
-    static func socket(_ number: CInt) throws(Errno) -> Descriptor {
-        let socket = try Descriptor(number)
-        _ = fcntl(number, F_SETFD, FD_CLOEXEC)
-        socket.stopBlocking()
+    /// Takes a waiting connection from this listener. The connection never blocks.
+    func accepted() throws(Errno) -> Descriptor {
+        let connection = try Descriptor(accept(number, nil, nil))
+        connection.stopInheritance()
+        connection.stopBlocking()
         #if canImport(Darwin)
             // Linux has a flag for this in each `send`.
             var on: CInt = 1
-            setsockopt(number, SOL_SOCKET, SO_NOSIGPIPE, &on, socklen_t(MemoryLayout<CInt>.size))
+            setsockopt(connection.number, SOL_SOCKET, SO_NOSIGPIPE, &on, socklen_t(MemoryLayout<CInt>.size))
         #endif
-        return socket
-    }
-
-    /// Creates a TCP socket for IPv4.
-    static func tcp() throws(Errno) -> Descriptor { try socket(systemSocket(AF_INET, streamType, 0)) }
-
-    /// Creates two connected sockets.
-    static func pair() throws(Errno) -> (Descriptor, Descriptor) {
-        var numbers: [CInt] = [-1, -1]
-        guard socketpair(AF_UNIX, streamType, 0, &numbers) == 0 else { throw .latest }
-        return (try socket(numbers[0]), try socket(numbers[1]))
+        return connection
     }
 
     /// Ends the connection, also for the peer, even if a recently started program has a copy of the socket.
@@ -61,15 +51,4 @@ extension Descriptor {
         guard isKnown else { throw .latest }
         return address
     }
-}
-
-#if canImport(Glibc)
-    // A program that is started in the meantime has no copy either.
-    private let streamType = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-#else
-    private let streamType = SOCK_STREAM
-#endif
-
-private func systemSocket(_ domain: CInt, _ type: CInt, _ protocolNumber: CInt) -> CInt {
-    socket(domain, type, protocolNumber)
 }

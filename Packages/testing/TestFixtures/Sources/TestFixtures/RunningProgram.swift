@@ -40,7 +40,7 @@ public final class RunningProgram: Sendable {
         let (theirInput, ourInput) = try input.ends()
         let (theirOutput, ourOutput) = try output.ends()
         let theirErrors = try errors.end(output: theirOutput)
-        let lifeline = isGuarded ? try Descriptor.pair() : nil
+        let lifeline = isGuarded ? try Descriptor.socketPair() : nil
         let words = (isGuarded ? ["/bin/sh", "-c", Self.lifelineScript, "sh"] : []) + [path] + arguments
         id = try Self.start(words, environment, with: [theirInput, theirOutput, theirErrors, lifeline?.0])
         self.output = ourOutput.map { OutputReader($0) }
@@ -76,7 +76,7 @@ public final class RunningProgram: Sendable {
             posix_spawn(&child, words[0], &actions, &attributes, arguments, entries)
         }
         guard failure == 0 else {
-            throw FixtureFailure("\(words[0]) does not start: \(String(cString: strerror(failure)))")
+            throw FixtureFailure("\(words[0]) does not start: \(Errno(rawValue: failure))")
         }
         return child
     }
@@ -137,13 +137,15 @@ public enum ProgramInput: Sendable {
     /// No input until the test ends it with ``RunningProgram/endInput()``.
     case held
 
+    // These are sockets, because the ends of a pipe could not be marked as not inheritable before another thread starts a
+    // program.
     fileprivate func ends() throws -> (theirs: Descriptor, ours: Descriptor?) {
         switch self {
         case .nothing: return (try Descriptor("/dev/null"), nil)
         case .file(let path): return (try Descriptor(path), nil)
-        case .held: return try Descriptor.pair()
+        case .held: return try Descriptor.socketPair()
         case .text(let text):
-            let (theirs, ours) = try Descriptor.pair()
+            let (theirs, ours) = try Descriptor.socketPair()
             let bytes = Array(text.utf8)
             guard send(ours.number, bytes, bytes.count, CInt(MSG_DONTWAIT)) == bytes.count else {
                 throw FixtureFailure("a socket doesn't take \(bytes.count) bytes")
@@ -162,7 +164,7 @@ public enum ProgramOutput: Sendable {
 
     fileprivate func ends() throws -> (theirs: Descriptor, ours: Descriptor?) {
         switch self {
-        case .pipe: try Descriptor.pair()
+        case .pipe: try Descriptor.socketPair()
         case .file(let path): (try Descriptor(path, .writeOnly, [.create, .append]), nil)
         }
     }
@@ -211,15 +213,5 @@ public final class OutputReader: Sendable {
         else { return false }
         pending += piece
         return true
-    }
-}
-
-extension Descriptor {
-    /// Returns two connected ends. Those of a pipe could not be marked as not inheritable before another thread starts
-    /// a program.
-    static func pair() throws -> (Descriptor, Descriptor) {
-        var ends: [CInt] = [-1, -1]
-        _ = socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends)
-        return (try Descriptor(ends[0]), try Descriptor(ends[1]))
     }
 }
