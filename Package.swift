@@ -8,6 +8,7 @@ import PackageDescription
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let inMemoryLogging = Target.Dependency.product(name: "InMemoryLogging", package: "swift-log")
+let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 let nio: [Target.Dependency] = [
     .product(name: "NIOCore", package: "swift-nio"),
@@ -96,6 +97,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
@@ -109,7 +111,7 @@ let package = Package(
         module("application/ChappieRuntime", ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient"]),
         module("application/ChappieSignInUI", ["ChappieCore", "ChappieAuth"]),
         // Adapters
-        module("adapters/ChappieFiles", ["ChappieCore", "ChappieAuth"]),
+        module("adapters/ChappieFiles", ["ChappieCore", "ChappieAuth", system]),
         module("adapters/ChappieCurl/CCurl", []),
         module("adapters/CZstd", []),
         module("adapters/CZlib", []),
@@ -122,22 +124,23 @@ let package = Package(
         module("adapters/ChappieKeychainLinux/CSecret", []),
         module("adapters/ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "CSecret"]),
         module("adapters/ChappieKeychainApple", ["ChappieCore", "ChappieAuth"]),
-        module("adapters/ChappieLoopback", ["ChappieAuth"]),
+        module("adapters/ChappieLoopback", ["ChappieAuth", "ChappieFiles", system]),
         module("adapters/ChappieCrypto/COpenSSL", []),
         module(
             "adapters/ChappieCrypto",
-            ["ChappieCore", "ChappieAuth", "ChappieFiles", .byName(name: "COpenSSL", condition: onLinux)]),
+            ["ChappieCore", "ChappieAuth", "ChappieFiles", .byName(name: "COpenSSL", condition: onLinux), system]),
         module("adapters/ChappieSQLite/CSQLite", []),
         module("adapters/ChappieSQLite", ["CSQLite"]),
         module(
             "adapters/ChappieThreadsSQLite",
             [
                 "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieFiles", "ChappieCrypto", "ChappieSQLite",
-                "CSQLite",
+                "CSQLite", system,
             ]),
         module("adapters/ChappieProcess/CSpawn", []),
-        module("adapters/ChappieProcess", ["ChappieCore", "CSpawn"]),
-        module("adapters/ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "ChappieFiles", "ChappieProcess"]),
+        module("adapters/ChappieProcess", ["ChappieCore", "ChappieFiles", "CSpawn", system]),
+        module(
+            "adapters/ChappieDesktopLinux", ["ChappieCore", "ChappieAuth", "ChappieFiles", "ChappieProcess", system]),
         module(
             "adapters/ChappieMCP",
             ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", httpTypes]),
@@ -182,7 +185,7 @@ let package = Package(
             ]),
         module("testing/ChappieTesting/ChappieSDKTesting", ["ChappieTesting", "ChappieSimulatorServer"]),
         // Test support (no product: for our own tests)
-        module("testing/TestFixtures", ["ChappieCore"]),
+        module("testing/TestFixtures", ["ChappieCore", "ChappieFiles", system]),
         // Programs that tests kill
         .executableTarget(
             name: "FileStoreWriter", dependencies: ["ChappieAuth", "ChappieCrypto"],
@@ -208,7 +211,7 @@ let package = Package(
         // Tests of one package
         tests(of: "domain/ChappieCore", ["TestFixtures", httpTypes]),
         tests(of: "domain/ChappieJSONSchema", ["ChappieCore", "TestFixtures"]),
-        tests(of: "adapters/ChappieFiles", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),
+        tests(of: "adapters/ChappieFiles", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures", system]),
         tests(
             of: "domain/ChappieAuth",
             [
@@ -248,8 +251,10 @@ let package = Package(
         tests(
             of: "application/ChappieSignInUI",
             ["ChappieCore", "ChappieAuth", "ChappieHTTP", "ChappieTesting", "ChappieSimulatorServer", httpTypes]),
-        tests(of: "adapters/ChappieProcess", ["ChappieCore", "TestFixtures"]),
-        tests(of: "adapters/ChappieDesktopLinux", ["ChappieAuth", "ChappieProcess", "TestFixtures"]),
+        tests(of: "adapters/ChappieProcess", ["ChappieCore", "ChappieFiles", "TestFixtures", system]),
+        tests(
+            of: "adapters/ChappieDesktopLinux",
+            ["ChappieAuth", "ChappieFiles", "ChappieProcess", "TestFixtures", system]),
         tests(
             of: "adapters/ChappieProgramTools",
             ["ChappieCore", "ChappieClient", "ChappieFiles", "ChappieProcess", "TestFixtures"]),
@@ -266,7 +271,7 @@ let package = Package(
             ["ChappieCore", "ChappieClient", "ChappieRuntime", "ChappieMarkdown", "TestFixtures", "CSQLite"]),
         tests(of: "adapters/ChappieKeychainLinux", ["ChappieCore", "ChappieAuth", "ChappieTesting", "TestFixtures"]),
         tests(of: "adapters/ChappieKeychainApple", ["ChappieAuth", "ChappieTesting"]),
-        tests(of: "adapters/ChappieLoopback", ["ChappieAuth", "TestFixtures"]),
+        tests(of: "adapters/ChappieLoopback", ["ChappieAuth", "TestFixtures", system]),
         tests(
             of: "adapters/ChappieThreadsSQLite",
             [

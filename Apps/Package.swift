@@ -6,6 +6,7 @@ import PackageDescription
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 
 func modules(_ names: String...) -> [Target.Dependency] {
     names.map { .product(name: $0, package: "chappie") }
@@ -21,6 +22,7 @@ let package = Package(
         .package(name: "chappie", path: ".."),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     ],
     targets: [
         .target(name: "CMain", path: "chappie/Sources/CMain"),
@@ -37,6 +39,7 @@ let package = Package(
                 "ChappieThreadsSQLite", "ChappieSignInUI", "ChappieMarkdown", "ChappieSimulator")
                 + internals + [
                     "CMain", "CQRencode", "ChappieLineEditor", "ChappieSimulatorOptions", httpTypes, argumentParser,
+                    system,
                 ],
             path: "chappie/Sources/chappie"),
         // The program that `chappie simulator` becomes. Only it links swift-nio.
@@ -46,7 +49,7 @@ let package = Package(
         .executableTarget(
             name: "chappie-simulator",
             dependencies: modules("ChappieCore", "ChappieFiles", "ChappieSimulatorServer")
-                + ["CMain", "ChappieSimulatorOptions", argumentParser],
+                + ["CMain", "ChappieSimulatorOptions", argumentParser, system],
             path: "chappie-simulator/Sources/chappie-simulator"),
         .testTarget(
             name: "ChappieLineEditorTests", dependencies: ["ChappieLineEditor"],
@@ -57,7 +60,7 @@ let package = Package(
                 "ChappieSDK", "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieFiles", "ChappieMarkdown",
                 "ChappieRuntime", "ChappieThreadForms", "ChappieThreadsSQLite", "ChappieMCP", "ChappieProgramTools",
                 "ChappieSimulator")
-                + internals + ["chappie", "CQRencode", argumentParser],
+                + internals + ["chappie", "CQRencode", argumentParser, system],
             path: "chappie/Tests/chappieTests"),
     ],
     swiftLanguageModes: [.v6],

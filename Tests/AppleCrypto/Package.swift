@@ -10,6 +10,7 @@ var settings: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"), .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 settings += strict
+let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 
 let package = Package(
@@ -18,6 +19,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     ],
     targets: [
         .target(name: "CryptoKit", dependencies: [.product(name: "Crypto", package: "swift-crypto")]),
@@ -27,18 +29,18 @@ let package = Package(
             name: "ChappieAuth",
             dependencies: ["ChappieCore", httpTypes, .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
-        .target(name: "ChappieFiles", dependencies: ["ChappieCore", "ChappieAuth"], swiftSettings: settings),
+        .target(name: "ChappieFiles", dependencies: ["ChappieCore", "ChappieAuth", system], swiftSettings: settings),
         .target(name: "COpenSSL"),
         // CryptoKit has no RSA: that is Security's on Apple's platforms, and libcrypto's here.
         .target(
             name: "ChappieCrypto",
-            dependencies: ["ChappieCore", "ChappieAuth", "ChappieFiles", "CryptoKit", "COpenSSL"],
+            dependencies: ["ChappieCore", "ChappieAuth", "ChappieFiles", "CryptoKit", "COpenSSL", system],
             swiftSettings: settings),
         // The same sources again. To them CryptoKit is a module that does not exist.
         .target(
-            name: "OpenSSLCrypto", dependencies: ["ChappieCore", "ChappieAuth", "ChappieFiles", "COpenSSL"],
+            name: "OpenSSLCrypto", dependencies: ["ChappieCore", "ChappieAuth", "ChappieFiles", "COpenSSL", system],
             swiftSettings: settings + [.unsafeFlags(["-module-alias", "CryptoKit=NoCryptoKit"])]),
-        .target(name: "TestFixtures", dependencies: ["ChappieCore"], swiftSettings: settings),
+        .target(name: "TestFixtures", dependencies: ["ChappieCore", "ChappieFiles", system], swiftSettings: settings),
         .testTarget(
             name: "AppleCryptoTests",
             dependencies: ["ChappieAuth", "ChappieCrypto", "OpenSSLCrypto", "TestFixtures"], swiftSettings: settings),

@@ -15,6 +15,7 @@ settings += strict
 let apple: [SwiftSetting] = [.swiftLanguageMode(.v5)]
 settings += strict
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 
 let package = Package(
@@ -22,6 +23,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
     ],
     targets: [
@@ -41,7 +43,8 @@ let package = Package(
         .target(
             name: "ChappieAuth", dependencies: ["ChappieCore", "Combine", httpTypes, logging], swiftSettings: settings),
         .target(
-            name: "ChappieFiles", dependencies: ["ChappieCore", "ChappieAuth", "Security"], swiftSettings: settings),
+            name: "ChappieFiles", dependencies: ["ChappieCore", "ChappieAuth", "Security", system],
+            swiftSettings: settings),
         .target(
             name: "ChappieKeychainApple", dependencies: ["ChappieCore", "ChappieAuth", "Security"],
             swiftSettings: settings),
@@ -59,16 +62,17 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "ChappieCrypto",
-            dependencies: ["ChappieCore", "ChappieAuth", "ChappieFiles", "CryptoKit", "Security"],
+            dependencies: ["ChappieCore", "ChappieAuth", "ChappieFiles", "CryptoKit", "Security", system],
             swiftSettings: settings),
-        .target(name: "ChappieLoopback", dependencies: ["ChappieAuth"], swiftSettings: settings),
+        .target(
+            name: "ChappieLoopback", dependencies: ["ChappieAuth", "ChappieFiles", system], swiftSettings: settings),
         .target(name: "CSQLite"),
         .target(name: "ChappieSQLite", dependencies: ["CSQLite"], swiftSettings: settings),
         .target(
             name: "ChappieThreadsSQLite",
             dependencies: [
                 "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieFiles", "ChappieCrypto", "ChappieSQLite",
-                "CSQLite",
+                "CSQLite", system,
             ],
             swiftSettings: settings),
         .target(

@@ -11,6 +11,7 @@ let package = Package(
         .package(path: "../../domain/ChappieCore"),
         .package(path: "../../domain/ChappieAuth"),
         .package(path: "../ChappieFiles"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     ],
     targets: [
         .target(name: "COpenSSL"),
@@ -21,6 +22,7 @@ let package = Package(
                 "ChappieAuth",
                 "ChappieFiles",
                 .byName(name: "COpenSSL", condition: .when(platforms: [.linux])),
+                .product(name: "SystemPackage", package: "swift-system"),
             ]),
         .executableTarget(
             name: "FileStoreWriter",

@@ -11,6 +11,7 @@ let package = Package(
         .package(path: "../../domain/ChappieAuth"),
         .package(path: "../ChappieFiles"),
         .package(path: "../ChappieProcess"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     ],
     targets: [
         .target(
@@ -20,6 +21,7 @@ let package = Package(
                 "ChappieAuth",
                 "ChappieFiles",
                 "ChappieProcess",
+                .product(name: "SystemPackage", package: "swift-system"),
             ])
     ],
     swiftLanguageModes: [.v6],

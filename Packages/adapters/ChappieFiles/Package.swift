@@ -9,6 +9,7 @@ let package = Package(
     dependencies: [
         .package(path: "../../domain/ChappieCore"),
         .package(path: "../../domain/ChappieAuth"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     ],
     targets: [
         .target(
@@ -16,6 +17,7 @@ let package = Package(
             dependencies: [
                 "ChappieCore",
                 "ChappieAuth",
+                .product(name: "SystemPackage", package: "swift-system"),
             ])
     ],
     swiftLanguageModes: [.v6],

@@ -7,13 +7,17 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [.library(name: "ChappieLoopback", targets: ["ChappieLoopback"])],
     dependencies: [
-        .package(path: "../../domain/ChappieAuth")
+        .package(path: "../../domain/ChappieAuth"),
+        .package(path: "../ChappieFiles"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     ],
     targets: [
         .target(
             name: "ChappieLoopback",
             dependencies: [
-                "ChappieAuth"
+                "ChappieAuth",
+                "ChappieFiles",
+                .product(name: "SystemPackage", package: "swift-system"),
             ])
     ],
     swiftLanguageModes: [.v6],

@@ -7,7 +7,9 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [.library(name: "ChappieProcess", targets: ["ChappieProcess"])],
     dependencies: [
-        .package(path: "../../domain/ChappieCore")
+        .package(path: "../../domain/ChappieCore"),
+        .package(path: "../ChappieFiles"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     ],
     targets: [
         .target(name: "CSpawn"),
@@ -15,7 +17,9 @@ let package = Package(
             name: "ChappieProcess",
             dependencies: [
                 "ChappieCore",
+                "ChappieFiles",
                 "CSpawn",
+                .product(name: "SystemPackage", package: "swift-system"),
             ]),
     ],
     swiftLanguageModes: [.v6],

@@ -13,6 +13,7 @@ let package = Package(
         .package(path: "../ChappieFiles"),
         .package(path: "../ChappieCrypto"),
         .package(path: "../ChappieSQLite"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     ],
     targets: [
         .target(
@@ -25,6 +26,7 @@ let package = Package(
                 "ChappieCrypto",
                 "ChappieSQLite",
                 .product(name: "CSQLite", package: "ChappieSQLite"),
+                .product(name: "SystemPackage", package: "swift-system"),
             ]),
         .executableTarget(
             name: "ThreadStoreWriter",

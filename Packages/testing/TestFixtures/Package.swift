@@ -7,10 +7,18 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [.library(name: "TestFixtures", targets: ["TestFixtures"])],
     dependencies: [
-        .package(path: "../../domain/ChappieCore")
+        .package(path: "../../domain/ChappieCore"),
+        .package(path: "../../adapters/ChappieFiles"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     ],
     targets: [
-        .target(name: "TestFixtures", dependencies: ["ChappieCore"])
+        .target(
+            name: "TestFixtures",
+            dependencies: [
+                "ChappieCore",
+                "ChappieFiles",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ])
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

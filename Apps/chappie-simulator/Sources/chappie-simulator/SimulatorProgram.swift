@@ -7,6 +7,7 @@ import ChappieSimulatorServer
 import Dispatch
 import Glibc
 import Synchronization
+import SystemPackage
 
 /// The program `chappie-simulator`, which serves a ChatGPT backend on loopback until it is interrupted. The command
 /// `chappie simulator` runs it.
@@ -47,7 +48,7 @@ struct SimulatorProgram: AsyncParsableCommand {
             if options.listScenarios { try listScenarios() } else { try await serve() }
         } catch {
             let failure = Failure(error)
-            if json { try? write("\(failure.json.serialized())\n", to: STDOUT_FILENO) }
+            if json { try? write("\(failure.json.serialized())\n", to: .standardOutput) }
             note("chappie: \(failure.message)")
             if let suggestion = failure.suggestion { note("         \(suggestion)") }
             _exit(failure.status)
@@ -57,7 +58,7 @@ struct SimulatorProgram: AsyncParsableCommand {
     private func listScenarios() throws {
         let names = SimulatorScenario.names
         let list: ChappieJSON = ["scenarios": .array(names.map(ChappieJSON.string))]
-        try write((json ? list.serialized() : names.joined(separator: "\n")) + "\n", to: STDOUT_FILENO)
+        try write((json ? list.serialized() : names.joined(separator: "\n")) + "\n", to: .standardOutput)
     }
 
     private func serve() async throws {
@@ -73,7 +74,7 @@ struct SimulatorProgram: AsyncParsableCommand {
             "pid": .integer(Int(getpid())),
         ]
         let exports = "export CHAPPIE_ISSUER=\(issuer)\nexport CHAPPIE_BACKEND=\(backend)"
-        try write((json ? facts.serialized() : exports) + "\n", to: STDOUT_FILENO)
+        try write((json ? facts.serialized() : exports) + "\n", to: .standardOutput)
         if !json {
             note("Listening on port \(simulator.port); Ctrl-C stops it.")
             note("The backend of the plan route (Continue with ChatGPT) is \(planBackend).")
@@ -90,7 +91,7 @@ struct SimulatorProgram: AsyncParsableCommand {
 
     private func contents(of path: String) throws(Failure) -> [UInt8] {
         do throws(WholeFile.Failure) {
-            return try WholeFile.contents(of: path, limit: 16 << 20, kind: .any)
+            return try WholeFile.contents(of: path, kind: .any)
         } catch {
             throw Failure(unreadable: path, error)
         }
@@ -120,15 +121,14 @@ private struct Failure: Error {
 
     init(unreadable path: String, _ error: WholeFile.Failure) {
         code = "usage"
-        let reason = error == .tooLarge ? "it is larger than 16 MiB" : error.words
-        message = "\(path) can't be read: \(reason)."
+        message = "\(path) can't be read: \(error.words)."
         suggestion = "Check the path."
     }
 
-    init(output reason: CInt) {
+    init(output reason: Errno) {
         status = 69
         code = "output_failed"
-        message = "Standard output can't be written: \(String(cString: strerror(reason)))."
+        message = "Standard output can't be written: \(reason)."
     }
 
     var json: ChappieJSON {
@@ -142,17 +142,20 @@ private struct Failure: Error {
 /// Whether a write is in progress. A reader that does not read, or a terminal that is stopped, can hold up a write.
 private let isWriting = Atomic(false)
 
-private func write(_ text: String, to descriptor: CInt) throws(Failure) {
+private func write(_ text: String, to file: Descriptor) throws(Failure) {
     isWriting.store(true, ordering: .releasing)
-    let reason = Array(text.utf8).withUnsafeBytes { writeAll($0, to: descriptor) }
-    isWriting.store(false, ordering: .releasing)
-    // A command in a pipe ends silently when no process reads its output.
-    if reason == EPIPE, descriptor == STDOUT_FILENO { _exit(128 + SIGPIPE) }
-    if reason != 0 { throw Failure(output: reason) }
+    defer { isWriting.store(false, ordering: .releasing) }
+    do {
+        try file.write(Array(text.utf8))
+    } catch {
+        // A command in a pipe ends silently when no process reads its output.
+        if error == .brokenPipe, file === Descriptor.standardOutput { _exit(128 + SIGPIPE) }
+        throw Failure(output: error)
+    }
 }
 
 /// Writes a line for the user. Control characters are replaced because clients influence the text.
-private func note(_ line: String) { try? write("\(UntrustedText.forTerminal(line))\n", to: STDERR_FILENO) }
+private func note(_ line: String) { try? write("\(UntrustedText.forTerminal(line))\n", to: .standardError) }
 
 /// Makes Ctrl-C, SIGTERM and a closed terminal the regular end, unless they cut a line off. Nothing has to be saved.
 private func endWellWhenInterrupted() {

@@ -109,11 +109,11 @@ struct ChappieCommand: ParsableCommand {
     /// Prints help to standard output, and errors of a command line to standard error.
     private static func end(with error: any Error) -> Never {
         let status = exitCode(for: error)
-        let stream = status.isSuccess ? STDOUT_FILENO : STDERR_FILENO
+        let stream = status.isSuccess ? Descriptor.standardOutput : .standardError
         var text = fullMessage(for: error)
         // The library does not break usage lines.
-        if let size = TerminalState.size(of: stream) { text = PlainText.wrapped(text, width: size.columns) }
-        if !text.isEmpty { _ = Array("\(text)\n".utf8).withUnsafeBytes { writeAll($0, to: stream) } }
+        if let size = TerminalState.size(of: stream.number) { text = PlainText.wrapped(text, width: size.columns) }
+        if !text.isEmpty { try? stream.write(Array("\(text)\n".utf8)) }
         _exit(status.rawValue)
     }
 }

@@ -1,8 +1,11 @@
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
+@_spi(ChappieInternals) import ChappieProcess
 import ChappieSDK
 import Dispatch
 import Glibc
 import Synchronization
+import SystemPackage
 import Testing
 
 @testable import chappie
@@ -65,10 +68,7 @@ import Testing
 
     @Test func aReaderThatDoesNotReadHoldsUpNeitherWritersNorACancelledTask() async throws {
         let reads = DispatchSemaphore(value: 0)
-        let console = Console(.init()) { _, _ in
-            reads.wait()
-            return 0
-        }
+        let console = Console(.init()) { _, _ in reads.wait() }
         console.write("blocked")
         let waiting = Task { try await console.drained() }
         console.write("more")
@@ -78,11 +78,12 @@ import Testing
         try await console.drained()
     }
 
-    @Test(arguments: [ENOSPC, EPIPE]) func outputEndsAtItsFirstFailureAndNotesGoOn(reason: CInt) async throws {
+    @Test(arguments: [Errno.noSpace, .brokenPipe])
+    func outputEndsAtItsFirstFailureAndNotesGoOn(reason: Errno) async throws {
         let written = Mutex<[Console.Stream]>([])
-        let console = Console(.init()) { stream, _ in
+        let console = Console(.init()) { stream, _ throws(Errno) in
             written.withLock { $0.append(stream) }
-            return stream == .output ? reason : 0
+            if stream == .output { throw reason }
         }
         for _ in 0..<2 {
             console.line("text")
@@ -91,7 +92,7 @@ import Testing
         }
         #expect(console.outputFailure == reason)
         #expect(written.withLock { $0 } == [.output, .error, .error])
-        #expect(console.readerHasLeft.isFulfilled == (reason == EPIPE))
+        #expect(console.readerHasLeft.isFulfilled == (reason == .brokenPipe))
     }
 }
 
@@ -102,9 +103,8 @@ import Testing
             ("ä\n", ["ä"]),
         ] as [(String, [String])])
     func linesEndAtLineFeeds(_ text: String, _ expected: [String]) async throws {
-        let descriptor = pipeHolding(Array(text.utf8))
-        defer { close(descriptor) }
-        var input = StandardInput(descriptor: descriptor)
+        let pipe = try pipeHolding(Array(text.utf8))
+        var input = StandardInput(pipe)
         var lines: [String] = []
         while let line = try await input.readLine() { lines.append(line) }
         #expect(lines == expected)
@@ -113,24 +113,22 @@ import Testing
 
     @Test(arguments: [([0xFF, 0x0A], "UTF-8"), ([], "nothing to ask")])
     func whatIsNoTextIsWrongUsage(_ piped: [UInt8], _ says: String) async throws {
-        let descriptor = pipeHolding(piped)
-        defer { close(descriptor) }
+        let pipe = try pipeHolding(piped)
         let error = try await #require(throws: CommandLineError.self) {
-            try await Ask.question([], StandardInput(descriptor: descriptor), Recorder().console())
+            try await Ask.question([], StandardInput(pipe), Recorder().console())
         }
         #expect(error.message.contains(says))
     }
 
     @Test func aCancelledReaderDoesNotWaitForInput() async throws {
-        var ends: [CInt] = [-1, -1]
-        try #require(pipe(&ends) == 0)
-        let reading = Task { [descriptor = ends[0]] in
-            var input = StandardInput(descriptor: descriptor)
+        let (reader, writer) = try Descriptor.pipe()
+        let reading = Task {
+            var input = StandardInput(reader)
             return try await input.readLine()
         }
         reading.cancel()
         await #expect(throws: CancellationError.self) { try await reading.value }
-        close(ends[1])
+        withExtendedLifetime(writer) {}
     }
 
     @Test(
@@ -139,19 +137,17 @@ import Testing
             (["-"], "piped\n", "piped"), (["-", "sum"], "piped", "sum\n\npiped"),
         ] as [([String], String, String)])
     func aQuestionIsArgumentsAndThenInput(_ words: [String], _ piped: String, _ expected: String) async throws {
-        let descriptor = pipeHolding(Array(piped.utf8))
-        defer { close(descriptor) }
-        let input = StandardInput(descriptor: descriptor)
+        let pipe = try pipeHolding(Array(piped.utf8))
+        let input = StandardInput(pipe)
         #expect(try await Ask.question(words, input, Recorder().console()) == expected)
     }
 
     @Test func aSilentPipeBesideArgumentsIsLeftOutAndSaidSo() async throws {
-        var ends: [CInt] = [-1, -1]
-        try #require(pipe(&ends) == 0)
-        defer { for end in ends { close(end) } }
+        let (reader, writer) = try Descriptor.pipe()
+        defer { withExtendedLifetime(writer) {} }
         let recorder = Recorder()
         let console = recorder.console()
-        #expect(try await Ask.question(["hello"], StandardInput(descriptor: ends[0]), console) == "hello")
+        #expect(try await Ask.question(["hello"], StandardInput(reader), console) == "hello")
         try await console.drained()
         #expect(recorder.text(of: .error).contains("left out"))
     }

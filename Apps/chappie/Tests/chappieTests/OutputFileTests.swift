@@ -1,4 +1,5 @@
 import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 import FoundationEssentials
 import Glibc
@@ -6,7 +7,7 @@ import HTTPTypes
 import Synchronization
 import Testing
 
-@testable import chappie
+@_spi(ChappieInternals) @testable import chappie
 
 @Suite struct OutputFileTests {
     private let folder = TemporaryFolder()
@@ -15,7 +16,7 @@ import Testing
     private func names() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
     }
-    private func text(_ path: String) throws -> String { String(decoding: try SmallFile.read(path), as: UTF8.self) }
+    private func text(_ path: String) throws -> String { String(decoding: try WholeFile.read(path), as: UTF8.self) }
 
     @Test func nothingIsThereUntilAllOfItIs() async throws {
         let file = try OutputFile(path)
@@ -99,7 +100,7 @@ import Testing
             #expect(error?.status == .unavailable && error?.message.contains("https://x.example/a") == true)
         }
         let large = HTTPExchangeResponse(
-            status: .ok, body: HTTPBody(bytes: Array(repeating: 0x61, count: SmallFile.limit + 1)))
+            status: .ok, body: HTTPBody(bytes: Array(repeating: 0x61, count: WholeFile.limit + 1)))
         await #expect(throws: CommandLineError.self) { try await file("https://x.example/a", large) }
         await #expect(throws: CommandLineError.self) { try await file("https://") }
     }

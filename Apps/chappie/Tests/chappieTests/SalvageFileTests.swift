@@ -1,10 +1,11 @@
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieRuntime
 import ChappieSDK
 import FoundationEssentials
 import Glibc
 import Testing
 
-@testable import chappie
+@_spi(ChappieInternals) @testable import chappie
 
 @Suite struct SalvageFileTests {
     private let folder = TemporaryFolder()
@@ -16,7 +17,7 @@ import Testing
         let names = try (0..<3).map { _ in try Threads.Salvage.write([record], of: id, into: folder.path) }
         #expect(names == ["damaged-id.json", "damaged-id-2.json", "damaged-id-3.json"])
         let read = try names.map { name in
-            try ChappieThread(json: ChappieJSONValue(parsing: SmallFile.read("\(folder.path)/\(name)")))
+            try ChappieThread(json: ChappieJSONValue(parsing: WholeFile.read("\(folder.path)/\(name)")))
         }
         #expect(Set(read.map(\.id)).count == 3)
         for name in names {

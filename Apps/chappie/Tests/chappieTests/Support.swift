@@ -1,3 +1,5 @@
+@_spi(ChappieInternals) import ChappieFiles
+@_spi(ChappieInternals) import ChappieProcess
 import ChappieSDK
 import Dispatch
 import FoundationEssentials
@@ -32,7 +34,6 @@ final class Recorder: Sendable {
     func console(_ terminals: Console.Terminals = .init()) -> Console {
         Console(terminals) { stream, bytes in
             self.written.withLock { $0.append((stream, String(decoding: bytes, as: UTF8.self))) }
-            return 0
         }
     }
 
@@ -44,10 +45,8 @@ final class Recorder: Sendable {
 }
 
 /// The reading end of a pipe that holds `bytes` and then ends.
-func pipeHolding(_ bytes: [UInt8]) -> CInt {
-    var ends: [CInt] = [-1, -1]
-    guard pipe(&ends) == 0 else { return -1 }
-    _ = bytes.withUnsafeBytes { write(ends[1], $0.baseAddress, $0.count) }
-    close(ends[1])
-    return ends[0]
+func pipeHolding(_ bytes: [UInt8]) throws -> Descriptor {
+    let (reader, writer) = try Descriptor.pipe()
+    try writer.write(bytes)
+    return reader
 }

@@ -33,10 +33,10 @@ struct ChatTranscript {
     func save(to path: String?, home: String) throws -> String {
         let name = path ?? "chappie-\(Date().localMinute.replacing(" ", with: "-").replacing(":", with: "")).md"
         let file = name.hasPrefix("~/") ? home + name.dropFirst() : name
-        guard PrivateFile.create(file, with: Array(markdown.utf8)) else {
-            throw CommandLineError.usage(
-                "\(file) can't be written: \(String(cString: strerror(errno))).",
-                suggestion: "Name another: /save FILE.")
+        do {
+            try PrivateFile.create(file, with: Array(markdown.utf8))
+        } catch {
+            throw CommandLineError.usage("\(file) can't be written: \(error).", suggestion: "Name another: /save FILE.")
         }
         return file
     }

@@ -9,7 +9,7 @@ enum PathArgument {
     /// argument is split by a shell's rules.
     static func paths(in text: String, home: String?) -> [String] {
         let whole = resolved(text, home)
-        return SmallFile.exists(whole) ? [whole] : words(of: text).map { resolved($0, home) }
+        return WholeFile.exists(whole) ? [whole] : words(of: text).map { resolved($0, home) }
     }
 
     /// Returns the files if the text contains only absolute paths of files. Such a text was dropped rather than typed.
@@ -17,7 +17,7 @@ enum PathArgument {
         let text = text.trimmed
         guard text.utf8.count <= 8192, ["/", "'", "\"", "file://"].contains(where: text.hasPrefix) else { return nil }
         let found = paths(in: text, home: home)
-        return !found.isEmpty && found.allSatisfy { $0.hasPrefix("/") && SmallFile.exists($0) } ? found : nil
+        return !found.isEmpty && found.allSatisfy { $0.hasPrefix("/") && WholeFile.exists($0) } ? found : nil
     }
 
     /// Splits the text at blanks as a shell does. Quotes and backslashes keep blanks.

@@ -168,9 +168,11 @@ struct Auth: ParsableCommand {
             let document = try await program.credentials.exportCredential()
             var bytes = document.withBytes(Array.init)
             defer { for index in bytes.indices { bytes[index] = 0 } }
-            guard PrivateFile.create(file, with: bytes) else {
+            do {
+                try PrivateFile.create(file, with: bytes)
+            } catch {
                 throw CommandLineError.usage(
-                    "\(file) can't be created: \(String(cString: strerror(errno))).",
+                    "\(file) can't be created: \(error).",
                     suggestion: "Name a file that does not exist yet, in a folder that you may write to.")
             }
             program.console.note(Auth.warning)
@@ -209,7 +211,7 @@ struct Auth: ParsableCommand {
                     suggestion: options.simulate
                         ? "Leave out --simulate." : "Set CHAPPIE_CREDENTIAL_STORE to keyring or file.")
             }
-            var bytes = try SmallFile.read(file, isPrivate: true)
+            var bytes = try WholeFile.read(file, .ownAndPrivate)
             defer { for index in bytes.indices { bytes[index] = 0 } }
             let earlier = try await program.session().accountInfo
             let info = try await program.credentials.importCredential(Secret(bytes))

@@ -113,7 +113,7 @@ struct Config: ParsableCommand {
             // An absolute path names the manifest that exists here now, wherever the settings are used.
             if case .files = setting.kind { words = try value.map(Self.absolute) }
             let chosen = try setting.value(from: words, name: setting.rawValue)
-            for path in chosen.array?.compactMap(\.string) ?? [] { _ = try SmallFile.read(path) }
+            for path in chosen.array?.compactMap(\.string) ?? [] { _ = try WholeFile.read(path) }
             if setting == .template, let name = chosen.string { _ = try Template(named: name, environment) }
             try await SettingsFile.change(environment) { $0[setting] = chosen }
             guard !options.json else {

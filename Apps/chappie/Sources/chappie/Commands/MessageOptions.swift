@@ -1,5 +1,6 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieJSONSchema
 import ChappieSDK
 import FoundationEssentials
@@ -90,7 +91,7 @@ struct MessageOptions: ParsableArguments {
     static func schema(_ argument: String) throws -> ChappieJSONSchema {
         let isInline = argument.first == "{"
         if !isInline, let short = try ShortSchema(argument) { return ChappieJSONSchema(short.json) }
-        let bytes = isInline ? Array(argument.utf8) : try SmallFile.read(argument)
+        let bytes = isInline ? Array(argument.utf8) : try WholeFile.read(argument)
         do {
             let schema = ChappieJSONSchema(try ChappieJSON(parsing: bytes))
             try schema.check()
@@ -157,7 +158,7 @@ struct ShortSchema {
     ///
     /// - Throws: ``CommandLineError`` that names the field.
     init?(_ text: String) throws {
-        guard text.contains(where: { $0 == "," || $0.isWhitespace }), !SmallFile.exists(text) else { return nil }
+        guard text.contains(where: { $0 == "," || $0.isWhitespace }), !WholeFile.exists(text) else { return nil }
         var properties = ChappieJSONObject()
         // In a text with several lines, the meaning of a field may contain commas.
         let fields = text.contains("\n") ? text.split(separator: "\n") : text.split(separator: ",")

@@ -223,7 +223,7 @@ struct Ask: ProgramCommand {
     static func question(
         _ words: [String], _ input: StandardInput?, _ console: Console, mayBeEmpty: Bool = false
     ) async throws -> String {
-        var input = input ?? StandardInput(descriptor: -1)
+        var input = input ?? StandardInput(nil)
         let isAsked = words.contains("-")
         let argument = words.filter { $0 != "-" }.joined(separator: " ")
         let isRead: Bool
@@ -231,7 +231,7 @@ struct Ask: ProgramCommand {
         case .closed: isRead = false
         case .terminal: isRead = isAsked
         case .pipe where !isAsked && !argument.isEmpty:
-            isRead = try await input.isReady(withinMilliseconds: 500)
+            isRead = try await input.isReady(within: .milliseconds(500))
             if !isRead {
                 console.note("chappie: nothing comes from standard input, so it is left out (add - to wait for it)")
             }

@@ -3,6 +3,7 @@ import ArgumentParser
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 import Glibc
+import SystemPackage
 
 /// The command `chappie completions`. It needs neither settings nor a network, because shells run it when they start.
 struct Completions: ParsableCommand {
@@ -66,12 +67,13 @@ struct Manual: ParsableCommand {
 /// Writes `text` to standard output, with a line feed at the end if it has none.
 private func write(_ text: String) throws {
     let bytes = Array(text.utf8) + (text.utf8.last == UInt8(ascii: "\n") ? [] : [UInt8(ascii: "\n")])
-    let reason = bytes.withUnsafeBytes { writeAll($0, to: STDOUT_FILENO) }
-    if reason == EPIPE { Console.endByBrokenPipe() }
-    guard reason != 0 else { return }
-    let words = "chappie: Standard output can't be written: \(String(cString: strerror(reason))).\n"
-    _ = Array(words.utf8).withUnsafeBytes { writeAll($0, to: STDERR_FILENO) }
-    throw ExitCode(ExitStatus.unavailable.rawValue)
+    do {
+        try Descriptor.standardOutput.write(bytes)
+    } catch {
+        if error == .brokenPipe { Console.endByBrokenPipe() }
+        try? Descriptor.standardError.write(Array("chappie: Standard output can't be written: \(error).\n".utf8))
+        throw ExitCode(ExitStatus.unavailable.rawValue)
+    }
 }
 
 /// A manual page in roff's man macros (groff_man(7)), made from the argument parser's description of its commands.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieLineEditor
 import ChappieMCP
 import ChappieProgramTools
@@ -26,7 +27,7 @@ struct Tools: ParsableCommand {
         func read(_ settings: ResolvedSettings, _ environment: ProgramEnvironment) throws -> [ChappieToolManifest] {
             let paths = tools.isEmpty ? settings.tools : tools.filter { !$0.isEmpty }
             return try paths.map { path in
-                try ChappieToolManifest(SmallFile.read(path), file: path) { environment[$0] }
+                try ChappieToolManifest(WholeFile.read(path), file: path) { environment[$0] }
             }
         }
 

@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 import FoundationEssentials
 import Glibc
@@ -45,7 +46,7 @@ enum Attachment {
             return found.files.map { .text(document($0.text, name: $0.name)) }
         }
         let name = argument.split(separator: "/").last.map(String.init) ?? argument
-        return [try part(try await onThread { try SmallFile.read(argument) }, name: name)]
+        return [try part(try await onThread { try WholeFile.read(argument) }, name: name)]
     }
 
     /// Returns the content of the clipboard, which is an image, text or another file.
@@ -104,7 +105,7 @@ struct FolderText {
                 let length = Int(status.st_size)
                 if length <= Self.limit { read += length }
                 guard read <= Self.readLimit else { throw Self.tooLarge(folder, "\(Self.readLimit >> 20) MiB") }
-                guard length <= Self.limit, let text = (try? SmallFile.read(path)).flatMap(Attachment.text) else {
+                guard length <= Self.limit, let text = (try? WholeFile.read(path)).flatMap(Attachment.text) else {
                     others += 1
                     continue
                 }
@@ -145,7 +146,7 @@ private enum RemoteFile {
     /// Fetches the content of an address.
     ///
     /// - Throws: ``CommandLineError`` for a status other than success, too many redirects, or more than
-    ///   ``SmallFile/limit``. Also errors of the network.
+    ///   ``ChappieFiles/WholeFile/limit``. Also errors of the network.
     static func read(_ address: URL, _ transport: any HTTPTransport) async throws -> [UInt8] {
         var url = address
         for _ in 0...redirects {
@@ -169,8 +170,8 @@ private enum RemoteFile {
             var bytes: [UInt8] = []
             for try await piece in response.body {
                 bytes += piece
-                guard bytes.count <= SmallFile.limit else {
-                    throw CommandLineError.usage("\(name(of: address)) is larger than \(SmallFile.limit >> 20) MiB.")
+                guard bytes.count <= WholeFile.limit else {
+                    throw CommandLineError.usage("\(name(of: address)) is larger than \(WholeFile.limit >> 20) MiB.")
                 }
             }
             return bytes

@@ -11,12 +11,7 @@ import Synchronization
 /// the process. A thread that the system does not allow also asks the work to end.
 final class Interruption: Sendable {
     /// The pipe to which a signal handler writes the number of the signal. A handler may do little more than write.
-    private static let pipe: (reader: CInt, writer: CInt)? = {
-        var ends: [CInt] = [-1, -1]
-        guard Glibc.pipe(&ends) == 0 else { return nil }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        return (ends[0], ends[1])
-    }()
+    private static let pipe = try? Descriptor.pipe()
 
     /// A closure that Ctrl-C calls instead of ending the program. It returns whether there was anything to end.
     static let takesCtrlC = Mutex<(@Sendable () -> Bool)?>(nil)
@@ -43,7 +38,7 @@ final class Interruption: Sendable {
         startThread {
             // The program that started this one may have blocked the signals.
             Self.unblock(numbers)
-            while let byte = readPiece(of: reader, atMost: 1)?.first { self.handle(CInt(byte)) }
+            while let byte = try? reader.read(atMost: 1).first { self.handle(CInt(byte)) }
         }
         for number in numbers {
             // With nohup the program must outlive its terminal, and in the background of a script it must outlive the
@@ -58,7 +53,7 @@ final class Interruption: Sendable {
 
     private static func report(_ number: CInt) {
         var byte = UInt8(truncatingIfNeeded: number)
-        _ = write(pipe?.writer ?? -1, &byte, 1)
+        _ = write(pipe?.writer.number ?? -1, &byte, 1)
     }
 
     private static func takeOver(_ number: CInt) {

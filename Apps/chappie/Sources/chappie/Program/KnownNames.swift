@@ -21,7 +21,7 @@ enum KnownNames {
         else { return [] }
         var slugs: [String] = []
         for file in files.sorted() where file.hasPrefix("models-") && file.hasSuffix(".json") {
-            guard let document = try? SmallFile.read("\(folder)/\(file)") else { continue }
+            guard let document = try? WholeFile.read("\(folder)/\(file)") else { continue }
             for model in ChappieModel.kept(in: document) where model.isListed && !slugs.contains(model.slug) {
                 slugs.append(model.slug)
             }
@@ -35,7 +35,7 @@ enum KnownNames {
             let settings = try? ResolvedSettings(options: options, environment: environment, use: .credential)
         else { return [] }
         let manifests = settings.tools.compactMap { path in
-            try? ChappieToolManifest(SmallFile.read(path), file: path) { environment[$0] }
+            try? ChappieToolManifest(WholeFile.read(path), file: path) { environment[$0] }
         }
         return manifests.flatMap(\.servers).filter { $0.url != nil }.map(\.name)
     }
@@ -44,7 +44,7 @@ enum KnownNames {
     /// keyring is locked or the threads are protected by a passphrase.
     static func threads(_ environment: ProgramEnvironment) -> [String] {
         let known = BlockingValue<[ChappieThreadSummary]>().value(within: patience) {
-            let program = try await Program(GlobalOptions.parse([]), environment, Console(.init()) { _, _ in 0 })
+            let program = try await Program(GlobalOptions.parse([]), environment, Console(.init()) { _, _ in })
             guard program.settings.store == .keyring, let store = try program.threads() else { return [] }
             return try await store.readableThreads().threads.latestFirst(includeArchived: true)
         }

@@ -36,12 +36,12 @@ struct LastAnswer {
         let record: ChappieJSON = [
             "account": account, "transport": summary.json, "at": .string(now.formatted(.iso8601)), "backend": backend,
         ]
-        _ = PrivateFile.replace(path, with: record.serializedBytes(), isDurable: false)
+        try? PrivateFile.replace(path, with: record.serializedBytes(), isDurable: false)
     }
 
     /// Returns the record, or `nil` if it is missing or belongs to another account or backend.
     func read() -> ChappieJSON? {
-        guard access(path, R_OK) == 0, let bytes = try? SmallFile.read(path),
+        guard access(path, R_OK) == 0, let bytes = try? WholeFile.read(path),
             let record = try? ChappieJSON(parsing: bytes), record["account"] == account,
             record["backend"] == backend
         else { return nil }

@@ -2,6 +2,7 @@
 import ChappieSDK
 import FoundationEssentials
 import Glibc
+import SystemPackage
 
 /// A file that a command replaces in one step. It contains the complete old or the complete new content.
 ///
@@ -23,7 +24,7 @@ final class OutputFile {
         self.isPrivate = isPrivate
         var facts = stat()
         let isThere = stat(path, &facts) == 0
-        guard !isThere || facts.st_mode & S_IFMT != S_IFDIR else { throw Self.failure(path, EISDIR) }
+        guard !isThere || facts.st_mode & S_IFMT != S_IFDIR else { throw Self.failure(path, .isDirectory) }
         place =
             isThere
             ? realpath(path, nil).map { pointer in
@@ -31,11 +32,14 @@ final class OutputFile {
                 return String(cString: pointer)
             } ?? path : path
         guard !isThere || facts.st_mode & S_IFMT == S_IFREG else { return }
-        guard !isThere || access(path, W_OK) == 0 else { throw Self.failure(path, errno) }
-        guard let draft = FileDraft(of: place, mode: isPrivate ? 0o600 : 0o666) else { throw Self.failure(path, errno) }
+        guard !isThere || access(path, W_OK) == 0 else { throw Self.failure(path, .latest) }
+        do {
+            draft = try FileDraft(of: place, permissions: FilePermissions(rawValue: isPrivate ? 0o600 : 0o666))
+        } catch {
+            throw Self.failure(path, error)
+        }
         // The file keeps its permissions.
-        if isThere, !isPrivate { draft.setMode(UInt16(facts.st_mode & 0o7777)) }
-        self.draft = draft
+        if isThere, !isPrivate { draft?.setPermissions(FilePermissions(rawValue: facts.st_mode & 0o7777)) }
     }
 
     /// Writes the content.
@@ -47,24 +51,24 @@ final class OutputFile {
             // Writing to a named pipe waits for its reader.
             return try await onThread { [path, place] in try Self.write(bytes, in: place, as: path) }
         }
-        guard draft.write(bytes, isDurable: isPrivate), draft.replace() else {
-            throw Self.failure(path, errno, .unavailable)
+        do {
+            try draft.replace(with: bytes, isDurable: isPrivate)
+        } catch {
+            throw Self.failure(path, error, .unavailable)
         }
         self.draft = nil
     }
 
     private static func write(_ bytes: [UInt8], in place: String, as path: String) throws {
-        let descriptor = open(place, O_WRONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw failure(path, errno) }
-        let reason = bytes.withUnsafeBytes { writeAll($0, to: descriptor) }
-        close(descriptor)
-        guard reason == 0 else { throw failure(path, reason, .unavailable) }
+        let file: Descriptor
+        do { file = try Descriptor(place, .writeOnly) } catch { throw failure(path, error) }
+        do { try file.write(bytes) } catch { throw failure(path, error, .unavailable) }
     }
 
-    private static func failure(_ path: String, _ reason: CInt, _ status: ExitStatus = .usage) -> CommandLineError {
+    private static func failure(_ path: String, _ reason: Errno, _ status: ExitStatus = .usage) -> CommandLineError {
         CommandLineError(
             status, code: status == .usage ? "usage" : "output_failed",
-            "\(path) can't be written: \(String(cString: strerror(reason))).",
+            "\(path) can't be written: \(reason).",
             suggestion: "Name a file in a folder that you may write to.")
     }
 }

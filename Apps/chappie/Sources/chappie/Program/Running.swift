@@ -6,6 +6,7 @@ import ChappieMCP
 import ChappieSDK
 import Dispatch
 import Glibc
+import SystemPackage
 
 /// A command that writes to the console.
 protocol ConsoleCommand: ParsableCommand, Sendable {
@@ -42,16 +43,16 @@ extension ConsoleCommand {
             do {
                 try Self.checkArguments()
                 try await run(on: console, .process)
-            } catch  where console.outputFailure != EPIPE || interruption.exitStatus != nil {
+            } catch  where console.outputFailure != .brokenPipe || interruption.exitStatus != nil {
                 status = interruption.exitStatus ?? report(error, console)
                 if interruption.exitStatus != nil { console.leave() }
             } catch {}  // It ended because its reader has left, and ends silently below.
             do {
                 try await console.drained()
-                if status == ExitStatus.success.rawValue, let reason = console.outputFailure, reason != EPIPE {
+                if status == ExitStatus.success.rawValue, let reason = console.outputFailure, reason != .brokenPipe {
                     let failure = CommandLineError(
                         .unavailable, code: "output_failed",
-                        "Standard output can't be written: \(String(cString: strerror(reason))).",
+                        "Standard output can't be written: \(reason).",
                         suggestion: "A part of the output is lost. Check the disk, or where the output goes.")
                     status = report(failure, console)
                     try await console.drained()
@@ -68,7 +69,7 @@ extension ConsoleCommand {
         }
         let status = await work.value
         TerminalEcho.restore()
-        if interruption.exitStatus == nil, console.outputFailure == EPIPE { Console.endByBrokenPipe() }
+        if interruption.exitStatus == nil, console.outputFailure == .brokenPipe { Console.endByBrokenPipe() }
         // The libraries' clean-up at exit is left out because other threads of this process would collide with it.
         _exit(status)
     }

@@ -42,9 +42,9 @@ enum ThreadShortage {
 extension CommandLineError {
     /// Writes the error at once without ``Console``, which needs a thread.
     fileprivate func show(asJSON: Bool) {
-        if asJSON { _ = Array("\(json.serialized())\n".utf8).withUnsafeBytes { writeAll($0, to: STDOUT_FILENO) } }
+        if asJSON { try? Descriptor.standardOutput.write(Array("\(json.serialized())\n".utf8)) }
         let advice = suggestion.map { "         \($0)\n" } ?? ""
-        _ = Array("chappie: \(message)\n\(advice)".utf8).withUnsafeBytes { writeAll($0, to: STDERR_FILENO) }
+        try? Descriptor.standardError.write(Array("chappie: \(message)\n\(advice)".utf8))
     }
 
     /// Writes the error and ends the program before there is a thread for the error.

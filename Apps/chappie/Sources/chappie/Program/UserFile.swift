@@ -8,26 +8,16 @@ import Glibc
 /// A JSON file of this user that one command at a time changes. It does not contain a secret.
 struct UserFile {
     let path: String
-    /// The maximum size of the file, in bytes.
-    private static let limit = 1 << 20
 
     /// Reads the file. Refuses a file that every user can change, and a pipe, which might never end.
     ///
     /// - Returns: the bytes, or `nil` if the file is missing.
     /// - Throws: ``CommandLineError``.
     func contents() throws -> [UInt8]? {
-        do throws(WholeFile.Failure) {
-            return try WholeFile.contents(of: path, limit: Self.limit, kind: .guarded)
-        } catch {
-            var facts = stat()
-            // A link that leads nowhere is a mistake and not a missing file.
-            if error == .missing, lstat(path, &facts) != 0 { return nil }
-            throw CommandLineError.usage(
-                "\(path) can't be read: \(error.words).",
-                suggestion: error == .changeable
-                    ? "If you trust its contents: chmod o-w \(shellQuoted(path))"
-                    : PathOwner.remedy(for: path) ?? "Fix it, or move it away.")
-        }
+        var facts = stat()
+        // A link that leads nowhere is a mistake and not a missing file.
+        let isMissing = lstat(path, &facts) != 0 && (errno == ENOENT || errno == ENOTDIR)
+        return isMissing ? nil : try WholeFile.read(path, .guarded)
     }
 
     /// Whether the file is a link that leads nowhere.
@@ -69,8 +59,10 @@ struct UserFile {
         let target = realpath(path, nil)
         defer { free(target) }
         let place = target.map { String(cString: $0) } ?? path
-        guard PrivateFile.replace(place, with: text) else {
-            let problem = PathOwner.problem(writing: place)
+        do {
+            try PrivateFile.replace(place, with: text)
+        } catch {
+            let problem = PathOwner.problem(writing: place, error)
             throw CommandLineError.usage("\(problem.reason).", suggestion: problem.remedy)
         }
     }
@@ -93,4 +85,27 @@ struct UserFile {
     static func isMarked(_ bytes: [UInt8]) -> Bool { bytes.starts(with: mark) }
 
     private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+}
+
+extension WholeFile {
+    /// Reads a file that the user named, of at most ``limit`` bytes.
+    ///
+    /// - Throws: ``CommandLineError``, which names the file and the problem.
+    static func read(_ path: String, _ kind: Kind = .any) throws -> [UInt8] {
+        do {
+            return try contents(of: path, kind: kind)
+        } catch {
+            let suggestion =
+                switch error {
+                case .open: "If you trust its contents: chmod 600 \(shellQuoted(path))"
+                case .changeable: "If you trust its contents: chmod o-w \(shellQuoted(path))"
+                default:
+                    PathOwner.remedy(for: path)
+                        ?? (kind == .guarded ? "Fix it, or move it away." : "Check the path.")
+                }
+            throw CommandLineError.usage("\(path) can't be read: \(error.words).", suggestion: suggestion)
+        }
+    }
+
+    static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 }

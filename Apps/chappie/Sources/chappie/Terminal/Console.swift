@@ -6,6 +6,7 @@ import ChappieSDK
 import Dispatch
 import Glibc
 import Synchronization
+import SystemPackage
 
 /// The standard streams, with standard output for data and standard error for notes. A separate thread writes them in
 /// the order of the calls.
@@ -30,7 +31,7 @@ final class Console: Sendable {
         var pieces: [(stream: Stream, bytes: [UInt8])] = []
         var hasStatus = false
         var hasStyled = false
-        var outputFailure: CInt?
+        var outputFailure: Errno?
 
         mutating func append(_ text: String, _ stream: Stream) {
             if let last = pieces.indices.last, pieces[last].stream == stream {
@@ -51,10 +52,10 @@ final class Console: Sendable {
     let readerHasLeft = Promise<Void>()
     private let queue = Mutex(Queue())
     private let writer = DispatchQueue(label: "chappie.console")
-    private let sink: @Sendable (Stream, [UInt8]) -> CInt
+    private let sink: @Sendable (Stream, [UInt8]) throws(Errno) -> Void
 
-    /// - Parameter sink: writes the bytes and may block. It returns 0 or the `errno` of a failure.
-    init(_ terminals: Terminals, sink: @escaping @Sendable (Stream, [UInt8]) -> CInt) {
+    /// - Parameter sink: writes the bytes and may block.
+    init(_ terminals: Terminals, sink: @escaping @Sendable (Stream, [UInt8]) throws(Errno) -> Void) {
         self.terminals = terminals
         self.sink = sink
     }
@@ -64,9 +65,9 @@ final class Console: Sendable {
         let (input, output, error) = (isatty(0) == 1, isatty(1) == 1, isatty(2) == 1)
         let styles = environment["NO_COLOR"] == nil && !environment.isTerminalPlain
         let terminals = Terminals(input: input, output: output, draws: error && styles, error: error, styles: styles)
-        self.init(terminals) { stream, bytes in
+        self.init(terminals) { stream, bytes throws(Errno) in
             TerminalState.clearStatus()
-            return bytes.withUnsafeBytes { ChappieFiles.writeAll($0, to: stream.rawValue) }
+            try (stream == .output ? Descriptor.standardOutput : .standardError).write(bytes)
         }
     }
 
@@ -146,16 +147,19 @@ final class Console: Sendable {
     /// be worse than an early end.
     private func write(_ bytes: [UInt8], _ stream: Stream) {
         guard stream == .error || outputFailure == nil else { return }
-        let failure = sink(stream, bytes)
-        guard failure != 0, stream == .output else { return }
-        queue.withLock { $0.outputFailure = failure }
-        if failure == EPIPE { readerHasLeft.fulfil(.success(())) }
+        do {
+            try sink(stream, bytes)
+        } catch {
+            guard stream == .output else { return }
+            queue.withLock { $0.outputFailure = error }
+            if error == .brokenPipe { readerHasLeft.fulfil(.success(())) }
+        }
     }
 
     // MARK: Failures
 
     /// The reason why standard output could not be written, or `nil` while it can be written.
-    var outputFailure: CInt? { queue.withLock(\.outputFailure) }
+    var outputFailure: Errno? { queue.withLock(\.outputFailure) }
 
     /// Waits until everything is written. A cancelled task waits at most 200 ms, in case the reader does read.
     ///

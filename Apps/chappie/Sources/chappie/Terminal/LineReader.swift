@@ -3,6 +3,7 @@
 import ChappieLineEditor
 @_spi(ChappieInternals) import ChappieProcess
 import Glibc
+import SystemPackage
 
 /// A question in its form on the screen.
 struct Question: Sendable {
@@ -51,20 +52,17 @@ struct TerminalLineReader: LineReader {
     }
 
     private static func ask(_ question: String, until bell: CInt) -> LineEditor.Entry? {
-        let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
-        guard terminal >= 0 else { return nil }
-        defer { close(terminal) }
+        guard let terminal = try? Descriptor("/dev/tty", .readWrite) else { return nil }
         // A pager reads single keys, and a key for the pager must not be an answer.
         var settings = termios()
-        guard tcgetattr(terminal, &settings) == 0, settings.c_lflag & tcflag_t(ICANON) != 0 else { return nil }
-        tcflush(terminal, TCIFLUSH)
-        let text = Array(question.utf8)
-        guard text.withUnsafeBytes({ ChappieFiles.writeAll($0, to: terminal) }) == 0 else { return nil }
+        guard tcgetattr(terminal.number, &settings) == 0, settings.c_lflag & tcflag_t(ICANON) != 0 else { return nil }
+        tcflush(terminal.number, TCIFLUSH)
+        do { try terminal.write(Array(question.utf8)) } catch { return nil }
         var line: [UInt8] = []
         while line.count < limit {
-            var waiting = [terminal, bell].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+            var waiting = [terminal.number, bell].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             while poll(&waiting, 2, -1) < 0, errno == EINTR {}
-            guard waiting[1].revents == 0, let byte = readPiece(of: terminal, atMost: 1)?.first else { break }
+            guard waiting[1].revents == 0, let byte = try? terminal.read(atMost: 1).first else { break }
             if byte == UInt8(ascii: "\n") { return .text(String(decoding: line, as: UTF8.self)) }
             line.append(byte)
         }
@@ -92,10 +90,10 @@ struct EditorLineReader: LineReader {
 private func ringing<Output: Sendable>(_ work: @escaping @Sendable (_ bell: CInt) throws -> Output) async throws
     -> Output
 {
-    let bell = try FileDescriptor.pipe()
+    let bell = try Descriptor.pipe()
     return try await withTaskCancellationHandler {
         try await onThread { try work(bell.reader.number) }
     } onCancel: {
-        withUnsafeBytes(of: UInt8(0)) { _ = write(bell.writer.number, $0.baseAddress, 1) }
+        try? bell.writer.write([0])
     }
 }

@@ -18,35 +18,32 @@ func onThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) a
 struct StandardInput {
     enum Kind { case closed, terminal, pipe, file }
 
-    private let descriptor: CInt
+    /// The file, or `nil` if there is none.
+    private let file: Descriptor?
     private var buffer: [UInt8] = []
     /// The index in the buffer at which the next line begins. No line ends before the index `searched`.
     private var start = 0
     private var searched = 0
     private var isAtEnd = false
 
-    init(descriptor: CInt = STDIN_FILENO) { self.descriptor = descriptor }
+    init(_ file: Descriptor? = .standardInput) { self.file = file }
 
     var kind: Kind {
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { return .closed }
-        if isatty(descriptor) == 1 { return .terminal }
+        guard let file, let status = try? file.status() else { return .closed }
+        if isatty(file.number) == 1 { return .terminal }
         let format = status.st_mode & S_IFMT
         return format == S_IFIFO || format == S_IFSOCK ? .pipe : .file
     }
 
     /// Whether the user has given a pipe or a file to read. `/dev/null` and other devices do not count.
     var isGiven: Bool {
-        var status = stat()
-        return fstat(descriptor, &status) == 0 && [S_IFIFO, S_IFSOCK, S_IFREG].contains(status.st_mode & S_IFMT)
+        guard let file, let status = try? file.status() else { return false }
+        return [S_IFIFO, S_IFSOCK, S_IFREG].contains(status.st_mode & S_IFMT)
     }
 
     /// Returns whether a byte or the end can be read within that time.
-    func isReady(withinMilliseconds milliseconds: CInt) async throws -> Bool {
-        try await onThread { [descriptor] in
-            var poller = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            return poll(&poller, 1, milliseconds) > 0
-        }
+    func isReady(within limit: Duration) async throws -> Bool {
+        try await onThread { [file] in file?.wait(for: POLLIN, limit: limit) ?? false }
     }
 
     /// Returns everything up to the end of the file, without its last line feed.
@@ -83,9 +80,12 @@ struct StandardInput {
     }
 
     private mutating func readMore() async throws {
-        let piece = try await onThread { [descriptor] in
-            if let piece = readPiece(of: descriptor) { return piece }
-            throw CommandLineError.usage("Standard input can't be read: \(String(cString: strerror(errno))).")
+        let piece = try await onThread { [file] in
+            do {
+                return try file?.read() ?? []
+            } catch {
+                throw CommandLineError.usage("Standard input can't be read: \(error).")
+            }
         }
         isAtEnd = piece.isEmpty
         // The lines that were read are removed together, because removing each line would move all bytes after it.
@@ -93,8 +93,8 @@ struct StandardInput {
         searched -= start
         start = 0
         buffer += piece
-        guard buffer.count <= SmallFile.limit else {
-            throw CommandLineError.usage("Standard input is larger than \(SmallFile.limit >> 20) MiB.")
+        guard buffer.count <= WholeFile.limit else {
+            throw CommandLineError.usage("Standard input is larger than \(WholeFile.limit >> 20) MiB.")
         }
     }
 

@@ -6,6 +6,7 @@ import ChappieMarkdown
 import ChappieSDK
 import FoundationEssentials
 import Glibc
+import SystemPackage
 
 /// A source that asks the user for the passphrase on the terminal itself, because standard input may be a pipe.
 struct TerminalPassphrase: PassphraseSource {
@@ -23,9 +24,7 @@ struct TerminalPassphrase: PassphraseSource {
     }
 
     private static func ask(for purpose: PassphrasePurpose) throws -> Secret? {
-        let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
-        guard terminal >= 0 else { return nil }
-        defer { close(terminal) }
+        guard let terminal = try? Descriptor("/dev/tty", .readWrite) else { return nil }
         switch purpose {
         case .opening(let path): return try ask("Passphrase for \(shown(path)): ", terminal)
         case .creating(let path):
@@ -43,9 +42,7 @@ struct TerminalPassphrase: PassphraseSource {
     /// terminal.
     static func secret(asking question: String) async throws -> Secret? {
         try await onThread {
-            let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
-            guard terminal >= 0 else { return nil }
-            defer { close(terminal) }
+            guard let terminal = try? Descriptor("/dev/tty", .readWrite) else { return nil }
             return try ask(question, terminal)
         }
     }
@@ -59,8 +56,8 @@ struct TerminalPassphrase: PassphraseSource {
         return name.count > 16 ? "\(path[...slash])\(name.prefix(8))…\(path[dot...])" : path
     }
 
-    private static func ask(_ question: String, _ terminal: CInt) throws -> Secret {
-        guard TerminalEcho.silence(terminal) else {
+    private static func ask(_ question: String, _ terminal: Descriptor) throws -> Secret {
+        guard TerminalEcho.silence(terminal.number) else {
             throw CredentialStoreError.noPassphrase("the terminal does not answer")
         }
         defer { TerminalEcho.restore() }
@@ -69,19 +66,15 @@ struct TerminalPassphrase: PassphraseSource {
         // A growing array would leave copies in memory.
         entry.reserveCapacity(4096)
         defer { for index in entry.indices { entry[index] = 0 } }
-        var byte: UInt8 = 0
-        while entry.count < 4096 {
-            let count = read(terminal, &byte, 1)
-            if count < 0, errno == EINTR { continue }
-            guard count == 1, byte != UInt8(ascii: "\n") else { break }
+        while entry.count < 4096, let byte = try? terminal.read(atMost: 1).first, byte != UInt8(ascii: "\n") {
             entry.append(byte)
         }
         guard !entry.isEmpty else { throw CredentialStoreError.noPassphrase("no passphrase was entered") }
         return Secret(entry)
     }
 
-    private static func say(_ text: String, _ terminal: CInt) {
-        let text = TerminalState.size(of: terminal).map { PlainText.wrapped(text, width: $0.columns) } ?? text
-        _ = write(terminal, text, text.utf8.count)
+    private static func say(_ text: String, _ terminal: Descriptor) {
+        let text = TerminalState.size(of: terminal.number).map { PlainText.wrapped(text, width: $0.columns) } ?? text
+        try? terminal.write(Array(text.utf8))
     }
 }

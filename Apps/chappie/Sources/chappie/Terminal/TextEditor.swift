@@ -3,6 +3,7 @@ import ChappieSDK
 import FoundationEssentials
 import Glibc
 import Synchronization
+import SystemPackage
 
 /// The user's editor, which `$VISUAL` or `$EDITOR` names.
 struct TextEditor: Sendable {
@@ -42,7 +43,7 @@ struct TextEditor: Sendable {
                 "The editor (\(command)) ended with status \(status); what it wrote is not used.",
                 suggestion: "Check EDITOR.")
         }
-        return try SmallFile.read(path)
+        return try WholeFile.read(path)
     }
 
     /// Creates the file in the first folder that accepts it. When a login ends, the system removes its folder, but the
@@ -52,8 +53,13 @@ struct TextEditor: Sendable {
         for folder in folders {
             let path = "\(folder)/\(name)"
             // A relative path would have another meaning if the editor changes its folder.
-            if folder.hasPrefix("/"), PrivateFile.create(path, with: text) { return path }
-            reasons.append("\(folder) (\(String(cString: strerror(folder.hasPrefix("/") ? errno : EINVAL))))")
+            do throws(Errno) {
+                guard folder.hasPrefix("/") else { throw .invalidArgument }
+                try PrivateFile.create(path, with: text)
+                return path
+            } catch {
+                reasons.append("\(folder) (\(error))")
+            }
         }
         throw CommandLineError.usage(
             "The text for the editor can't be written in \(reasons.joined(separator: ", ")).",

@@ -5,6 +5,7 @@ import ChappieSDK
 import ChappieThreadsSQLite
 import FoundationEssentials
 import Glibc
+import SystemPackage
 
 // Maintenance of the stored threads.
 extension Threads {
@@ -74,7 +75,7 @@ extension Threads {
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
             guard mkdir(folder, 0o700) == 0 || errno == EEXIST else {
-                throw CommandLineError.usage("\(folder) can't be created: \(String(cString: strerror(errno))).")
+                throw CommandLineError.usage("\(folder) can't be created: \(Errno.latest).")
             }
             var written: [ChappieJSON] = []
             for id in try await store.salvageableThreads() {
@@ -107,17 +108,19 @@ extension Threads {
             let stem = isUsable ? id : "damaged-id"
             var name = "\(stem).json"
             var number = 1
-            while !PrivateFile.create("\(folder)/\(name)", with: text) {
-                guard errno == EEXIST else {
+            while true {
+                do {
+                    try PrivateFile.create("\(folder)/\(name)", with: text)
+                    return name
+                } catch .fileExists {
+                    number += 1
+                    name = "\(stem)-\(number).json"
+                } catch {
                     throw CommandLineError(
-                        .unavailable, code: "output_failed",
-                        "\(folder)/\(name) can't be written: \(String(cString: strerror(errno))).",
+                        .unavailable, code: "output_failed", "\(folder)/\(name) can't be written: \(error).",
                         suggestion: "Name a folder that you may write to.")
                 }
-                number += 1
-                name = "\(stem)-\(number).json"
             }
-            return name
         }
     }
 

@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieMCP
 import ChappieProgramTools
 import ChappieSDK
@@ -30,7 +31,7 @@ struct CommandLineTools: Sendable {
         var signIns: [ChappieMCPAuthorization] = []
         var logins: [String: ToolSignInCommand] = [:]
         for path in manifests {
-            let manifest = try ChappieToolManifest(SmallFile.read(path), file: path) { environment[$0] }
+            let manifest = try ChappieToolManifest(WholeFile.read(path), file: path) { environment[$0] }
             for tool in manifest.tools {
                 guard !tools.contains(where: { $0.name == tool.name }) else {
                     throw CommandLineError.usage("\(path): an earlier manifest has the tool \(tool.name) as well.")

@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieMCP
 import ChappieSDK
 import FoundationEssentials
@@ -15,7 +16,7 @@ struct ServerOffers: Sendable {
     /// - Throws: `ChappieMCPError`, or ``CommandLineError`` for an empty resource.
     func attachments(_ argument: String) async throws -> [ChappieInputMessage.Part]? {
         guard !["https:", "http:", "data:"].contains(where: argument.lowercased().hasPrefix),
-            let (server, uri) = named(argument), !SmallFile.exists(argument)
+            let (server, uri) = named(argument), !WholeFile.exists(argument)
         else { return nil }
         let contents = try await asking(server) { try await server.read(uri) }
         guard !contents.isEmpty else { throw CommandLineError.usage("\(argument.prefix(200)) holds nothing.") }

@@ -4,6 +4,7 @@ import ChappieSDK
 import FoundationEssentials
 import Glibc
 import Synchronization
+import SystemPackage
 
 /// The log of one tool server for `--tool-log`, in a separate file that only this user can open.
 final class ToolLog: Sendable {
@@ -12,7 +13,7 @@ final class ToolLog: Sendable {
     static let limit = 10 << 20
 
     private struct State {
-        let descriptor: CInt
+        let file: Descriptor
         var size: Int
     }
 
@@ -24,26 +25,22 @@ final class ToolLog: Sendable {
     init(of server: String, in folder: String) throws {
         let path = "\(folder)/\(server).log"
         PrivateFile.makeFolder(of: path)
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
-        guard descriptor >= 0 else {
+        let file: Descriptor, facts: stat
+        do {
+            file = try Descriptor(path, .writeOnly, [.create, .append, .noFollow, .nonBlocking])
+            facts = try file.status()
+        } catch {
             throw CommandLineError.usage(
-                "The log \(path) can't be written: \(String(cString: strerror(errno))).",
-                suggestion: "Name another folder: --tool-log FOLDER.")
+                "The log \(path) can't be written: \(error).", suggestion: "Name another folder: --tool-log FOLDER.")
         }
-        var facts = stat()
-        guard fstat(descriptor, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG, facts.st_uid == geteuid(),
-            facts.st_mode & 0o077 == 0
-        else {
-            close(descriptor)
+        guard facts.st_mode & S_IFMT == S_IFREG, facts.st_uid == geteuid(), facts.st_mode & 0o077 == 0 else {
             throw CommandLineError.usage(
                 "The log \(path) is not a regular file that only you can open.", suggestion: "chmod 600 \(path)")
         }
         var size = Int(facts.st_size)
-        if size >= Self.limit, ftruncate(descriptor, 0) == 0 { size = 0 }
-        state = Mutex(State(descriptor: descriptor, size: size))
+        if size >= Self.limit, ftruncate(file.number, 0) == 0 { size = 0 }
+        state = Mutex(State(file: file, size: size))
     }
-
-    deinit { close(state.withLock(\.descriptor)) }
 
     /// Adds a line that begins with the time. If the disk is full, only the line is lost.
     func write(_ line: String) {
@@ -54,7 +51,7 @@ final class ToolLog: Sendable {
             state.size += text.utf8.count
             let isFull = state.size >= Self.limit
             let bytes = Array((isFull ? text + "The log ends here: it has \(Self.limit >> 20) MiB.\n" : text).utf8)
-            _ = bytes.withUnsafeBytes { writeAll($0, to: state.descriptor) }
+            try? state.file.write(bytes)
         }
     }
 }

@@ -1,6 +1,7 @@
 @_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
+import SystemPackage
 
 #if canImport(Glibc)
     import Glibc
@@ -38,15 +39,13 @@ struct CredentialPlace: Sendable {
     ///
     /// - Throws: `corrupt`, `unsafeFile`, `failed`.
     func read() throws(CredentialStoreError) -> CredentialFile? {
-        guard let folder = try OpenFile.checked(directory, for: .credentialFolder) else { return nil }
-        return try read(name, in: folder)
+        guard let folder = try SafeFile.open(directory, for: .credentialFolder) else { return nil }
+        return try read(path, in: folder)
     }
 
-    private func read(_ name: String, in folder: borrowing OpenFile) throws(CredentialStoreError) -> CredentialFile? {
-        guard let file = try OpenFile.checked(name, in: folder.number, at: directory, for: .credential) else {
-            return nil
-        }
-        return try CredentialFile(file.readAll(limit: CredentialFile.limit), path: file.path)
+    private func read(_ path: String, in folder: Descriptor) throws(CredentialStoreError) -> CredentialFile? {
+        guard let file = try SafeFile.open(path, in: folder, for: .credential) else { return nil }
+        return try CredentialFile(SafeFile.contents(of: file, path, limit: CredentialFile.limit), path: path)
     }
 
     /// Reads the file. Returns `nil` if there is none or it is corrupt, since a corrupt file may be replaced.
@@ -65,7 +64,7 @@ struct CredentialPlace: Sendable {
     ///
     /// - Throws: `unsafeFile`, or `failed`, also if no file can be written there.
     func prepare() throws(CredentialStoreError) {
-        let folder = try OpenFile.openOrMakeFolder(directory)
+        let folder = try SafeFile.openOrMakeFolder(directory)
         removeLeftovers(in: folder)
         var status = stat()
         let isThere = fstatat(folder.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0
@@ -86,52 +85,52 @@ struct CredentialPlace: Sendable {
     func write(
         _ file: CredentialFile, isWanted: () -> Bool, isSound: (CredentialFile) throws(CredentialStoreError) -> Bool
     ) throws(CredentialStoreError) {
-        let folder = try OpenFile.openOrMakeFolder(directory)
+        let folder = try SafeFile.openOrMakeFolder(directory)
         removeLeftovers(in: folder)
         let draft = try makeDraft(of: file.bytes(), in: folder)
-        let draftName = draft.name
         do throws(CredentialStoreError) {
-            guard let written = try read(draftName, in: folder), try isSound(written) else { throw .notVerified }
+            let written = try read(directory + "/" + draft.name, in: folder)
+            guard let written, try isSound(written) else { throw .notVerified }
             guard isWanted() else { throw .cancelled }
-            guard renameat(folder.number, draftName, folder.number, name) == 0 else {
+            guard renameat(folder.number, draft.name, folder.number, name) == 0 else {
                 throw .system("\(path) can't be replaced")
             }
         } catch {
-            unlinkat(folder.number, draftName, 0)
+            unlinkat(folder.number, draft.name, 0)
             if case .corrupt = error { throw .notVerified }
             throw error
         }
         // The lock on the file must be held until the file has its final name.
-        _ = consume draft
-        try folder.synchronize()
+        withExtendedLifetime(draft.file) {}
+        try SafeFile.synchronize(folder, directory)
     }
 
     /// Removes the file, without following it, and the files that killed writers left. An absent file is not an error.
     ///
     /// - Throws: `unsafeFile` if the folder is unsafe, or `failed`.
     func remove() throws(CredentialStoreError) {
-        guard let folder = try OpenFile.checked(directory, for: .credentialFolder) else { return }
+        guard let folder = try SafeFile.open(directory, for: .credentialFolder) else { return }
         removeLeftovers(in: folder)
         guard unlinkat(folder.number, name, 0) == 0 || errno == ENOENT else {
             throw .system("\(path) can't be removed")
         }
-        try folder.synchronize()
+        try SafeFile.synchronize(folder, directory)
     }
 
     // MARK: Unfinished files
 
+    /// An unfinished file, which this process has locked.
+    private typealias Draft = (name: String, file: Descriptor)
+
     /// Writes these bytes to an unfinished file and synchronizes it to the disk.
-    private func makeDraft(
-        of bytes: [UInt8], in folder: borrowing OpenFile
-    ) throws(CredentialStoreError) -> OpenFile {
+    private func makeDraft(of bytes: [UInt8], in folder: Descriptor) throws(CredentialStoreError) -> Draft {
         let draft = try makeDraft(in: folder)
-        let reason = bytes.withUnsafeBytes { writeAll($0, to: draft.number) }
-        do throws(CredentialStoreError) {
-            guard reason == 0 else { throw .system("\(draft.path) can't be written", reason) }
-            try draft.synchronize()
+        do {
+            try draft.file.write(bytes)
+            try draft.file.synchronize()
         } catch {
             unlinkat(folder.number, draft.name, 0)
-            throw error
+            throw .system("\(directory)/\(draft.name) can't be written", error)
         }
         return draft
     }
@@ -139,24 +138,27 @@ struct CredentialPlace: Sendable {
     /// Makes a new file that this process has locked. Its name is `.`, 32 random hexadecimal digits, and `.writing`.
     /// Before it is locked, another process may treat it as a leftover and lock or remove it. This process then makes
     /// another file.
-    private func makeDraft(in folder: borrowing OpenFile) throws(CredentialStoreError) -> OpenFile {
+    private func makeDraft(in folder: Descriptor) throws(CredentialStoreError) -> Draft {
         for _ in 0..<8 {
             let name = "." + CredentialSlot.hexadecimal(try CryptoLibrary.randomBytes(16)) + ".writing"
-            let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
-            guard let file = OpenFile(name, in: folder.number, at: directory, flags: flags, mode: 0o600) else {
-                throw .system("no file can be made in \(directory)")
+            let file: Descriptor
+            do {
+                file = try Descriptor(name, .writeOnly, [.create, .exclusiveCreate, .noFollow], in: folder)
+            } catch {
+                throw .system("no file can be made in \(directory)", error)
             }
             // The process's umask may have removed our permissions. It can't have added permissions for other users.
             // Some file systems refuse to change permissions, which is harmless if other users have none.
-            let reason = fchmod(file.number, 0o600) == 0 ? 0 : errno
-            if reason != 0, try file.status().st_mode & 0o077 != 0 {
+            let reason = fchmod(file.number, 0o600) == 0 ? nil : Errno.latest
+            if let reason, try SafeFile.status(of: file, path).st_mode & 0o077 != 0 {
                 unlinkat(folder.number, name, 0)
                 throw .unusableFolder(
-                    "the permissions of a file in \(directory) can't be set: \(String(cString: strerror(reason)))",
+                    "the permissions of a file in \(directory) can't be set: \(reason)",
                     remedy: "Set XDG_DATA_HOME to a folder on a file system that has permissions.")
             }
             // Without locks, the only difference is that the file of a killed writer is not removed.
-            if file.lockIfFree() ?? true, try file.status().st_nlink == 1 { return file }
+            let isLocked = (try? file.lockIfFree()) ?? true
+            if isLocked, try SafeFile.status(of: file, path).st_nlink == 1 { return (name, file) }
             unlinkat(folder.number, name, 0)
         }
         throw .failed("no file in \(directory) can be locked")
@@ -164,11 +166,11 @@ struct CredentialPlace: Sendable {
 
     /// Removes the files that killed writers left. A live writer holds the lock on its file. A leftover that can't be
     /// removed stays until the next call.
-    private func removeLeftovers(in folder: borrowing OpenFile) {
+    private func removeLeftovers(in folder: Descriptor) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         for name in names where Self.isDraftName(name) {
-            guard let file = try? OpenFile.checked(name, in: folder.number, at: directory, for: .credential),
-                file.lockIfFree() == true
+            guard let file = try? SafeFile.open(directory + "/" + name, in: folder, for: .credential),
+                (try? file.lockIfFree()) == true
             else { continue }
             unlinkat(folder.number, name, 0)
         }

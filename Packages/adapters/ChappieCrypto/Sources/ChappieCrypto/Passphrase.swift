@@ -100,10 +100,10 @@ public struct PassphraseFile: PassphraseSource {
     }
 
     fileprivate static func read(
-        _ path: String, as purpose: OpenFile.Purpose
+        _ path: String, as purpose: SafeFile.Purpose
     ) async throws(CredentialStoreError) -> Secret? {
         try await worker.perform(within: .seconds(60)) { _ throws(CredentialStoreError) in
-            try OpenFile.passphrase(at: path, for: purpose, limit: limit)
+            try SafeFile.passphrase(at: path, for: purpose, limit: limit)
         }
     }
 }

@@ -5,7 +5,7 @@ import Synchronization
 import TestFixtures
 import Testing
 
-@testable import ChappieCrypto
+@_spi(ChappieInternals) @testable import ChappieCrypto
 
 struct PassphraseTests {
     /// Answers when the test lets it, or stops when its caller stops waiting.
@@ -156,13 +156,13 @@ struct PassphraseTests {
     @Test func aPassphraseFileIsRefusedWhenOthersCouldHaveReadIt() async throws {
         for mode in (0o1...0o77).map({ 0o600 | mode_t($0) }) {
             let error = await refusal("unsafeFile") {
-                try OpenFile.check(facts(mode, of: 4242), for: .passphrase, path: "/p", user: 4242)
+                try SafeFile.check(facts(mode, of: 4242), for: .passphrase, path: "/p", user: 4242)
             }
             #expect(error?.recoverySuggestion?.contains("chmod 600 /p") == true)
         }
-        try OpenFile.check(facts(0o400, of: 4242), for: .passphrase, path: "/p", user: 4242)
+        try SafeFile.check(facts(0o400, of: 4242), for: .passphrase, path: "/p", user: 4242)
         let error = await refusal("unsafeFile", saying: "/p belongs to user 4243") {
-            try OpenFile.check(facts(0o400, of: 4243), for: .passphrase, path: "/p", user: 4242)
+            try SafeFile.check(facts(0o400, of: 4243), for: .passphrase, path: "/p", user: 4242)
         }
         #expect(error?.recoverySuggestion?.contains("install -m 600 /p") == true)
     }
@@ -170,16 +170,16 @@ struct PassphraseTests {
     /// Kubernetes and Docker hand secrets over as files of root, which the container's user can't change.
     @Test func `a passphrase file of root may be readable and not writable by others`() async throws {
         for mode in [0o400, 0o440, 0o444, 0o600, 0o640, 0o644] as [mode_t] {
-            try OpenFile.check(facts(mode, of: 0), for: .passphrase, path: "/run/secrets/p", user: 4242)
+            try SafeFile.check(facts(mode, of: 0), for: .passphrase, path: "/run/secrets/p", user: 4242)
         }
         for mode in [0o420, 0o602, 0o660, 0o666, 0o777] as [mode_t] {
             let error = await refusal("unsafeFile") {
-                try OpenFile.check(facts(mode, of: 0), for: .passphrase, path: "/run/secrets/p", user: 4242)
+                try SafeFile.check(facts(mode, of: 0), for: .passphrase, path: "/run/secrets/p", user: 4242)
             }
             #expect(error?.recoverySuggestion?.contains("chmod go-w /run/secrets/p") == true)
         }
         await refusal("unsafeFile") {
-            try OpenFile.check(facts(0o400, of: 0), for: .credential, path: "/c", user: 4242)
+            try SafeFile.check(facts(0o400, of: 0), for: .credential, path: "/c", user: 4242)
         }
     }
 

@@ -4,7 +4,7 @@ import Glibc
 import TestFixtures
 import Testing
 
-@testable import ChappieCrypto
+@_spi(ChappieInternals) @testable import ChappieCrypto
 
 /// Files and folders that others could have touched are refused by name, with a remedy, and stay as they are.
 struct SafetyTests {
@@ -46,7 +46,7 @@ struct SafetyTests {
         #expect(stat(try it.path, &status) == 0)
         status.st_uid += 1
         await refusal("unsafeFile", saying: "/some/file belongs to user \(status.st_uid)") {
-            try OpenFile.check(status, for: .credential, path: "/some/file")
+            try SafeFile.check(status, for: .credential, path: "/some/file")
         }
         // With real owners: root gives its folder away; another user tries a folder of root.
         var foreign = "/usr"
@@ -121,7 +121,7 @@ struct SafetyTests {
         status.st_mode = S_IFDIR | 0o755
         status.st_uid = geteuid()
         let error = await refusal("unsafeFile") {
-            try OpenFile.check(status, for: .credentialFolder, path: "/a b/o'neil; rm -rf")
+            try SafeFile.check(status, for: .credentialFolder, path: "/a b/o'neil; rm -rf")
         }
         #expect(error?.recoverySuggestion?.hasSuffix(#"chmod -R go-rwx '/a b/o'\''neil; rm -rf'"#) == true)
     }

@@ -74,7 +74,9 @@ extension OverTheWire {
         @Test(arguments: Adapter.overCurl)
         func theKernelIsToldHowLongToWaitForAnAcknowledgement(_ adapter: Adapter) async throws {
             let limits = Mutex<[CUnsignedInt]>([])
-            let server = try RawServer { client in limits.withLock { $0 += acknowledgementLimits(ofPeerOf: client) } }
+            let server = try RawServer { client in
+                limits.withLock { $0 += acknowledgementLimits(ofPeerOf: client.number) }
+            }
             await #expect(throws: ChappieTransportError.self) {
                 _ = try await adapter.exchange(
                     with: adapter.url(port: server.port, isSecure: false), under: .test())

@@ -1,6 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
 @_spi(ChappieInternals) import ChappieProcess
+import SystemPackage
 
 #if canImport(Glibc)
     import Glibc
@@ -58,30 +59,31 @@ struct ChildProcess: Sendable, Hashable {
     ///
     /// - Returns: The output, or `nil` if the program fails or writes more than `limit` bytes.
     func output(upTo limit: Int) async -> [UInt8]? {
-        let output = FileDescriptor.memory()
-        guard output.isOpen, case .exited(code: 0, _) = await run(writingTo: output) else { return nil }
+        guard let output = try? Descriptor.memory(), case .exited(code: 0, _) = await run(writingTo: output) else {
+            return nil
+        }
         let bytes = output.bytes(limit: limit + 1)
         return bytes.count > limit ? nil : bytes
     }
 
-    private func run(writingTo output: FileDescriptor?) async -> ChildOutcome {
+    private func run(writingTo output: Descriptor?) async -> ChildOutcome {
         // Unnamed files replace pipes. A grandchild that keeps its copy open blocks nothing, and a program that does
         // not read causes no signal.
-        let null = FileDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
-        let words = FileDescriptor.memory()
-        let source = input == nil ? null : FileDescriptor.memory()
-        guard null.isOpen, words.isOpen, source.isOpen, source.fill(with: input ?? []) else {
-            return .notStarted(String(cString: strerror(errno)))
-        }
         let exitCode = Promise<Int32>()
         let child: StartedChild
-        do throws(StartFailure) {
+        let words: Descriptor
+        do {
+            let null = try Descriptor("/dev/null", .readWrite)
+            words = try Descriptor.memory()
+            let source = try input.map(Self.file) ?? null
             let program = ProgramInvocation(path: path, arguments: arguments, environment: environment)
             child = try StartedChild(program, input: source, output: output ?? null, errors: words) {
                 exitCode.fulfil(.success($0))
             }
-        } catch {
+        } catch let error as StartFailure {
             return .notStarted(error.reason)
+        } catch {
+            return .notStarted("\(error)")
         }
         let late = CancellationError()
         guard
@@ -92,15 +94,17 @@ struct ChildProcess: Sendable, Hashable {
         }
         return .exited(code: code, words: String(decoding: words.bytes(limit: 4096), as: UTF8.self))
     }
+
+    /// Returns a file with this content.
+    private static func file(_ bytes: [UInt8]) throws -> Descriptor {
+        let file = try Descriptor.memory()
+        try file.write(bytes)
+        lseek(file.number, 0, SEEK_SET)
+        return file
+    }
 }
 
-extension FileDescriptor {
-    /// Writes `bytes` and returns to the start of the file. Does nothing if `bytes` is empty. Returns whether this
-    /// succeeded.
-    fileprivate func fill(with bytes: [UInt8]) -> Bool {
-        bytes.isEmpty || (bytes.withUnsafeBytes { writeAll($0, to: number) } == 0 && lseek(number, 0, SEEK_SET) == 0)
-    }
-
+extension Descriptor {
     /// Returns the first bytes of the file, at most `limit` of them.
     fileprivate func bytes(limit: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: min(limit, max(Int(lseek(number, 0, SEEK_END)), 0))) { buffer, count in

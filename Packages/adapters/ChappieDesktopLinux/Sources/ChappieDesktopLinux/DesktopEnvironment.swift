@@ -1,7 +1,9 @@
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 @_spi(ChappieInternals) import ChappieProcess
 import Dispatch
 import FoundationEssentials
+import SystemPackage
 
 #if canImport(Glibc)
     import Glibc
@@ -21,7 +23,7 @@ import FoundationEssentials
 public struct DesktopEnvironment: Sendable {
     let variables: [String: String]
     var isExecutable: @Sendable (String) -> Bool = { ProgramInvocation.isExecutable($0) }
-    var isSocket: @Sendable (String) -> Bool = { Self.has(S_IFSOCK, at: $0) }
+    var isSocket: @Sendable (String) -> Bool = { ProgramInvocation.has(S_IFSOCK, at: $0) }
     var run: @Sendable (ChildProcess) async -> ChildOutcome = { await $0.run() }
     var output: @Sendable (ChildProcess, _ limit: Int) async -> [UInt8]? = { await $0.output(upTo: $1) }
     /// Writes to the user's terminal. Returns `false` if the process has no terminal or the terminal does not accept
@@ -61,24 +63,19 @@ public struct DesktopEnvironment: Sendable {
         guard let folder = self["XDG_RUNTIME_DIR"], folder.hasPrefix("/") else { return false }
         return isSocket(folder + "/bus")
     }
-
-    private static func has(_ type: mode_t, at path: String) -> Bool {
-        var status = stat()
-        return stat(path, &status) == 0 && status.st_mode & S_IFMT == type
-    }
 }
 
 /// A terminal to write to. It is never a pipe or a file.
 struct TerminalDevice {
-    private let file: FileDescriptor
+    private let file: Descriptor
 
     /// Opens the terminal at `path`. Returns `nil` if there is no terminal at `path`.
     ///
     /// It opens a new file description, because "non-blocking" is a property of the description, and other programs
     /// share the description of standard error.
     init?(path: String) {
-        file = FileDescriptor(open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC))
-        guard file.isOpen, isatty(file.number) == 1 else { return nil }
+        guard let file = try? Descriptor(path, .writeOnly, .nonBlocking), isatty(file.number) == 1 else { return nil }
+        self.file = file
     }
 
     /// Returns the process's controlling terminal, or otherwise the terminal behind standard error.
@@ -92,21 +89,16 @@ struct TerminalDevice {
         let end = ContinuousClock.now + .milliseconds(500)
         var rest = bytes[...]
         while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { writeSome($0, to: file.number) }
-            if count > 0 {
-                rest = rest.dropFirst(count)
-                continue
+            do {
+                if let count = try file.writeSome(rest) {
+                    rest = rest.dropFirst(count)
+                } else if end <= .now || !file.wait(for: POLLOUT, limit: end - .now) {
+                    return false
+                }
+            } catch {
+                return false
             }
-            let left = end - .now
-            guard count < 0, errno == EAGAIN || errno == EINTR, left > .zero else { return false }
-            var ready = pollfd(fd: file.number, events: Int16(POLLOUT), revents: 0)
-            _ = poll(&ready, 1, Int32(left / .milliseconds(1)) + 1)
         }
         return true
     }
-}
-
-/// Calls write(2), which a method of the same name hides.
-private func writeSome(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int {
-    write(descriptor, bytes.baseAddress, bytes.count)
 }

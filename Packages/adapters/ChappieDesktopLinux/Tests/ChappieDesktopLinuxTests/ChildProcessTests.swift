@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieFiles
 @_spi(ChappieInternals) import ChappieProcess
 import Foundation
 import Testing
@@ -26,7 +27,7 @@ struct ChildProcessTests {
 
     @Test func inheritsNeitherFilesNorVariables() async throws {
         // A file without the close-on-exec flag, as a careless library leaves them, at a number no shell uses.
-        let careless = FileDescriptor(fcntl(STDERR_FILENO, F_DUPFD, 700))
+        let careless = try Descriptor(fcntl(STDERR_FILENO, F_DUPFD, 700))
         #expect(careless.number >= 700)
         let outcome = await shell(
             "ls /proc/$$/fd/\(careless.number) && echo inherited >&2; env | cut -d= -f1 | grep -v '^PWD$' | sort >&2"

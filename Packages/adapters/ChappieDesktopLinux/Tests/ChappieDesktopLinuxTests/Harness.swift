@@ -1,7 +1,9 @@
 import ChappieAuth
+@_spi(ChappieInternals) import ChappieFiles
 @_spi(ChappieInternals) import ChappieProcess
 import Foundation
 import Synchronization
+import SystemPackage
 import TestFixtures
 import Testing
 
@@ -89,19 +91,18 @@ struct Folder {
 /// A terminal whose screen the test reads.
 final class PseudoTerminal {
     let path: String
-    private let screen: FileDescriptor
-    private let program: FileDescriptor
+    private let screen: Descriptor
+    private let program: Descriptor
 
     init() throws {
         // Linux's own way (pty(7), ioctl_tty(2)); Swift does not see posix_openpt.
         let (lock, getNumber): (UInt, UInt) = (0x4004_5431, 0x8004_5430)
-        screen = FileDescriptor(open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC))
+        screen = try Descriptor("/dev/ptmx", .readWrite)
         var (isLocked, number): (Int32, Int32) = (0, -1)
-        guard screen.isOpen, ioctl(screen.number, lock, &isLocked) == 0, ioctl(screen.number, getNumber, &number) == 0
+        guard ioctl(screen.number, lock, &isLocked) == 0, ioctl(screen.number, getNumber, &number) == 0
         else { throw FixtureFailure("no pseudo-terminal: \(String(cString: strerror(errno)))") }
         path = "/dev/pts/\(number)"
-        program = FileDescriptor(open(path, O_RDWR | O_NOCTTY | O_CLOEXEC))
-        guard program.isOpen else { throw FixtureFailure("\(path): \(String(cString: strerror(errno)))") }
+        program = try Descriptor(path, .readWrite)
         // Bytes are to arrive as they were written, without carriage returns added.
         var settings = termios()
         tcgetattr(program.number, &settings)
@@ -114,11 +115,8 @@ final class PseudoTerminal {
 
     func read(_ count: Int) -> [UInt8] {
         var bytes: [UInt8] = []
-        while bytes.count < count {
-            var chunk = [UInt8](repeating: 0, count: count - bytes.count)
-            let got = Glibc.read(screen.number, &chunk, chunk.count)
-            guard got > 0 else { break }
-            bytes += chunk.prefix(got)
+        while bytes.count < count, let chunk = try? screen.read(atMost: count - bytes.count), !chunk.isEmpty {
+            bytes += chunk
         }
         return bytes
     }

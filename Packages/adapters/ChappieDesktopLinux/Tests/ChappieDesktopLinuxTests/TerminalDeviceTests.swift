@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieFiles
 @_spi(ChappieInternals) import ChappieProcess
 import Foundation
 import TestFixtures
@@ -26,9 +27,7 @@ struct TerminalDeviceTests {
 
     @Test func aPipeOrAFileIsNoTerminal() throws {
         let folder = try TemporaryDirectory()
-        var ends: [Int32] = [0, 0]
-        #expect(pipe(&ends) == 0)
-        let (reading, writing) = (FileDescriptor(ends[0]), FileDescriptor(ends[1]))
+        let (reading, writing) = try Descriptor.pipe()
         let file = try folder.write("", to: "file")
         for path in ["/proc/self/fd/\(writing.number)", file, "/dev/null", folder.path("missing")] {
             #expect(TerminalDevice(path: path) == nil)

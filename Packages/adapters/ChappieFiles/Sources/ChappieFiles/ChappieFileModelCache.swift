@@ -30,7 +30,7 @@ public struct ChappieFileModelCache: ChappieModelCache {
     /// Writes the file.
     public func save(_ document: [UInt8], _ name: String) async {
         let path = path(of: name)
-        await DispatchQueue.global().run { _ = PrivateFile.replace(path, with: document, isDurable: false) }
+        await DispatchQueue.global().run { try? PrivateFile.replace(path, with: document, isDurable: false) }
     }
 
     private func path(of name: String) -> String { "\(directory)/models-\(name).json" }

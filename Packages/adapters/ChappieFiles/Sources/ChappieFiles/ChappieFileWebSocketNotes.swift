@@ -58,7 +58,7 @@ public struct ChappieFileWebSocketNotes: ChappieWebSocketNotes {
             notes[key] = .integer(Int(time.timeIntervalSince1970))
             let newest = notes.members.sorted { ($0.value.int ?? 0) > ($1.value.int ?? 0) }.prefix(Self.networks)
             let document = ChappieJSON.object(ChappieJSONObject(members: Array(newest)))
-            _ = PrivateFile.replace(path, with: document.serializedBytes(), isDurable: false)
+            try? PrivateFile.replace(path, with: document.serializedBytes(), isDurable: false)
         }
     }
 
@@ -99,15 +99,9 @@ public struct ChappieFileWebSocketNotes: ChappieWebSocketNotes {
         var size = socklen_t(MemoryLayout<Address>.size)
         return withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                #if canImport(Darwin)
-                    let kind = SOCK_DGRAM
-                #else
-                    let kind = CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue)
-                #endif
-                let descriptor = socket(CInt(generic.pointee.sa_family), kind, 0)
-                guard descriptor >= 0 else { return false }
-                defer { close(descriptor) }
-                return connect(descriptor, generic, size) == 0 && getsockname(descriptor, generic, &size) == 0
+                let family = CInt(generic.pointee.sa_family)
+                guard let end = try? Descriptor.socket(family, isDatagram: true) else { return false }
+                return connect(end.number, generic, size) == 0 && getsockname(end.number, generic, &size) == 0
             }
         } ? address : nil
     }

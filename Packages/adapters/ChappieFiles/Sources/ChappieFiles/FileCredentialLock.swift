@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
+import SystemPackage
 
 #if canImport(Glibc)
     import Glibc
@@ -43,29 +44,23 @@ public struct FileCredentialLock: CredentialLock, CredentialNotes {
         _ slot: CredentialSlot, within limit: Duration
     ) async throws(CredentialStoreError) -> CredentialLockHold {
         let start = clock.elapsed
-        let (descriptor, hold) = try await Self.worker.perform(within: Self.fileDeadline) {
-            _ throws(CredentialStoreError) -> (CInt, CredentialLockHold) in
-            let descriptor = try lockFile(of: slot)
-            // The file is closed whatever the outcome.
-            return (descriptor, CredentialLockHold { close(descriptor) })
+        let file = try await Self.worker.perform(within: Self.fileDeadline) { _ throws(CredentialStoreError) in
+            try lockFile(of: slot)
         }
-        try await clock.waitForLock(limit, since: start) { () throws(CredentialStoreError) in
-            try await locks(descriptor, hold)
-        }
-        return hold
+        try await clock.waitForLock(limit, since: start) { () throws(CredentialStoreError) in try await locks(file) }
+        // Closing the file releases the lock.
+        return CredentialLockHold { withExtendedLifetime(file) {} }
     }
 
     /// Tries to lock the file. Returns whether this succeeded.
-    private func locks(_ descriptor: CInt, _ hold: CredentialLockHold) async throws(CredentialStoreError) -> Bool {
+    private func locks(_ file: Descriptor) async throws(CredentialStoreError) -> Bool {
         try await Self.worker.perform(within: Self.fileDeadline) { _ throws(CredentialStoreError) in
-            // The hold keeps the file open, even if the caller has stopped waiting.
-            try withExtendedLifetime(hold) { () throws(CredentialStoreError) in
-                if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
-                let reason = errno
-                if reason == EWOULDBLOCK || reason == EINTR { return false }
+            do {
+                return try file.lockIfFree()
+            } catch {
                 // Without a lock, two programs would use up one refresh token, which ends the sign-in.
                 throw .unusableFolder(
-                    "the file system of \(directory ?? "") has no locks: \(String(cString: strerror(reason)))",
+                    "the file system of \(directory ?? "") has no locks: \(error)",
                     remedy: "Set XDG_DATA_HOME and XDG_STATE_HOME to folders on a file system that has locks.")
             }
         }
@@ -74,7 +69,7 @@ public struct FileCredentialLock: CredentialLock, CredentialNotes {
     /// Stores the note in a file next to the lock file. The file is replaced in one step.
     public func setNote(_ note: [UInt8]?, for slot: CredentialSlot) {
         guard let path = try? path(of: slot, "signed-out") else { return }
-        if let note { _ = PrivateFile.replace(path, with: note) } else { PrivateFile.remove(path) }
+        if let note { try? PrivateFile.replace(path, with: note) } else { PrivateFile.remove(path) }
     }
 
     /// Reads the note that ``setNote(_:for:)`` wrote.
@@ -86,21 +81,18 @@ public struct FileCredentialLock: CredentialLock, CredentialNotes {
 
     /// Writes a new mark to the lock file.
     public func announceChange(of slot: CredentialSlot) -> [UInt8]? {
-        guard let descriptor = try? lockFile(of: slot) else { return nil }
-        defer { close(descriptor) }
+        guard let file = try? lockFile(of: slot) else { return nil }
         // The mark has a constant length, so that no reader sees only a part of it.
         let mark = (0..<Self.markLength).map { _ in UInt8.random(in: .min ... .max) }
-        return pwrite(descriptor, mark, mark.count, 0) == mark.count ? mark : nil
+        return pwrite(file.number, mark, mark.count, 0) == mark.count ? mark : nil
     }
 
     /// Reads the mark in the lock file.
     public func changeMark(for slot: CredentialSlot) -> [UInt8]? {
-        guard let path = try? path(of: slot, "lock") else { return nil }
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var mark = [UInt8](repeating: 0, count: Self.markLength)
-        return pread(descriptor, &mark, mark.count, 0) == mark.count ? mark : nil
+        guard let path = try? path(of: slot, "lock"), let file = try? Descriptor(path, .readOnly, .noFollow),
+            let mark = try? file.read(atMost: Self.markLength)
+        else { return nil }
+        return mark.count == Self.markLength ? mark : nil
     }
 
     private func path(of slot: CredentialSlot, _ suffix: String) throws(CredentialStoreError) -> String {
@@ -110,17 +102,17 @@ public struct FileCredentialLock: CredentialLock, CredentialNotes {
         return "\(directory)/\(slot.digest).\(suffix)"
     }
 
-    private func lockFile(of slot: CredentialSlot) throws(CredentialStoreError) -> CInt {
+    private func lockFile(of slot: CredentialSlot) throws(CredentialStoreError) -> Descriptor {
         let path = try path(of: slot, "lock")
         if let refusal = PathOwner.refusal(of: path) { throw .unsafeFile(refusal.reason, remedy: refusal.remedy) }
         PrivateFile.makeFolder(of: path)
-        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else {
-            let words = "its lock file \(path) can't be opened: \(String(cString: strerror(errno)))"
+        do {
+            return try Descriptor(path, .readWrite, [.create, .noFollow])
+        } catch {
+            let words = "its lock file \(path) can't be opened: \(error)"
             if let remedy = PathOwner.remedy(for: path) { throw .unusableFolder(words, remedy: remedy) }
             throw .failed(words)
         }
-        return descriptor
     }
 }
 

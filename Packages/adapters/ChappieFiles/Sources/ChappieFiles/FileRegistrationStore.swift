@@ -205,8 +205,10 @@ private struct RegistrationDocument {
         guard bytes.count <= FileRegistrationStore.limit else {
             throw .failed("\(path) has no room for another registration")
         }
-        guard PrivateFile.replace(path, with: bytes) else {
-            throw CredentialStoreError(PathOwner.problem(writing: path))
+        do {
+            try PrivateFile.replace(path, with: bytes)
+        } catch {
+            throw CredentialStoreError(PathOwner.problem(writing: path, error))
         }
     }
 

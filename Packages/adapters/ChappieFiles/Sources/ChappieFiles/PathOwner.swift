@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) public import ChappieAuth
+public import SystemPackage
 
 #if canImport(Glibc)
     import Glibc
@@ -36,11 +37,10 @@
         return nil
     }
 
-    /// Returns the reason why a file can't be written, from `errno`.
-    public static func problem(writing path: String) -> FolderProblem {
-        let words = String(cString: strerror(errno))
-        return refusal(of: path)
-            ?? FolderProblem("\(path) can't be written: \(words)", remedy: remedy(for: path) ?? "Check the folder.")
+    /// Returns the reason why a file can't be written.
+    public static func problem(writing path: String, _ error: Errno) -> FolderProblem {
+        refusal(of: path)
+            ?? FolderProblem("\(path) can't be written: \(error)", remedy: remedy(for: path) ?? "Check the folder.")
     }
 
     /// Returns the path, or the first folder above it that can be examined, with its owner.

@@ -1,4 +1,5 @@
 import ChappieCore
+public import SystemPackage
 
 #if canImport(Glibc)
     import Glibc
@@ -10,35 +11,30 @@ import ChappieCore
 
 /// A writer of files that only this user can read.
 @_spi(ChappieInternals) public enum PrivateFile {
-    /// Replaces the file at `path` in one step, and makes the folders above it.
+    /// Replaces the file at `path` in one step, and makes the folders above it. If this throws, the earlier file is
+    /// unchanged.
     ///
     /// Root makes no file among those of another user. See ``PathOwner``.
     ///
     /// - Parameter isDurable: Whether the file is on the disk when this returns. The default is `true`.
-    /// - Returns: Whether this succeeded. If not, `errno` contains the reason, and the earlier file is unchanged.
-    public static func replace(_ path: String, with bytes: [UInt8], isDurable: Bool = true) -> Bool {
-        guard PathOwner.refusal(of: path) == nil else {
-            errno = EPERM
-            return false
-        }
+    public static func replace(_ path: String, with bytes: [UInt8], isDurable: Bool = true) throws(Errno) {
+        guard PathOwner.refusal(of: path) == nil else { throw .notPermitted }
         makeFolder(of: path)
         removeStaleDrafts(of: path)
-        guard let draft = FileDraft(of: path), draft.write(bytes, isDurable: isDurable) else { return false }
-        return draft.replace()
+        try FileDraft(of: path).replace(with: bytes, isDurable: isDurable)
     }
 
-    /// Makes a new file at `path`, which must not exist. Returns whether this succeeded.
-    public static func create(_ path: String, with bytes: [UInt8], isDurable: Bool = true) -> Bool {
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { return false }
-        guard write(bytes, to: descriptor, isDurable: isDurable) else {
-            let reason = errno
+    /// Makes a new file at `path`, which must not exist. It is on the disk when this returns.
+    public static func create(_ path: String, with bytes: [UInt8]) throws(Errno) {
+        let file = try Descriptor(path, .writeOnly, [.create, .exclusiveCreate, .noFollow])
+        do {
+            try file.write(bytes)
+            try file.synchronize()
+        } catch {
             unlink(path)
-            errno = reason
-            return false
+            throw error
         }
-        if isDurable { makeNameDurable(path) }
-        return true
+        makeNameDurable(path)
     }
 
     /// Removes the file at `path`, if there is one, so that it does not come back after a power failure.
@@ -47,11 +43,8 @@ import ChappieCore
     }
 
     /// Makes the name of a file durable. This is necessary because an export may be the only copy from now on.
-    fileprivate static func makeNameDurable(_ path: String) {
-        let folder = open(folder(of: path), O_RDONLY | O_CLOEXEC)
-        guard folder >= 0 else { return }
-        fsync(folder)
-        close(folder)
+    public static func makeNameDurable(_ path: String) {
+        try? Descriptor(folder(of: path), .readOnly, .directory).synchronize()
     }
 
     /// Removes the drafts that a crash has left, if they are more than a minute old.
@@ -71,15 +64,6 @@ import ChappieCore
         }
     }
 
-    /// Writes all bytes and closes the file. Returns whether this succeeded.
-    fileprivate static func write(_ bytes: [UInt8], to descriptor: CInt, isDurable: Bool) -> Bool {
-        var failure = bytes.withUnsafeBytes { writeAll($0, to: descriptor) }
-        if failure == 0, isDurable, fsync(descriptor) != 0 { failure = errno }
-        close(descriptor)
-        errno = failure
-        return failure == 0
-    }
-
     /// Makes the missing folders above `path`, accessible only to this user.
     public static func makeFolder(of path: String) {
         try? FileManager.default.createDirectory(
@@ -87,7 +71,7 @@ import ChappieCore
     }
 
     /// Returns the folder with its final slash, or `./` for a bare name.
-    fileprivate static func folder(of path: String) -> String {
+    private static func folder(of path: String) -> String {
         path.lastIndex(of: "/").map { String(path[...$0]) } ?? "./"
     }
 }
@@ -100,58 +84,42 @@ import ChappieCore
     fileprivate static let ending = ".draft"
     private let path: String
     private let draft: String
-    private var content: [UInt8] = []
+    private let file: Descriptor
     private var isInPlace = false
-    private var isDurable = false
 
-    /// Makes an empty draft. Returns `nil` if this is not possible, with the reason in `errno`.
+    /// Makes an empty draft.
     ///
-    /// - Parameter mode: The file's permissions, from which the umask removes some. By default, only this user has
-    ///   access.
-    public init?(of path: String, mode: UInt16 = 0o600) {
+    /// - Parameter permissions: The file's permissions, from which the umask removes some. By default, only this user
+    ///   has access.
+    public init(of path: String, permissions: FilePermissions = .ownerReadWrite) throws(Errno) {
         self.path = path
         draft = "\(path).\(String(UInt64.random(in: .min ... .max), radix: 36))\(Self.ending)"
-        let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode_t(mode))
-        guard descriptor >= 0 else {
-            isInPlace = true
-            return nil
-        }
-        close(descriptor)
+        file = try Descriptor(draft, .writeOnly, [.create, .exclusiveCreate, .noFollow], permissions: permissions)
     }
 
-    deinit {
-        guard !isInPlace else { return }
-        let reason = errno
-        unlink(draft)
-        errno = reason
-    }
+    deinit { if !isInPlace { unlink(draft) } }
 
     /// Gives the draft the permissions of the file that it will replace.
-    public func setMode(_ mode: UInt16) { chmod(draft, mode_t(mode)) }
+    public func setPermissions(_ permissions: FilePermissions) { fchmod(file.number, permissions.rawValue) }
 
-    /// Writes the content. If this returns `false`, `errno` contains the reason.
+    /// Writes the content and replaces the file with the draft. A file that is a mount point can't be replaced, so it
+    /// is written in place. If this throws, the earlier file is unchanged unless it is a mount point.
     ///
-    /// - Parameter isDurable: Whether the content is on the disk when this returns.
-    public func write(_ bytes: [UInt8], isDurable: Bool) -> Bool {
-        let descriptor = open(draft, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
-        self.isDurable = isDurable
-        content = bytes
-        return descriptor >= 0 && PrivateFile.write(bytes, to: descriptor, isDurable: isDurable)
-    }
-
-    /// Replaces the file with the draft. A file that is a mount point can't be replaced, so it is written in place. If
-    /// this returns `false`, `errno` contains the reason, and the earlier file is unchanged unless it is a mount point.
-    public func replace() -> Bool {
+    /// - Parameter isDurable: Whether the file is on the disk when this returns.
+    public func replace(with bytes: [UInt8], isDurable: Bool) throws(Errno) {
+        try file.write(bytes)
+        if isDurable { try file.synchronize() }
         isInPlace = rename(draft, path) == 0
-        guard isInPlace else { return (errno == EBUSY || errno == EXDEV) && writeInPlace() }
-        if isDurable { PrivateFile.makeNameDurable(path) }
-        return true
-    }
-
-    /// Overwrites the earlier content and then cuts off the rest, so that the file needs no more space than before.
-    private func writeInPlace() -> Bool {
-        let descriptor = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
-        guard descriptor >= 0 else { return false }
-        return PrivateFile.write(content, to: descriptor, isDurable: isDurable) && truncate(path, content.count) == 0
+        if isInPlace {
+            if isDurable { PrivateFile.makeNameDurable(path) }
+            return
+        }
+        let reason = Errno.latest
+        guard reason == .resourceBusy || reason == .improperLink else { throw reason }
+        // The rest is cut off after the writing, so that the file needs no more space than before.
+        let target = try Descriptor(path, .writeOnly, .noFollow)
+        try target.write(bytes)
+        guard ftruncate(target.number, off_t(bytes.count)) == 0 else { throw .latest }
+        if isDurable { try target.synchronize() }
     }
 }

@@ -1,3 +1,5 @@
+import SystemPackage
+
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
@@ -8,6 +10,9 @@
 
 /// A reader of complete files of limited size.
 @_spi(ChappieInternals) public enum WholeFile {
+    /// The maximum size of a file that the user named, in bytes.
+    public static let limit = 16 << 20
+
     /// The reason why a file could not be read.
     public enum Failure: Error, Sendable, Hashable {
         /// The file does not exist.
@@ -21,19 +26,23 @@
         /// Every user can write the file.
         case changeable
         /// The file has more bytes than the limit.
-        case tooLarge
+        case tooLarge(limit: Int)
         /// Another failure, with the system's message.
         case system(String)
+
+        fileprivate init(_ error: Errno) {
+            self = error == .noSuchFileOrDirectory || error == .notDirectory ? .missing : .system("\(error)")
+        }
 
         /// The reason why the file can't be read, without a full stop. It is the system's message if there is one.
         public var words: String {
             switch self {
-            case .missing: String(cString: strerror(ENOENT))
+            case .missing: "\(Errno.noSuchFileOrDirectory)"
             case .special: "it is not a regular file"
-            case .open: "other users can open it"
+            case .open: "it is not a regular file that only you can open"
             case .changeable: "every user can change it"
-            case .directory: String(cString: strerror(EISDIR))
-            case .tooLarge: String(cString: strerror(EFBIG))
+            case .directory: "\(Errno.isDirectory)"
+            case .tooLarge(let limit): "it is larger than \(limit >> 20) MiB"
             case .system(let words): words
             }
         }
@@ -54,59 +63,52 @@
     /// Returns the bytes of the file at `path`. Blocks until the disk, or the writer of a pipe, has answered.
     ///
     /// The checks examine the open file, because its name may refer to another file a moment later.
-    public static func contents(of path: String, limit: Int, kind: Kind = .regular) throws(Failure) -> [UInt8] {
-        let (descriptor, size) = try opened(path, limit: limit, kind: kind)
-        defer { close(descriptor) }
+    public static func contents(
+        of path: String, limit: Int = WholeFile.limit, kind: Kind = .regular
+    ) throws(Failure) -> [UInt8] {
+        let (file, size) = try opened(path, limit: limit, kind: kind)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(size)
-        // The file may grow while it is read, and files in /proc report a size of 0.
-        while let piece = readPiece(of: descriptor) {
-            if piece.isEmpty { return bytes }
-            bytes += piece
-            guard bytes.count <= limit else { throw .tooLarge }
+        do {
+            // The file may grow while it is read, and files in /proc report a size of 0.
+            while bytes.count <= limit {
+                let piece = try file.read()
+                if piece.isEmpty { return bytes }
+                bytes += piece
+            }
+        } catch {
+            throw Failure(error)
         }
-        throw failure()
+        throw .tooLarge(limit: limit)
     }
 
-    /// Opens an accepted file and returns its descriptor and its size. Pipes and devices have size 0.
+    /// Opens an accepted file and returns its size. Pipes and devices have size 0.
     fileprivate static func opened(
         _ path: String, limit: Int, kind: Kind
-    ) throws(Failure) -> (descriptor: CInt, size: Int) {
-        guard !path.utf8.contains(0) else { throw .missing }
+    ) throws(Failure) -> (file: Descriptor, size: Int) {
         // Opening a pipe without a writer would block.
-        var flags = kind == .any ? O_RDONLY | O_CLOEXEC : O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
-        if kind == .ownAndPrivate { flags |= O_NOFOLLOW }
-        let descriptor = open(path, flags)
-        guard descriptor >= 0 else {
-            if kind == .ownAndPrivate, errno == ELOOP { throw .open }
-            throw errno == ENOENT || errno == ENOTDIR ? .missing : failure()
-        }
-        do throws(Failure) {
-            return (descriptor, try size(of: descriptor, limit: limit, kind: kind))
+        var options: FileDescriptor.OpenOptions = kind == .any ? [] : .nonBlocking
+        if kind == .ownAndPrivate { options.insert(.noFollow) }
+        let file: Descriptor, facts: stat
+        do {
+            file = try Descriptor(path, .readOnly, options)
+            facts = try file.status()
         } catch {
-            close(descriptor)
-            throw error
+            throw kind == .ownAndPrivate && error == .tooManySymbolicLinkLevels ? .open : Failure(error)
         }
-    }
-
-    private static func size(of descriptor: CInt, limit: Int, kind: Kind) throws(Failure) -> Int {
-        var facts = stat()
-        guard fstat(descriptor, &facts) == 0 else { throw failure() }
         let isRegular = facts.st_mode & S_IFMT == S_IFREG
         if kind == .ownAndPrivate, !isRegular || facts.st_uid != geteuid() || facts.st_mode & 0o077 != 0 { throw .open }
         guard facts.st_mode & S_IFMT != S_IFDIR else { throw .directory }
         guard isRegular || kind == .any else { throw .special }
         guard kind != .guarded || facts.st_mode & S_IWOTH == 0 else { throw .changeable }
-        guard !isRegular || facts.st_size <= limit else { throw .tooLarge }
-        return isRegular ? Int(facts.st_size) : 0
+        guard !isRegular || facts.st_size <= limit else { throw .tooLarge(limit: limit) }
+        return (file, isRegular ? Int(facts.st_size) : 0)
     }
-
-    fileprivate static func failure() -> Failure { .system(String(cString: strerror(errno))) }
 }
 
-/// The lines of a regular file, read on demand. The file is closed when this object is destroyed.
+/// The lines of a regular file, read on demand.
 @_spi(ChappieInternals) public final class FileLines {
-    private let descriptor: CInt
+    private let file: Descriptor
     private let limit: Int
     /// The bytes that were read. Those from `start` on have not been returned yet.
     private var buffer: [UInt8] = []
@@ -118,11 +120,9 @@
     ///
     /// - Parameter limit: The maximum number of bytes in the file.
     public init(_ path: String, limit: Int) throws(WholeFile.Failure) {
-        descriptor = try WholeFile.opened(path, limit: limit, kind: .regular).descriptor
+        file = try WholeFile.opened(path, limit: limit, kind: .regular).file
         self.limit = limit
     }
-
-    deinit { close(descriptor) }
 
     /// Returns the first unread bytes, at most `length` of them, without consuming them.
     public func start(_ length: Int) throws(WholeFile.Failure) -> [UInt8] {
@@ -148,10 +148,11 @@
 
     private func readMore() throws(WholeFile.Failure) -> Bool {
         guard !hasEnded else { return false }
-        guard let piece = readPiece(of: descriptor) else { throw WholeFile.failure() }
+        let piece: [UInt8]
+        do { piece = try file.read() } catch { throw WholeFile.Failure(error) }
         hasEnded = piece.isEmpty
         count += piece.count
-        guard count <= limit else { throw .tooLarge }
+        guard count <= limit else { throw .tooLarge(limit: limit) }
         // The memory depends on the length of a line, not of the file. Each removal takes more than half, so that a
         // byte moves once on average.
         if start > buffer.count / 2 {

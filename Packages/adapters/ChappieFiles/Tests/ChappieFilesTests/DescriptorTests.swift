@@ -1,35 +1,40 @@
 @_spi(ChappieInternals) import ChappieFiles
-import Dispatch
 import Glibc
+import SystemPackage
+import TestFixtures
 import Testing
 
 @Suite struct DescriptorTests {
-    @Test func everythingIsWrittenOrTheReasonIsReturned() throws {
-        var ends: [Int32] = [0, 0]
-        try #require(pipe(&ends) == 0)
-        defer { for end in ends { close(end) } }
-        let bytes = Array("one line\n".utf8)
-        #expect(bytes.withUnsafeBytes { writeAll($0, to: ends[1]) } == 0)
-        var buffer = [UInt8](repeating: 0, count: 32)
-        #expect(read(ends[0], &buffer, buffer.count) == bytes.count)
-        #expect(buffer.starts(with: bytes))
-        #expect([].withUnsafeBytes { writeAll($0, to: -1) } == 0, "there was nothing to write")
-        #expect(bytes.withUnsafeBytes { writeAll($0, to: -1) } == EBADF)
-        #expect(fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0)
-        // More than a pipe takes at once: the writer waits for its reader.
-        let much = [UInt8](repeating: 0, count: 1 << 20)
-        let isRead = DispatchSemaphore(value: 0)
-        DispatchQueue(label: "reader").async { [reader = ends[0]] in
-            var buffer = [UInt8](repeating: 0, count: 64 << 10)
-            var left = much.count
-            while left > 0 {
-                let count = read(reader, &buffer, buffer.count)
-                guard count > 0 else { return }
-                left -= count
-            }
-            isRead.signal()
+    @Test func `a writer waits until its reader has taken everything`() async throws {
+        let (reader, writer) = try Descriptor.socketPair()
+        writer.stopBlocking()
+        reader.stopBlocking()
+        #expect(try reader.readArrived() == nil && !reader.wait(for: POLLIN, limit: .zero))
+        // More than a socket takes at once.
+        let much = [UInt8](repeating: 7, count: 1 << 20)
+        async let isWritten: Void = onOwnThread { try writer.write(much) }
+        let bytes = try await onOwnThread {
+            var bytes: [UInt8] = []
+            while bytes.count < much.count { bytes += try reader.read() }
+            return bytes
         }
-        #expect(much.withUnsafeBytes { writeAll($0, to: ends[1]) } == 0)
-        #expect(isRead.wait(timeout: .now() + 60) == .success)
+        try await isWritten
+        #expect(bytes == much)
+    }
+
+    @Test func `a failed call throws the reason`() throws {
+        #expect(throws: Errno.badFileDescriptor) { try Descriptor(close(-1)) }
+        #expect(throws: Errno.noSuchFileOrDirectory) { try Descriptor("/dev/null\0suffix") }
+        #expect(throws: Errno.badFileDescriptor) { try Descriptor("/dev/null").write([1]) }
+        #expect(throws: Errno.noSpace) { try Descriptor("/dev/full", .writeOnly).write([1]) }
+        try Descriptor("/dev/null").write([])
+    }
+
+    @Test func `no program inherits a file, and the last owner closes it`() throws {
+        var file: Descriptor? = try Descriptor("/dev/null")
+        let number = try #require(file?.number)
+        #expect(fcntl(number, F_GETFD) == FD_CLOEXEC)
+        file = nil
+        #expect(fcntl(number, F_GETFD) != FD_CLOEXEC)
     }
 }

@@ -21,9 +21,9 @@ import Testing
     private var store: FileRegistrationStore { FileRegistrationStore(directory: directory) }
 
     /// Puts a file there that only its owner can open.
-    private func put(_ text: String) {
+    private func put(_ text: String) throws {
         PrivateFile.makeFolder(of: file)
-        #expect(PrivateFile.replace(file, with: Array(text.utf8)))
+        try PrivateFile.replace(file, with: Array(text.utf8))
     }
 
     private var text: String { get throws { try String(contentsOfFile: file, encoding: .utf8) } }
@@ -97,7 +97,7 @@ import Testing
 
     @Test func membersOfALaterVersionStay() async throws {
         let id = "urn:uuid:8f14e45f-ceea-467f-a0e6-8b2c3f1d9a77"
-        put(
+        try put(
             """
             {"later":[1],"version":1,"host_id":"\(id)","registrations":[{"service":"com.chappie.sdk","account":"ada",
             "issuer":"https://auth.example","client_id":"old","app_name":"Notes","later":{"a":2}}]}
@@ -136,7 +136,7 @@ import Testing
         let lock = try #require(names.first { $0.hasSuffix(".lock") })
         PrivateFile.remove(file)
         let id = "urn:uuid:8f14e45f-ceea-467f-a0e6-8b2c3f1d9a77"
-        put(#"{"version":1,"host_id":"\#(id)"}"#)
+        try put(#"{"version":1,"host_id":"\#(id)"}"#)
         #expect(rename(file, file + ".theirs") == 0)
         let script = "echo locked; read -r line; mv \(file).theirs \(file)"
         let other = try SystemProgram("flock", packages: "util-linux").start(
@@ -170,7 +170,7 @@ import Testing
         #"{"version":1,"registrations":[{"service":"a","account":"b","app_name":"c","client_id":"d","issuer":null}]}"#,
     ])
     func aDamagedFileIsAnErrorAndStaysAsItIs(content: String) async throws {
-        put(content)
+        try put(content)
         await refusal("unsafeFile", saying: file) { _ = try await store.registration(for: slot) }
         await refusal("unsafeFile", saying: file) { try await store.save(registration, for: slot) }
         await refusal("unsafeFile", saying: file) { _ = try await store.hostID() }
@@ -178,26 +178,26 @@ import Testing
     }
 
     @Test func aFileBeyondTheLimitIsNotRead() async throws {
-        put(#"{"version":1,"x":""# + String(repeating: "x", count: FileRegistrationStore.limit) + #""}"#)
-        await refusal("unsafeFile", saying: "large") { _ = try await store.hostID() }
+        try put(#"{"version":1,"x":""# + String(repeating: "x", count: FileRegistrationStore.limit) + #""}"#)
+        await refusal("unsafeFile", saying: "over 1 MiB") { _ = try await store.hostID() }
     }
 
     @Test func aFullFileTakesNoMoreAndLosesNothing() async throws {
         let full = #"{"version":1,"x":""# + String(repeating: "x", count: FileRegistrationStore.limit - 30) + #""}"#
-        put(full)
+        try put(full)
         await refusal("failed", saying: "no room") { try await store.save(registration, for: slot) }
         #expect(try text == full)
     }
 
     @Test func aFileThatOthersCanOpenIsRefused() async throws {
-        put(#"{"version":1}"#)
+        try put(#"{"version":1}"#)
         chmod(file, 0o644)
         let error = await refusal("unsafeFile", saying: file) { _ = try await store.hostID() }
         #expect(error?.recoverySuggestion?.contains("chmod 600") == true)
     }
 
     @Test(.timeLimit(.minutes(1))) func aLinkAPipeAndAFolderAreRefused() async throws {
-        put(#"{"version":1}"#)
+        try put(#"{"version":1}"#)
         #expect(rename(file, file + ".own") == 0)
         #expect(symlink(file + ".own", file) == 0)
         await refusal("unsafeFile") { _ = try await store.hostID() }

@@ -1,6 +1,7 @@
 import ChappieAuth
 import FoundationEssentials
 import Glibc
+import SystemPackage
 import TestFixtures
 import Testing
 
@@ -25,7 +26,7 @@ struct PathOwnerTests {
         let refusal = try #require(PathOwner.refusal(of: path))
         #expect(refusal.reason == "\(home) belongs to user 4242, and this program runs as root")
         #expect(refusal.remedy.contains("sudo -H"))
-        #expect(!PrivateFile.replace(path, with: [1]) && errno == EPERM)
+        #expect(throws: Errno.notPermitted) { try PrivateFile.replace(path, with: [1]) }
         let lock = FileCredentialLock(directory: home + "/.local/state/chappie/locks")
         let slot = CredentialSlot(service: "com.chappie.tests")
         await #expect(throws: CredentialStoreError.unsafeFile(refusal.reason, remedy: refusal.remedy)) {

@@ -1,6 +1,7 @@
 @_spi(ChappieInternals) import ChappieFiles
 import FoundationEssentials
 import Glibc
+import SystemPackage
 import TestFixtures
 import Testing
 
@@ -15,28 +16,28 @@ import Testing
     }
 
     @Test func aStaleDraftGoesAndAFreshOneAndTheUsersOwnCopyStay() throws {
-        #expect(PrivateFile.replace(path, with: [0]))
-        for name in ["stale.draft", "bak", "fresh.draft"] { #expect(PrivateFile.create("\(path).\(name)", with: [1])) }
+        try PrivateFile.replace(path, with: [0])
+        for name in ["stale.draft", "bak", "fresh.draft"] { try PrivateFile.create("\(path).\(name)", with: [1]) }
         var old = [timespec(tv_sec: time(nil) - 3600, tv_nsec: 0), timespec(tv_sec: time(nil) - 3600, tv_nsec: 0)]
         for name in ["stale.draft", "bak"] { #expect(utimensat(AT_FDCWD, "\(path).\(name)", &old, 0) == 0) }
-        #expect(PrivateFile.replace(path, with: [2]))
+        try PrivateFile.replace(path, with: [2])
         #expect(try WholeFile.contents(of: path, limit: 99) == [2])
         #expect(try Set(names()) == ["settings.json", "settings.json.bak", "settings.json.fresh.draft"])
     }
 
     @Test func aFileIsForItsOwnerAloneAndNeverReplacedByCreating() throws {
-        #expect(PrivateFile.replace(path, with: [1]))
+        try PrivateFile.replace(path, with: [1])
         for (place, mode) in [(path, 0o600), (folder.path + "/deep/er", 0o700), (folder.path + "/deep", 0o700)] {
             var facts = stat()
             #expect(stat(place, &facts) == 0 && facts.st_mode & 0o777 == mode)
         }
-        #expect(!PrivateFile.create(path, with: [2]) && errno == EEXIST)
+        #expect(throws: Errno.fileExists) { try PrivateFile.create(path, with: [2]) }
         #expect(try WholeFile.contents(of: path, limit: 99) == [1])
     }
 
     @Test func aReplacementThatFailsLeavesNoDraft() throws {
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-        #expect(!PrivateFile.replace(path, with: [1]) && errno == EISDIR)
+        #expect(throws: Errno.isDirectory) { try PrivateFile.replace(path, with: [1]) }
         #expect(try names() == ["settings.json"])
     }
 }

@@ -1,4 +1,6 @@
 import ChappieAuth
+@_spi(ChappieInternals) import ChappieFiles
+import SystemPackage
 
 #if canImport(Glibc)
     import Glibc
@@ -84,15 +86,15 @@ struct CallbackServer {
     /// has already arrived.
     private mutating func accept() {
         for _ in 0..<limits.connections {
-            guard let socket = Descriptor(systemAccept(listener.number)) else {
-                switch errno {
-                case EINTR, ECONNABORTED: continue
-                case EAGAIN: return
-                default:
-                    // The listener stays ready. Without a pause, the thread would loop without sleeping.
-                    restUntil = ContinuousClock.now + .milliseconds(100)
-                    return
-                }
+            let socket: Descriptor
+            do {
+                socket = try listener.accepted()
+            } catch .interrupted, .connectionAbort {
+                continue
+            } catch {
+                // The listener stays ready. Without a pause, the thread would loop without sleeping.
+                if error != .resourceTemporarilyUnavailable { restUntil = .now + .milliseconds(100) }
+                return
             }
             let connection = CallbackConnection(socket, limits)
             connection.advance(answer)
@@ -108,8 +110,6 @@ struct CallbackServer {
         connections.remove(at: index).end()
     }
 }
-
-private func systemAccept(_ listener: CInt) -> CInt { accept(listener, nil, nil) }
 
 /// A connection from the browser, with one request and one answer.
 private final class CallbackConnection {
@@ -175,19 +175,16 @@ private final class CallbackConnection {
 
     /// The user at the other end of the connection, which must still be open.
     private var peer: CallbackPeer {
-        guard let server = socket.address(getsockname), let client = socket.address(getpeername) else {
+        guard let server = try? socket.address(getsockname), let client = try? socket.address(getpeername) else {
             return .unknown
         }
         return SocketOwners().peer(from: client, to: server)
     }
 
-    /// Reads the bytes that have arrived. Returns `nil` if there are none yet, and an empty slice at the end and after
+    /// Reads the bytes that have arrived. Returns `nil` if there are none yet, and an empty array at the end and after
     /// a failure.
-    private func read() -> ArraySlice<UInt8>? {
-        var piece = [UInt8](repeating: 0, count: 4096)
-        let count = recv(socket.number, &piece, piece.count, 0)
-        if count < 0, errno == EAGAIN || errno == EINTR { return nil }
-        return piece.prefix(max(0, count))
+    private func read() -> [UInt8]? {
+        do { return try socket.readArrived(atMost: 4096) } catch { return [] }
     }
 
     private func respond(_ bytes: [UInt8]) {

@@ -1,5 +1,7 @@
 public import ChappieAuth
+@_spi(ChappieInternals) import ChappieFiles
 import Dispatch
+import SystemPackage
 
 #if canImport(Glibc)
     import Glibc
@@ -44,17 +46,13 @@ public struct LoopbackCallbackListener: CallbackListener {
     public func listen(
         at ports: [Int], _ answer: @escaping @Sendable (_ head: [UInt8], _ peer: CallbackPeer) -> [UInt8]
     ) throws(DesktopError) -> any CallbackListening {
-        var free: Descriptor?
-        var reason: CInt = EADDRINUSE
-        for port in ports where free == nil {
-            // A socket that could not listen stays bound, so each port gets its own socket.
-            if let socket = Descriptor.tcp(), bind(socket, port) { free = socket } else { reason = errno }
-        }
-        guard let socket = free else {
-            throw reason == EADDRINUSE ? Self.taken(ports) : Self.refusal(reason)
-        }
-        guard let name = socket.address(getsockname), let (bell, end) = Descriptor.pair() else {
-            throw Self.refusal(errno)
+        let socket: Descriptor, bell: Descriptor, end: Descriptor, name: sockaddr_in
+        do {
+            socket = try bound(toOneOf: ports)
+            name = try socket.address(getsockname)
+            (bell, end) = try Descriptor.socketPair()
+        } catch {
+            throw error == .addressInUse ? Self.taken(ports) : Self.refusal(error)
         }
         let port = Int(UInt16(bigEndian: name.sin_port))
         let limits = limits
@@ -67,7 +65,19 @@ public struct LoopbackCallbackListener: CallbackListener {
         return LoopbackCallbackListening(port: port, bell: bell, queue: queue)
     }
 
-    private func bind(_ socket: Descriptor, _ port: Int) -> Bool {
+    /// Returns a socket that listens at the first port that is free.
+    private func bound(toOneOf ports: [Int]) throws(Errno) -> Descriptor {
+        var reason = Errno.addressInUse
+        for port in ports {
+            // A socket that could not listen stays bound, so each port gets its own socket.
+            do { return try bound(to: port) } catch { reason = error }
+        }
+        throw reason
+    }
+
+    private func bound(to port: Int) throws(Errno) -> Descriptor {
+        let socket = try Descriptor.socket(AF_INET)
+        socket.stopBlocking()
         // Connections of an earlier sign-in that has ended don't keep a port in use. Two listeners can't share a port.
         var on: CInt = 1
         setsockopt(socket.number, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<CInt>.size))
@@ -77,9 +87,10 @@ public struct LoopbackCallbackListener: CallbackListener {
         name.sin_addr.s_addr = address.bigEndian
         let size = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = withUnsafePointer(to: &name) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { systemBind(socket.number, $0, size) } == 0
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket.number, $0, size) } == 0
         }
-        return isBound && systemListen(socket.number, CInt(SOMAXCONN)) == 0
+        guard isBound, systemListen(socket.number, CInt(SOMAXCONN)) == 0 else { throw .latest }
+        return socket
     }
 
     private static func taken(_ ports: [Int]) -> DesktopError {
@@ -88,26 +99,20 @@ public struct LoopbackCallbackListener: CallbackListener {
     }
 
     /// Returns the error for a failed system call.
-    ///
-    /// - Parameter reason: An `errno`.
-    static func refusal(_ reason: CInt) -> DesktopError {
-        let words = String(cString: strerror(reason))
+    static func refusal(_ reason: Errno) -> DesktopError {
         let advice =
-            switch reason {
+            switch reason.rawValue {
             case EADDRINUSE: "Another program uses the port: end it, or sign in by another route."
             case EMFILE, ENFILE, ENOBUFS, ENOMEM: "Close other programs or files, and try again."
             case EAFNOSUPPORT, EPROTONOSUPPORT, EADDRNOTAVAIL, ENETDOWN:
                 "Sign-in needs IPv4 on the loopback interface: switch it on, or sign in by another route."
             default: "Allow this program to listen on 127.0.0.1, or sign in by another route."
             }
-        return DesktopError("Listening at 127.0.0.1 is not possible: \(words). \(advice)")
+        return DesktopError("Listening at 127.0.0.1 is not possible: \(reason). \(advice)")
     }
 }
 
-// Wrappers for system functions that are shadowed by methods of the same name.
-private func systemBind(_ socket: CInt, _ name: UnsafePointer<sockaddr>, _ size: socklen_t) -> CInt {
-    bind(socket, name, size)
-}
+/// Calls listen(2), which a method of the same name hides.
 private func systemListen(_ socket: CInt, _ backlog: CInt) -> CInt { listen(socket, backlog) }
 
 private final class LoopbackCallbackListening: CallbackListening {

@@ -1,4 +1,5 @@
 import ChappieAuth
+@_spi(ChappieInternals) import ChappieFiles
 
 #if canImport(Glibc)
     import Glibc
@@ -17,7 +18,8 @@ struct SocketOwners {
 
     /// Reads the tables. A system without them reports no owners.
     init() {
-        self.init(tables: ["/proc/net/tcp", "/proc/net/tcp6"].compactMap(Self.read), user: geteuid())
+        let tables = ["/proc/net/tcp", "/proc/net/tcp6"].compactMap { try? WholeFile.contents(of: $0, limit: .max) }
+        self.init(tables: tables.map { String(decoding: $0, as: UTF8.self) }, user: geteuid())
     }
 
     init(tables: [String], user: uid_t) {
@@ -58,21 +60,4 @@ struct SocketOwners {
         let mapped = String(repeating: "0", count: 16) + hexadecimal(UInt32(0xFFFF).bigEndian) + name
         return ["\(name):\(port)", "\(mapped):\(port)"]
     }
-
-    /// Returns the text of a file without a known size, which is read in pieces.
-    private static func read(_ path: String) -> String? {
-        guard let file = Descriptor(open(path, O_RDONLY)) else { return nil }
-        var bytes: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 64 << 10)
-        while true {
-            let count = systemRead(file.number, &piece, piece.count)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
-            bytes += piece.prefix(count)
-        }
-    }
-}
-
-private func systemRead(_ file: CInt, _ bytes: UnsafeMutableRawPointer, _ count: Int) -> Int {
-    read(file, bytes, count)
 }

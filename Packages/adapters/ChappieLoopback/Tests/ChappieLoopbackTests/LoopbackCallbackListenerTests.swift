@@ -1,6 +1,7 @@
 import ChappieAuth
 import Glibc
 import Synchronization
+import SystemPackage
 import TestFixtures
 import Testing
 
@@ -267,7 +268,7 @@ struct LoopbackCallbackListenerTests {
         (EAFNOSUPPORT, "IPv4"), (EADDRNOTAVAIL, "loopback interface"), (EMFILE, "Close"), (EACCES, "Allow"),
     ])
     func theErrorSaysWhatHelps(reason: CInt, words: String) {
-        let sentence = LoopbackCallbackListener.refusal(reason).sentence
+        let sentence = LoopbackCallbackListener.refusal(Errno(rawValue: reason)).sentence
         #expect(sentence.contains("127.0.0.1"))
         #expect(sentence.contains(words))
     }

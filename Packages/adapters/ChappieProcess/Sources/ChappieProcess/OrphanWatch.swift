@@ -1,10 +1,5 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+@_spi(ChappieInternals) import ChappieFiles
+import SystemPackage
 
 /// A watch that ends the children of this process after this process was killed.
 ///
@@ -23,31 +18,31 @@ final class OrphanWatch: Sendable {
         for child in $children; do kill -s TERM -- "-$child"; done
         """
 
-    private let writer: FileDescriptor
+    private let writer: Descriptor
     /// The read end of the pipe, which is never read here. While it is open, a write does not fail if the shell has
     /// ended.
-    private let reader: FileDescriptor
+    private let reader: Descriptor
 
     /// Starts the shell. It inherits nothing, and its working directory is not a folder that the user may want to
     /// remove.
-    init() throws(StartFailure) {
-        (reader, writer) = try FileDescriptor.pipe()
+    init() throws {
+        (reader, writer) = try Descriptor.pipe()
         // A shell that has stopped reading must not delay this process.
         writer.stopBlocking()
-        let null = FileDescriptor(open("/dev/null", O_WRONLY | O_CLOEXEC))
+        let null = try Descriptor("/dev/null", .writeOnly)
         let shell = ProgramInvocation(
             path: "/bin/sh", arguments: ["-c", Self.script], environment: [:], workingDirectory: "/")
         _ = try StartedChild.start(shell, input: reader, output: null, errors: null)
     }
 
     /// Adds a child, which from now on ends with this process.
-    func started(_ child: pid_t) { tell("started \(child)\n") }
+    func started(_ child: Int32) { tell("started \(child)\n") }
 
     /// Removes a child that has ended, because its number may soon belong to another process.
-    func ended(_ child: pid_t) { tell("ended \(child)\n") }
+    func ended(_ child: Int32) { tell("ended \(child)\n") }
 
     private func tell(_ line: String) {
         // A short line is written completely or not at all (pipe(7)).
-        _ = Array(line.utf8).withUnsafeBytes { write(writer.number, $0.baseAddress, $0.count) }
+        _ = try? writer.writeSome(Array(line.utf8)[...])
     }
 }

@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieFiles
 import Dispatch
 import Synchronization
 
@@ -48,7 +49,7 @@ import Synchronization
 
     private let state = Mutex(State())
     private let inputLimit: Int
-    private let alarm: (reader: FileDescriptor, writer: FileDescriptor)
+    private let alarm: (reader: Descriptor, writer: Descriptor)
     private let child: Mutex<StartedChild?> = Mutex(nil)
     private let onEvent: @Sendable (Event) -> Void
 
@@ -63,10 +64,10 @@ import Synchronization
     ) throws(StartFailure) {
         self.inputLimit = inputLimit
         self.onEvent = onEvent
-        alarm = try FileDescriptor.pipe()
-        let (theirInput, ourInput) = try FileDescriptor.pipe()
-        let (ourOutput, theirOutput) = try FileDescriptor.pipe()
-        let (ourErrors, theirErrors) = try FileDescriptor.pipe()
+        alarm = try Descriptor.pipe()
+        let (theirInput, ourInput) = try Descriptor.pipe()
+        let (ourOutput, theirOutput) = try Descriptor.pipe()
+        let (ourErrors, theirErrors) = try Descriptor.pipe()
         for end in [alarm.reader, alarm.writer, ourInput, ourOutput, ourErrors] { end.stopBlocking() }
         state.withLock { $0.pipes = Pipes(input: ourInput, output: ourOutput, errors: ourErrors) }
         let child = try StartedChild(
@@ -124,18 +125,17 @@ import Synchronization
     }
 
     private func wake() {
-        var byte: UInt8 = 0
         // A full pipe also wakes the thread.
-        _ = write(alarm.writer.number, &byte, 1)
+        _ = try? alarm.writer.writeSome([0])
     }
 
     // MARK: The thread
 
     /// This process's ends of the pipes. An end is `nil` once it is closed.
     private struct Pipes {
-        var input: FileDescriptor?
-        var output: FileDescriptor?
-        var errors: FileDescriptor?
+        var input: Descriptor?
+        var output: Descriptor?
+        var errors: Descriptor?
     }
 
     private func run() {
@@ -157,7 +157,7 @@ import Synchronization
             sendDueSignals()
             writeUnsent(to: &pipes.input)
             waitForNews(pipes)
-            _ = readPiece(of: alarm.reader)
+            _ = try? alarm.reader.readArrived()
             readNews(&pipes)
         }
     }
@@ -185,18 +185,19 @@ import Synchronization
     }
 
     /// Writes as many bytes as the pipe accepts.
-    private func writeUnsent(to input: inout FileDescriptor?) {
+    private func writeUnsent(to input: inout Descriptor?) {
         guard let descriptor = input else { return state.withLock { $0.dropInput() } }
         let isOver = state.withLock { state in
             while state.sent < state.unsent.count {
-                let count = state.unsent[state.sent...].withUnsafeBytes {
-                    write(descriptor.number, $0.baseAddress, min($0.count, 64 << 10))
+                do {
+                    guard let count = try descriptor.writeSome(state.unsent[state.sent...].prefix(64 << 10)) else {
+                        return false
+                    }
+                    state.sent += count
+                } catch {
+                    // The program has stopped reading.
+                    return true
                 }
-                if count < 0, errno == EINTR { continue }
-                if count < 0, errno == EAGAIN { return false }
-                // The program has stopped reading.
-                guard count > 0 else { return true }
-                state.sent += count
             }
             state.dropInput()
             return state.closesInput
@@ -226,14 +227,7 @@ import Synchronization
 
     /// Returns the bytes that have arrived, at most 64 KiB. Returns an empty array at the end and after an error, and
     /// `nil` if no byte has arrived yet.
-    private func readPiece(of descriptor: FileDescriptor) -> [UInt8]? {
-        var failure: CInt = 0
-        let piece = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in
-            var got = read(descriptor.number, buffer.baseAddress, buffer.count)
-            while got < 0, errno == EINTR { got = read(descriptor.number, buffer.baseAddress, buffer.count) }
-            if got < 0 { failure = errno }
-            count = max(got, 0)
-        }
-        return failure == EAGAIN ? nil : piece
+    private func readPiece(of descriptor: Descriptor) -> [UInt8]? {
+        do { return try descriptor.readArrived() } catch { return [] }
     }
 }

@@ -1,11 +1,11 @@
 import FoundationEssentials
 
 #if canImport(Glibc)
-    import Glibc
+    public import Glibc
 #elseif canImport(Musl)
-    import Musl
+    public import Musl
 #elseif canImport(Darwin)
-    import Darwin
+    public import Darwin
 #endif
 
 /// A program with its arguments, its environment and its folder. No shell interprets them.
@@ -82,7 +82,8 @@ import FoundationEssentials
             .merging(more) { _, given in given }
     }
 
-    private static func has(_ type: mode_t, at path: String) -> Bool {
+    /// Returns whether there is a file of this type, such as `S_IFDIR`, at `path`.
+    public static func has(_ type: mode_t, at path: String) -> Bool {
         var status = stat()
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == type
     }

@@ -1,4 +1,5 @@
 import CSpawn
+@_spi(ChappieInternals) public import ChappieFiles
 import Dispatch
 import Synchronization
 
@@ -38,7 +39,7 @@ import Synchronization
     ///   - onExit: A closure that receives the exit code. This is 128 plus the number of the signal if a signal ended
     ///     the child, and -1 if another part of this process has reaped it.
     public init(
-        _ program: ProgramInvocation, input: FileDescriptor, output: FileDescriptor, errors: FileDescriptor,
+        _ program: ProgramInvocation, input: Descriptor, output: Descriptor, errors: Descriptor,
         endsGroup: Bool = false, endsWithProgram: Bool = false, onExit: @escaping @Sendable (Int32) -> Void
     ) throws(StartFailure) {
         // The watch starts before the child, because a child without it would survive a kill of this process.
@@ -54,7 +55,7 @@ import Synchronization
     ///
     /// - Returns: The number of its process and of its process group.
     static func start(
-        _ program: ProgramInvocation, input: FileDescriptor, output: FileDescriptor, errors: FileDescriptor
+        _ program: ProgramInvocation, input: Descriptor, output: Descriptor, errors: Descriptor
     ) throws(StartFailure) -> pid_t {
         var id: pid_t = 0
         let arguments = ([program.path] + program.arguments).map { strdup($0) } + [nil]
@@ -98,31 +99,24 @@ import Synchronization
     }
 }
 
-/// An open file, which is closed when the last reference to it is released.
-@_spi(ChappieInternals) public final class FileDescriptor: Sendable {
-    /// The system's number for the file.
-    public let number: Int32
-
-    /// Takes over `number`. A negative number is the result of a call that failed.
-    public init(_ number: Int32) { self.number = number }
-
-    deinit { if isOpen { close(number) } }
-
-    /// Whether there is an open file.
-    public var isOpen: Bool { number >= 0 }
-
+@_spi(ChappieInternals) extension Descriptor {
     /// Creates an empty file without a name.
-    public static func memory() -> FileDescriptor { FileDescriptor(cspawn_memory_file()) }
+    ///
+    /// - Throws: ``StartFailure`` with the system's reason.
+    public static func memory() throws(StartFailure) -> Descriptor {
+        do { return try Descriptor(cspawn_memory_file()) } catch { throw StartFailure("\(error)") }
+    }
 
     /// Creates a pipe. A child inherits its ends only if they are passed to it.
     ///
     /// - Throws: ``StartFailure`` with the system's reason.
-    public static func pipe() throws(StartFailure) -> (reader: FileDescriptor, writer: FileDescriptor) {
+    public static func pipe() throws(StartFailure) -> (reader: Descriptor, writer: Descriptor) {
         var ends: [CInt] = [-1, -1]
-        guard cspawn_pipe(&ends) == 0 else { throw StartFailure(String(cString: strerror(errno))) }
-        return (FileDescriptor(ends[0]), FileDescriptor(ends[1]))
+        do {
+            _ = cspawn_pipe(&ends)
+            return (try Descriptor(ends[0]), try Descriptor(ends[1]))
+        } catch {
+            throw StartFailure("\(error)")
+        }
     }
-
-    /// Makes reads and writes return at once instead of waiting. The other end of a pipe is not changed.
-    func stopBlocking() { _ = fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK) }
 }

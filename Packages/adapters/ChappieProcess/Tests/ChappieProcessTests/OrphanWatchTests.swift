@@ -1,4 +1,6 @@
+@_spi(ChappieInternals) import ChappieFiles
 import Glibc
+import SystemPackage
 import Testing
 
 @_spi(ChappieInternals) @testable import ChappieProcess
@@ -6,7 +8,7 @@ import Testing
 struct OrphanWatchTests {
     /// Starts a program that runs until it gets a signal, and returns its number.
     private func sleeper() throws -> pid_t {
-        let null = FileDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
+        let null = try Descriptor("/dev/null", .readWrite)
         let program = ProgramInvocation(path: "/bin/sleep", arguments: ["1000"], environment: [:])
         return try StartedChild.start(program, input: null, output: null, errors: null)
     }

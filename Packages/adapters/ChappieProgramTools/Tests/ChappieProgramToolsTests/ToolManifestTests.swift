@@ -267,7 +267,7 @@ struct ToolManifestTests {
 
     @Test func pathsBeginWhereTheManifestIs() throws {
         let folder = try TemporaryDirectory()
-        #expect(PrivateFile.create(folder.path + "/tool", with: Array("#!/bin/sh\n".utf8)))
+        try PrivateFile.create(folder.path + "/tool", with: Array("#!/bin/sh\n".utf8))
         #expect(chmod(folder.path + "/tool", 0o700) == 0)
         let path = folder.path + "/tools.json"
         let text = #"{"tools":[{"name":"t","command":"./tool","cwd":"."}]}"#

@@ -21,35 +21,25 @@ final class CuttingProxy: Sendable {
     private struct State {
         var cut: Cut?
         var passed: [Direction: Int] = [:]
-        var sockets: Set<CInt> = []
+        var connections: [LoopbackConnection] = []
         var isSlow = false
     }
 
-    let port: Int
+    var port: Int { listener.port }
     private let server: Int
-    private let listener: CInt
+    private let listener: LoopbackListener
     private let state = Mutex(State())
 
     init(to server: Int) throws {
-        let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isListening =
-            withAddress(ofPort: 0) { bind(listener, $0, $1) } == 0 && listen(listener, 16) == 0
-            && withUnsafeMutablePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(listener, $0, &size) }
-            } == 0
-        guard isListening else { throw FixtureFailure("no port of 127.0.0.1 for a proxy") }
         self.server = server
-        self.listener = listener
-        port = Int(UInt16(bigEndian: address.sin_port))
+        listener = try LoopbackListener()
         DispatchQueue(label: "proxy").async { [self] in acceptAll() }
     }
 
     /// Ends everything.
     func close() {
-        shutdown(listener, CInt(SHUT_RDWR))
-        state.withLock { state in for socket in state.sockets { shutdown(socket, CInt(SHUT_RDWR)) } }
+        listener.close()
+        state.withLock { state in for connection in state.connections { connection.shutDown() } }
     }
 
     /// Counts messages from 0 again, on whatever connection they pass, and cuts as said, once.
@@ -65,50 +55,41 @@ final class CuttingProxy: Sendable {
     var isArmed: Bool { state.withLock { $0.cut != nil } }
 
     private func acceptAll() {
-        while case let client = accept(listener, nil, nil), client >= 0 {
-            let upstream = socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-            guard withAddress(ofPort: server, { connect(upstream, $0, $1) }) == 0 else {
-                Glibc.close(client)
-                Glibc.close(upstream)
-                continue
-            }
+        while let client = listener.accept() {
+            guard let upstream = try? LoopbackConnection(port: server) else { continue }
             // The kernel would wait for the next message before it sends a small one.
             var on: CInt = 1
-            for socket in [client, upstream] {
-                setsockopt(socket, CInt(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<CInt>.size))
+            for end in [client, upstream] {
+                setsockopt(end.number, CInt(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<CInt>.size))
             }
-            state.withLock { $0.sockets.formUnion([client, upstream]) }
+            state.withLock { $0.connections += [client, upstream] }
             let ends = DispatchGroup()
             for (direction, from, to) in [(Direction.toServer, client, upstream), (.toClient, upstream, client)] {
                 DispatchQueue(label: "proxy.pump").async(group: ends) { [self] in
                     pump(direction, from: from, to: to)
-                    shutdown(from, CInt(SHUT_RDWR))
-                    shutdown(to, CInt(SHUT_RDWR))
+                    from.shutDown()
+                    to.shutDown()
                 }
             }
             ends.notify(queue: DispatchQueue(label: "proxy.end")) { [self] in
-                state.withLock { $0.sockets.subtract([client, upstream]) }
-                Glibc.close(client)
-                Glibc.close(upstream)
+                state.withLock { $0.connections.removeAll { $0 === client || $0 === upstream } }
             }
         }
-        Glibc.close(listener)
     }
 
     /// Passes whole messages on until one side ends, or the cut comes.
-    private func pump(_ direction: Direction, from: CInt, to: CInt) {
+    private func pump(_ direction: Direction, from: LoopbackConnection, to: LoopbackConnection) {
         var pending: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 16 << 10)
         var hasKind = direction == .toClient
-        while case let count = read(from, &chunk, chunk.count), count > 0 {
+        while let piece = from.receive(atMost: 16 << 10), !piece.isEmpty {
             if state.withLock(\.isSlow) {
                 // It does not read on meanwhile, as a slow line does not.
                 var moment = timespec(tv_sec: 0, tv_nsec: 1_300_000)
                 nanosleep(&moment, nil)
-                guard pending.isEmpty, Self.pass(Array(chunk[..<count]), to: to) else { return }
+                guard pending.isEmpty, to.send(piece) else { return }
                 continue
             }
-            pending += chunk[..<count]
+            pending += piece
             while let size = Self.size(of: pending, hasKind: hasKind), pending.count >= size {
                 let message = Array(pending[..<size])
                 pending.removeFirst(size)
@@ -123,11 +104,11 @@ final class CuttingProxy: Sendable {
                     return nil
                 }
                 guard let cut else {
-                    guard Self.pass(message, to: to) else { return }
+                    guard to.send(message) else { return }
                     continue
                 }
                 cut.andBefore()
-                if cut.passesHalf { _ = Self.pass(Array(message.prefix(message.count / 2)), to: to) }
+                if cut.passesHalf { to.send(Array(message.prefix(message.count / 2))) }
                 return
             }
         }
@@ -137,29 +118,5 @@ final class CuttingProxy: Sendable {
         let start = hasKind ? 1 : 0
         guard bytes.count >= start + 4 else { return nil }
         return start + bytes[start..<start + 4].reduce(0) { $0 << 8 | Int($1) }
-    }
-
-    private static func pass(_ bytes: [UInt8], to socket: CInt) -> Bool {
-        var sent = 0
-        while sent < bytes.count {
-            let count = bytes.withUnsafeBytes { buffer in
-                send(socket, buffer.baseAddress.map { $0 + sent }, bytes.count - sent, CInt(MSG_NOSIGNAL))
-            }
-            guard count > 0 else { return false }
-            sent += count
-        }
-        return true
-    }
-}
-
-private func withAddress<Result>(
-    ofPort port: Int, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
-) -> Result {
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    address.sin_port = UInt16(port).bigEndian
-    return withUnsafePointer(to: &address) {
-        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
     }
 }

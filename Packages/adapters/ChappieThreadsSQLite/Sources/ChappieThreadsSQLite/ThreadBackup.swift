@@ -1,8 +1,10 @@
 public import ChappieAuth
 import ChappieCore
 @_spi(ChappieInternals) import ChappieCrypto
+@_spi(ChappieInternals) import ChappieFiles
 @_spi(ChappieInternals) public import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
+import SystemPackage
 
 #if canImport(Glibc)
     import Glibc
@@ -30,7 +32,7 @@ extension ChappieFileThreadStore {
         while true {
             let key = try await keyOfBackup()
             let lock = try folder.get().holdCopies(for: path)
-            defer { if let lock { close(lock) } }
+            defer { withExtendedLifetime(lock) {} }
             let draft = "\(path).\(UUID().uuidString.lowercased()).draft"
             do throws(StoreError) {
                 return try await copyDatabase(to: draft, key, path, passphrase)
@@ -47,9 +49,7 @@ extension ChappieFileThreadStore {
         to draft: String, _ key: KeyOfBackup, _ path: String, _ passphrase: Secret
     ) async throws(StoreError) {
         try await withDatabase { database throws(StoreError) in
-            let descriptor = open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-            guard descriptor >= 0 else { throw .system("\(draft) can't be made") }
-            close(descriptor)
+            try makeFile(draft)
             var sealed: [UInt8] = []
             if let secret = key.secret {
                 sealed = try Self.sealing { () throws(CredentialStoreError) in
@@ -57,7 +57,7 @@ extension ChappieFileThreadStore {
                 }
             }
             try Self.write(database, key.protection, sealed, to: draft)
-            guard moveDurably(draft, to: path) else { throw .system("\(path) can't be written") }
+            try moveDurably(draft, to: path)
         }
     }
 
@@ -106,7 +106,7 @@ extension ChappieFileThreadStore {
         let place = try self.folder.get()
         try place.make()
         let lock = place.holdCopies()
-        defer { if let lock { close(lock) } }
+        defer { withExtendedLifetime(lock) {} }
         let folder = try place.forRestoring()
         defer { try? FileManager.default.removeItem(atPath: folder.path) }
         let (id, secret) = try await onOwnQueue { () throws(StoreError) in
@@ -162,9 +162,7 @@ extension ChappieFileThreadStore {
                 try PassphraseSeal(for: purpose(id), in: path).open(backup.key, under: passphrase)
             }
         try folder.make()
-        let descriptor = open(folder.database, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw .system("\(folder.database) can't be made") }
-        close(descriptor)
+        try makeFile(folder.database)
         try file.copy(into: Database(folder.database))
         return (id, secret)
     }
@@ -188,14 +186,19 @@ extension ChappieFileThreadStore {
     }
 }
 
-/// Renames a file so that its new name is on the disk afterwards. Returns whether the file was renamed.
-private func moveDurably(_ path: String, to name: String) -> Bool {
-    guard rename(path, name) == 0 else { return false }
-    let parent = name.lastIndex(of: "/").map { String(name[...$0]) } ?? "."
-    let folder = open(parent, O_RDONLY | O_CLOEXEC)
-    fsync(folder)
-    close(folder)
-    return true
+/// Renames a file so that its new name is on the disk afterwards.
+private func moveDurably(_ draft: String, to path: String) throws(StoreError) {
+    guard rename(draft, path) == 0 else { throw .system("\(path) can't be written") }
+    PrivateFile.makeNameDurable(path)
+}
+
+/// Makes an empty file, which must not exist.
+private func makeFile(_ path: String) throws(StoreError) {
+    do {
+        try PrivateFile.create(path, with: [])
+    } catch {
+        throw .system("\(path) can't be made", error)
+    }
 }
 
 /// The result of ``ChappieFileThreadStore/restore(from:passphrase:)``.

@@ -5,6 +5,7 @@ import ChappieAuth
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieRuntime
 @_spi(ChappieInternals) import ChappieSQLite
+import SystemPackage
 
 #if canImport(Glibc)
     import Glibc
@@ -77,13 +78,13 @@ struct ThreadFolder: Sendable {
 
     /// Opens the database after checking all files. Returns `nil` if there is none.
     func existing() throws(StoreError) -> Database? {
-        guard try checked({ () throws(CredentialStoreError) in try PrivateFolder.isThere(path) }) else { return nil }
+        guard try checked({ () throws(CredentialStoreError) in try SafeFile.hasFolder(path) }) else { return nil }
         return try hasDatabase() ? Database(database) : nil
     }
 
     /// Makes the folder if it is missing.
     func make() throws(StoreError) {
-        try checked { () throws(CredentialStoreError) in try PrivateFolder.make(path) }
+        try checked { () throws(CredentialStoreError) in try SafeFile.makeFolder(path) }
     }
 
     /// Makes the folder if it is missing, and runs `body` under a lock against other processes. `body` may make the
@@ -92,9 +93,9 @@ struct ThreadFolder: Sendable {
         by policy: ChappieFileThreadStoreStoragePolicy, _ body: (Database) throws(StoreError) -> Output
     ) throws(StoreError) -> Output {
         try make()
-        let descriptor = try lockFile(lock)
-        defer { close(descriptor) }
-        while flock(descriptor, LOCK_EX) != 0 {
+        let file = try lockFile(lock)
+        defer { withExtendedLifetime(file) {} }
+        while flock(file.number, LOCK_EX) != 0 {
             guard errno == EINTR else { throw .system("\(lock) can't be locked") }
         }
         try follow(policy)
@@ -104,28 +105,21 @@ struct ThreadFolder: Sendable {
 
     /// Returns the note of the last change, or an empty array if there is none.
     func lastChange() -> [UInt8] {
-        let descriptor = open(note, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        guard descriptor >= 0 else { return [] }
-        defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 256)
-        let count = read(descriptor, &bytes, bytes.count)
-        return Array(bytes.prefix(max(count, 0)))
+        (try? Descriptor(note, .readOnly, [.noFollow, .nonBlocking]).read(atMost: 256)) ?? []
     }
 
     /// Notes a change that was stored. If the note is late or cannot be written, fewer missing changes are noticed.
     func noteChange(_ bytes: [UInt8]) {
-        guard let descriptor = try? lockFile(note) else { return }
-        defer { close(descriptor) }
-        _ = pwrite(descriptor, bytes, bytes.count, 0)
+        try? lockFile(note).write(bytes)
     }
 
     /// Runs `body` unless another process, or another store, runs this method for the folder at the same time.
     func changingKeys<Output>(_ body: () async throws(StoreError) -> Output) async throws(StoreError) -> Output {
-        let descriptor = try lockFile(path + "/keys.lock")
-        defer { close(descriptor) }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            throw errno == EWOULDBLOCK ? .busy(.zero) : .system("\(path)/keys.lock can't be locked")
-        }
+        let file = try lockFile(path + "/keys.lock")
+        defer { withExtendedLifetime(file) {} }
+        let isFree: Bool
+        do { isFree = try file.lockIfFree() } catch { throw .system("\(path)/keys.lock can't be locked", error) }
+        guard isFree else { throw .busy(.zero) }
         return try await body()
     }
 
@@ -137,16 +131,16 @@ struct ThreadFolder: Sendable {
     private static let restoring = "restoring-"
     private var copies: String { path + "/copies.lock" }
 
-    /// Signals to other processes that this one makes a copy, until the descriptor is closed. Returns `nil` if the
+    /// Signals to other processes that this one makes a copy, until the result is released. Returns `nil` if the
     /// folder accepts no file. This method first removes copies that killed processes left behind.
     ///
     /// - Parameter backup: the file that will be written, whose drafts are also copies.
-    func holdCopies(for backup: String? = nil) -> CInt? {
+    func holdCopies(for backup: String? = nil) -> Descriptor? {
         removeAbandonedCopies()
         if let backup { removeAbandonedDrafts(of: backup) }
-        guard let descriptor = try? lockFile(copies) else { return nil }
-        while flock(descriptor, LOCK_SH) != 0, errno == EINTR {}
-        return descriptor
+        guard let file = try? lockFile(copies) else { return nil }
+        while flock(file.number, LOCK_SH) != 0, errno == EINTR {}
+        return file
     }
 
     /// Removes copies for restoring that killed processes left behind.
@@ -166,24 +160,27 @@ struct ThreadFolder: Sendable {
     private func remove(from folder: String, _ isCopy: (String) -> Bool) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         let found = names.filter(isCopy)
-        guard !found.isEmpty, let descriptor = try? lockFile(copies) else { return }
-        defer { close(descriptor) }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { return }
+        guard !found.isEmpty, let file = try? lockFile(copies), (try? file.lockIfFree()) == true else { return }
+        defer { withExtendedLifetime(file) {} }
         for name in found { try? FileManager.default.removeItem(atPath: "\(folder)/\(name)") }
     }
 
-    private func lockFile(_ path: String) throws(StoreError) -> CInt {
-        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
-        guard descriptor >= 0 else { throw .system("\(path) can't be opened") }
+    private func lockFile(_ path: String) throws(StoreError) -> Descriptor {
+        let file: Descriptor
+        do {
+            file = try Descriptor(path, .readWrite, [.create, .noFollow, .nonBlocking])
+        } catch {
+            throw .system("\(path) can't be opened", error)
+        }
         // The process's file mode mask may have removed permissions.
-        fchmod(descriptor, 0o600)
-        return descriptor
+        fchmod(file.number, 0o600)
+        return file
     }
 
     private func hasDatabase() throws(StoreError) -> Bool {
         try checked { () throws(CredentialStoreError) in
-            for end in ["-wal", "-shm", "-journal"] { _ = try PrivateFolder.hasFile(database + end) }
-            return try PrivateFolder.hasFile(database)
+            for end in ["-wal", "-shm", "-journal"] { _ = try SafeFile.hasFile(database + end) }
+            return try SafeFile.hasFile(database)
         }
     }
 
@@ -199,7 +196,11 @@ struct ThreadFolder: Sendable {
                     # The threads of chappie. This file asks backup programs to leave them out.
 
                     """
-                guard PrivateFile.replace(tag, with: Array(text.utf8)) else { throw .system("\(tag) can't be written") }
+                do {
+                    try PrivateFile.replace(tag, with: Array(text.utf8))
+                } catch {
+                    throw .system("\(tag) can't be written", error)
+                }
             }
             #if os(Linux)
                 _ = setxattr(path, Self.attribute, "false", 5, 0)
@@ -235,5 +236,5 @@ extension ChappieThreadStoreError {
     static let cancelled = Self.unavailable("the task was cancelled")
 
     /// Creates an error with the system's reason, for example `/a/file can't be opened: Permission denied`.
-    static func system(_ words: String) -> Self { .unavailable("\(words): \(String(cString: strerror(errno)))") }
+    static func system(_ words: String, _ error: Errno = .latest) -> Self { .unavailable("\(words): \(error)") }
 }

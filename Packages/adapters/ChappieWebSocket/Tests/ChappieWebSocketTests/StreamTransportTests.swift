@@ -3,7 +3,6 @@ import ChappieSimulatorServer
 import ChappieTesting
 import ChappieWebSocket
 import Dispatch
-import Glibc
 import HTTPTypes
 import Synchronization
 import TestFixtures
@@ -100,61 +99,27 @@ private struct PlainSockets: ByteStreamTransport {
 }
 
 private final class PlainSocket: ByteStream {
-    private let descriptor: OwnedSocket
+    private let connection: LoopbackConnection
     private let receiving = DispatchQueue(label: "receiving")
     private let sending = DispatchQueue(label: "sending")
 
-    init(port: Int) throws { descriptor = try OwnedSocket(connectedTo: port) }
+    init(port: Int) throws { connection = try LoopbackConnection(port: port) }
 
     func send(_ bytes: [UInt8]) async throws {
-        try await sending.run { [descriptor] () throws(SocketError) in
-            var rest = bytes[...]
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes {
-                    Glibc.send(descriptor.number, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL))
-                }
-                guard count > 0 else { throw SocketError() }
-                rest = rest.dropFirst(count)
-            }
+        try await sending.run { [connection] () throws(SocketError) in
+            guard connection.send(bytes) else { throw SocketError() }
         }
     }
 
     func receive(atMost limit: Int) async throws -> [UInt8]? {
-        try await receiving.run { [descriptor] () throws(SocketError) in
-            var count = 0
-            let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, used in
-                count = recv(descriptor.number, buffer.baseAddress, limit, 0)
-                used = max(0, count)
-            }
-            guard count >= 0 else { throw SocketError() }
-            return count == 0 ? nil : bytes
+        try await receiving.run { [connection] () throws(SocketError) in
+            guard let bytes = connection.receive(atMost: limit) else { throw SocketError() }
+            return bytes.isEmpty ? nil : bytes
         }
     }
 
     /// Calls that wait return.
-    func close() { shutdown(descriptor.number, Int32(SHUT_RDWR)) }
+    func close() { connection.shutDown() }
 }
 
 private struct SocketError: Error {}
-
-/// Closed when nobody reads or writes any more, so that its number can't become another file's meanwhile.
-private final class OwnedSocket: Sendable {
-    let number: Int32
-
-    init(connectedTo port: Int) throws {
-        number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = in_port_t(port).bigEndian
-        address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
-        let status = withUnsafeBytes(of: &address) { bytes in
-            connect(number, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self), socklen_t(bytes.count))
-        }
-        guard number >= 0, status == 0 else {
-            Glibc.close(number)
-            throw SocketError()
-        }
-    }
-
-    deinit { Glibc.close(number) }
-}

@@ -1,5 +1,7 @@
+@_spi(ChappieInternals) import ChappieFiles
 import Glibc
 import Synchronization
+import SystemPackage
 
 /// A listening socket that accepts no connection.
 public final class SilentListener: Sendable {
@@ -21,7 +23,8 @@ public final class SilentListener: Sendable {
         }
         guard filled else { return }
         for _ in 0...backlog {
-            let client = Descriptor.tcpSocket(SOCK_NONBLOCK)
+            let client = try Descriptor.socket(AF_INET)
+            client.stopBlocking()
             sockets.withLock { $0.append(client) }
             _ = withLoopbackAddress(port: port) { connect(client.number, $0, $1) }
         }
@@ -55,7 +58,7 @@ final class ReservedPort: Sendable {
     let socket: Descriptor
 
     init() throws {
-        let socket = Descriptor.tcpSocket()
+        let socket = try Descriptor.socket(AF_INET)
         var on: CInt = 1
         setsockopt(socket.number, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<CInt>.size))
         var address = sockaddr_in()
@@ -65,15 +68,9 @@ final class ReservedPort: Sendable {
             && withUnsafeMutablePointer(to: &address) {
                 $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket.number, $0, &size) }
             } == 0
-        guard isBound else { throw FixtureFailure("no port of 127.0.0.1: \(String(cString: strerror(errno)))") }
+        guard isBound else { throw FixtureFailure("no port of 127.0.0.1: \(Errno.latest)") }
         self.socket = socket
         number = Int(UInt16(bigEndian: address.sin_port))
-    }
-}
-
-extension Descriptor {
-    static func tcpSocket(_ options: __socket_type = __socket_type(0)) -> Descriptor {
-        Descriptor(socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | options.rawValue), 0))
     }
 }
 

@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieFiles
 import FoundationEssentials
 import Glibc
 
@@ -81,16 +82,7 @@ enum ProcFile {
     /// Returns the complete text. Such a file has no size and comes in small pieces, which Foundation takes for its
     /// end.
     static func read(_ path: String) throws -> String {
-        let file = try Descriptor(opening: path, O_RDONLY)
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 64 << 10)
-        while case let count = Glibc.read(file.number, &chunk, chunk.count), count != 0 {
-            guard count > 0 || errno == EINTR else {
-                throw FixtureFailure("\(path): \(String(cString: strerror(errno)))")
-            }
-            bytes += chunk.prefix(max(count, 0))
-        }
-        return String(decoding: bytes, as: UTF8.self)
+        String(decoding: try WholeFile.contents(of: path, limit: .max), as: UTF8.self)
     }
 }
 

@@ -1,6 +1,8 @@
+@_spi(ChappieInternals) import ChappieFiles
 import FoundationEssentials
 import Glibc
 import Synchronization
+import SystemPackage
 
 /// A program that a test started. It gets a separate process group, and ends with this value at the latest.
 ///
@@ -38,7 +40,7 @@ public final class RunningProgram: Sendable {
         let (theirInput, ourInput) = try input.ends()
         let (theirOutput, ourOutput) = try output.ends()
         let theirErrors = try errors.end(output: theirOutput)
-        let lifeline = isGuarded ? try Descriptor.pair() : nil
+        let lifeline = isGuarded ? try Descriptor.socketPair() : nil
         let words = (isGuarded ? ["/bin/sh", "-c", Self.lifelineScript, "sh"] : []) + [path] + arguments
         id = try Self.start(words, environment, with: [theirInput, theirOutput, theirErrors, lifeline?.0])
         self.output = ourOutput.map { OutputReader($0) }
@@ -74,7 +76,7 @@ public final class RunningProgram: Sendable {
             posix_spawn(&child, words[0], &actions, &attributes, arguments, entries)
         }
         guard failure == 0 else {
-            throw FixtureFailure("\(words[0]) does not start: \(String(cString: strerror(failure)))")
+            throw FixtureFailure("\(words[0]) does not start: \(Errno(rawValue: failure))")
         }
         return child
     }
@@ -135,13 +137,15 @@ public enum ProgramInput: Sendable {
     /// No input until the test ends it with ``RunningProgram/endInput()``.
     case held
 
+    // These are sockets, because the ends of a pipe could not be marked as not inheritable before another thread starts a
+    // program.
     fileprivate func ends() throws -> (theirs: Descriptor, ours: Descriptor?) {
         switch self {
-        case .nothing: return (try Descriptor(opening: "/dev/null", O_RDONLY), nil)
-        case .file(let path): return (try Descriptor(opening: path, O_RDONLY), nil)
-        case .held: return try Descriptor.pair()
+        case .nothing: return (try Descriptor("/dev/null"), nil)
+        case .file(let path): return (try Descriptor(path), nil)
+        case .held: return try Descriptor.socketPair()
         case .text(let text):
-            let (theirs, ours) = try Descriptor.pair()
+            let (theirs, ours) = try Descriptor.socketPair()
             let bytes = Array(text.utf8)
             guard send(ours.number, bytes, bytes.count, CInt(MSG_DONTWAIT)) == bytes.count else {
                 throw FixtureFailure("a socket doesn't take \(bytes.count) bytes")
@@ -160,8 +164,8 @@ public enum ProgramOutput: Sendable {
 
     fileprivate func ends() throws -> (theirs: Descriptor, ours: Descriptor?) {
         switch self {
-        case .pipe: try Descriptor.pair()
-        case .file(let path): (try Descriptor(opening: path, O_WRONLY | O_CREAT | O_APPEND), nil)
+        case .pipe: try Descriptor.socketPair()
+        case .file(let path): (try Descriptor(path, .writeOnly, [.create, .append]), nil)
         }
     }
 }
@@ -178,7 +182,7 @@ public enum ProgramErrors: Sendable {
     fileprivate func end(output: Descriptor) throws -> Descriptor? {
         switch self {
         case .withOutput: output
-        case .file(let path): try Descriptor(opening: path, O_WRONLY | O_CREAT | O_APPEND)
+        case .file(let path): try Descriptor(path, .writeOnly, [.create, .append])
         case .inherited: nil
         }
     }
@@ -205,39 +209,9 @@ public final class OutputReader: Sendable {
     }
 
     private func readMore(into pending: inout [UInt8]) -> Bool {
-        var waiting = pollfd(fd: descriptor.number, events: Int16(POLLIN), revents: 0)
-        var chunk = [UInt8](repeating: 0, count: 4096)
-        while true {
-            let isReady = poll(&waiting, 1, CInt(Patience.limit / .milliseconds(1)))
-            let count = isReady > 0 ? read(descriptor.number, &chunk, chunk.count) : Int(isReady)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return false }
-            pending += chunk[..<count]
-            return true
-        }
-    }
-}
-
-/// One open file, which no program inherits by itself. It is closed with the last reference to it.
-final class Descriptor: Sendable {
-    let number: CInt
-
-    init(opening path: String, _ flags: CInt) throws {
-        number = open(path, flags | O_CLOEXEC, 0o600)
-        guard number >= 0 else { throw FixtureFailure("\(path): \(String(cString: strerror(errno)))") }
-    }
-
-    init(_ number: CInt) { self.number = number }
-
-    deinit { close(number) }
-
-    /// Returns two connected ends. Those of a pipe could not be marked as not inheritable before another thread starts
-    /// a program.
-    static func pair() throws -> (Descriptor, Descriptor) {
-        var ends: [CInt] = [-1, -1]
-        guard socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
-            throw FixtureFailure("no sockets: \(String(cString: strerror(errno)))")
-        }
-        return (Descriptor(ends[0]), Descriptor(ends[1]))
+        guard descriptor.wait(for: POLLIN, limit: Patience.limit), let piece = try? descriptor.read(), !piece.isEmpty
+        else { return false }
+        pending += piece
+        return true
     }
 }

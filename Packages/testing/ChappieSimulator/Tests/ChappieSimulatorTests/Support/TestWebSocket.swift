@@ -1,4 +1,5 @@
 import ChappieCore
+import TestFixtures
 
 @testable import ChappieSimulator
 @testable import ChappieSimulatorServer
@@ -20,17 +21,13 @@ final class TestWebSocket {
 
     /// The answer to the handshake, with its empty line; what came of it when the connection ended before.
     let head: String
-    let socket: TestSocket
+    let socket: LoopbackConnection
     /// Control frames that came among the messages.
     private(set) var controls: [Frame] = []
     private let deflate: PermessageDeflate?
 
-    /// - Parameter patience: seconds to wait for bytes, at most.
-    init(
-        _ simulator: Simulator, offer: String? = nil, token: String? = nil, headers: [String] = [],
-        patience: Double = 120
-    ) throws {
-        socket = try TestSocket(port: simulator.port, patience: patience)
+    init(_ simulator: Simulator, offer: String? = nil, token: String? = nil, headers: [String] = []) throws {
+        socket = try LoopbackConnection(port: simulator.port)
         let lines =
             [
                 "GET /backend-api/codex/responses HTTP/1.1", "Host: 127.0.0.1", "Connection: keep-alive, Upgrade",

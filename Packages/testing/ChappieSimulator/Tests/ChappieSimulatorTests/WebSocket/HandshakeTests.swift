@@ -1,5 +1,6 @@
 import ChappieCore
 import ChappieSimulatorServer
+import TestFixtures
 import Testing
 
 @testable import ChappieSimulator
@@ -22,11 +23,7 @@ struct HandshakeTests {
             let stranger = try TestWebSocket(simulator, token: "stolen")
             #expect(stranger.status == 401)
             #expect(stranger.header("connection") == "close")
-            guard case .endOfStream(let body) = stranger.socket.receiveToEnd() else {
-                Issue.record("the connection did not end")
-                return
-            }
-            #expect(body.contains("invalid_token"))
+            #expect(try stranger.socket.rest().contains("invalid_token"))
             #expect(try TestWebSocket(simulator, headers: ["chatgpt-account-id: other"]).status == 403)
             #expect(simulator.webSocketConnections.isEmpty)
         }
@@ -39,7 +36,7 @@ struct HandshakeTests {
     ])
     func refusesWhatIsNoHandshake(line: String, instead: String, status: Int) async throws {
         try await Simulator.during { simulator in
-            let socket = try TestSocket(port: simulator.port)
+            let socket = try LoopbackConnection(port: simulator.port)
             socket.send(request(simulator, instead: [line: instead]))
             let head = socket.receive(until: "\r\n\r\n")
             #expect(head.hasPrefix("HTTP/1.1 \(status) "))

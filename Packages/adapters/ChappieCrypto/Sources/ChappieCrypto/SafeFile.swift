@@ -1,6 +1,7 @@
 public import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
+import SystemPackage
 
 #if canImport(Glibc)
     import Glibc
@@ -10,8 +11,8 @@ public import ChappieAuth
     import Darwin
 #endif
 
-/// An open file or folder. Its descriptor is closed when the value is destroyed.
-struct OpenFile: ~Copyable {
+/// The checks that files and folders with credentials must pass before their content is trusted.
+@_spi(ChappieInternals) public enum SafeFile {
     /// The use of a file. Each file must belong to the user and be inaccessible to others.
     enum Purpose {
         case credential, credentialFolder
@@ -24,51 +25,37 @@ struct OpenFile: ~Copyable {
         case systemdPassphrase
     }
 
-    let number: CInt
-    let name: String
-    /// The path shown in messages.
-    let path: String
-
-    /// Calls openat(2), and repeats the call after a signal. Returns `nil` if the call fails. The reason is then in
-    /// `errno`.
-    init?(_ name: String, in folder: CInt = AT_FDCWD, at path: String? = nil, flags: CInt, mode: mode_t = 0) {
-        var descriptor: CInt
-        repeat {
-            descriptor = openat(folder, name, flags | O_CLOEXEC, mode)
-        } while descriptor < 0 && errno == EINTR
-        guard descriptor >= 0 else { return nil }
-        number = descriptor
-        self.name = name
-        self.path = path.map { $0 + "/" + name } ?? name
-    }
-
-    deinit { close(number) }
-
     /// Opens a file or folder for reading, without following a link, and checks it. Returns `nil` if there is none.
     ///
+    /// - Parameter folder: The open folder that `path` leads to. The default is to follow the path from its beginning.
     /// - Throws: `unsafeFile`, `failed`.
-    static func checked(
-        _ name: String, in folder: CInt = AT_FDCWD, at path: String? = nil, for purpose: Purpose
-    ) throws(CredentialStoreError) -> OpenFile? {
-        // If a pipe has the file's name, opening it must not block.
-        let flags = O_RDONLY | O_NOFOLLOW | (purpose == .credentialFolder ? O_DIRECTORY : O_NONBLOCK | O_NOCTTY)
-        if let file = OpenFile(name, in: folder, at: path, flags: flags) {
-            try check(file.status(), for: purpose, path: file.path)
-            return file
+    static func open(
+        _ path: String, in folder: Descriptor? = nil, for purpose: Purpose
+    ) throws(CredentialStoreError) -> Descriptor? {
+        let name = folder == nil ? path : path.lastIndex(of: "/").map { String(path[$0...].dropFirst()) } ?? path
+        let file: Descriptor
+        do {
+            // If a pipe has the file's name, opening it must not block.
+            let waits: FileDescriptor.OpenOptions = purpose == .credentialFolder ? .directory : .nonBlocking
+            file = try Descriptor(name, .readOnly, [.noFollow, waits], in: folder)
+        } catch .noSuchFileOrDirectory {
+            return nil
+        } catch {
+            var status = stat()
+            if fstatat(folder?.number ?? AT_FDCWD, name, &status, AT_SYMLINK_NOFOLLOW) == 0 {
+                try check(status, for: purpose, path: path)
+            }
+            throw .system("\(path) can't be opened", error, at: path)
         }
-        let reason = errno
-        if reason == ENOENT { return nil }
-        let path = path.map { $0 + "/" + name } ?? name
-        var status = stat()
-        if fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 { try check(status, for: purpose, path: path) }
-        throw .system("\(path) can't be opened", reason, at: path)
+        try check(status(of: file, path), for: purpose, path: path)
+        return file
     }
 
     /// Opens the folder `directory`, which is an absolute path. If it is missing, makes it and the folders above it.
     ///
     /// - Throws: `unsafeFile`, `failed`.
-    static func openOrMakeFolder(_ directory: String) throws(CredentialStoreError) -> OpenFile {
-        if let folder = try checked(directory, for: .credentialFolder) { return folder }
+    static func openOrMakeFolder(_ directory: String) throws(CredentialStoreError) -> Descriptor {
+        if let folder = try open(directory, for: .credentialFolder) { return folder }
         if let refusal = PathOwner.refusal(of: directory) { throw .unsafeFile(refusal.reason, remedy: refusal.remedy) }
         var made = ""
         for part in directory.split(separator: "/") {
@@ -77,16 +64,16 @@ struct OpenFile: ~Copyable {
             if mkdir(made, 0o700) == 0 {
                 // The process's umask may have removed our permissions.
                 chmod(made, 0o700)
-                try OpenFile(parent, flags: O_RDONLY | O_DIRECTORY)?.synchronize()
+                if let folder = try? Descriptor(parent, .readOnly, .directory) { try synchronize(folder, parent) }
             } else if errno != EEXIST {
                 // On a read-only file system, mkdir may refuse an existing folder with another error.
-                let reason = errno
+                let reason = Errno.latest
                 guard access(made, F_OK) == 0 else {
                     throw .system("the folder \(made) can't be made", reason, at: made)
                 }
             }
         }
-        guard let folder = try checked(directory, for: .credentialFolder) else {
+        guard let folder = try open(directory, for: .credentialFolder) else {
             throw .failed("the folder \(directory) was removed while it was being used")
         }
         return folder
@@ -161,31 +148,30 @@ struct OpenFile: ~Copyable {
         path.lastIndex(of: "/").map { String(path[..<$0]) } ?? path
     }
 
-    func status() throws(CredentialStoreError) -> stat {
-        var status = stat()
-        guard fstat(number, &status) == 0 else { throw .system("\(path) can't be examined") }
-        return status
+    static func status(of file: Descriptor, _ path: String) throws(CredentialStoreError) -> stat {
+        do { return try file.status() } catch { throw .system("\(path) can't be examined", error) }
     }
 
-    /// Returns the content from the current position to the end. If the file is longer than `limit`, returns one byte
-    /// more than `limit`.
-    func readAll(limit: Int) throws(CredentialStoreError) -> [UInt8] {
+    /// Waits until the file or folder is on the disk.
+    static func synchronize(_ file: Descriptor, _ path: String) throws(CredentialStoreError) {
+        do { try file.synchronize() } catch { throw .system("\(path) can't be written to the disk", error) }
+    }
+
+    /// Returns the content of the file. If the file is longer than `limit`, returns one byte more than `limit`. Waits
+    /// for the writer of a pipe, which may still be asking its user.
+    static func contents(of file: Descriptor, _ path: String, limit: Int) throws(CredentialStoreError) -> [UInt8] {
         // This is more than most files contain, so that growing the array leaves no copies of a passphrase behind.
         var bytes: [UInt8] = []
         bytes.reserveCapacity(16 << 10)
         while bytes.count <= limit {
-            var chunk = [UInt8](repeating: 0, count: min(limit + 1 - bytes.count, 16 << 10))
-            let count = read(number, &chunk, chunk.count)
-            if count == 0 { break }
-            if count > 0 {
-                bytes += chunk[..<count]
-            } else if errno == EAGAIN {
-                // The writer of a pipe may still be asking its user.
-                var poller = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
-                _ = poll(&poller, 1, -1)
-            } else if errno != EINTR {
-                throw .system("\(path) can't be read")
+            var chunk: [UInt8]
+            do {
+                chunk = try file.read(atMost: min(limit + 1 - bytes.count, 16 << 10))
+            } catch {
+                throw .system("\(path) can't be read", error)
             }
+            if chunk.isEmpty { break }
+            bytes += chunk
             CryptoLibrary.wipe(&chunk)
         }
         return bytes
@@ -196,12 +182,15 @@ struct OpenFile: ~Copyable {
     static func passphrase(at path: String, for purpose: Purpose, limit: Int) throws(CredentialStoreError) -> Secret? {
         guard !path.utf8.contains(0) else { throw .noPassphrase("the path of its file has a NUL character") }
         guard !path.isRepaired else { throw .noPassphrase("the path of its file is not UTF-8") }
-        guard let file = OpenFile(path, flags: O_RDONLY | O_NONBLOCK | O_NOCTTY) else {
-            if purpose == .systemdPassphrase, errno == ENOENT { return nil }
-            throw .noPassphrase("\(path) can't be opened: \(String(cString: strerror(errno)))")
+        let file: Descriptor
+        do {
+            file = try Descriptor(path, .readOnly, .nonBlocking)
+        } catch {
+            if purpose == .systemdPassphrase, error == .noSuchFileOrDirectory { return nil }
+            throw .noPassphrase("\(path) can't be opened: \(error)")
         }
-        try check(file.status(), for: purpose, path: path)
-        var bytes = try file.readAll(limit: limit)
+        try check(status(of: file, path), for: purpose, path: path)
+        var bytes = try contents(of: file, path, limit: limit)
         defer { CryptoLibrary.wipe(&bytes) }
         guard bytes.count <= limit else { throw .noPassphrase("\(path) holds more than \(limit) bytes") }
         // Editors and `echo` add a line break at the end.
@@ -214,36 +203,17 @@ struct OpenFile: ~Copyable {
         return Secret(Array(line))
     }
 
-    /// Waits until the written bytes are on the disk. Some file systems can't do that for a folder, which is not an
-    /// error.
-    func synchronize() throws(CredentialStoreError) {
-        while fsync(number) != 0 {
-            if errno == EINVAL { return }
-            if errno != EINTR { throw .system("\(path) can't be written to the disk") }
-        }
-    }
-
-    /// Takes the file's advisory lock if it is free, and returns whether it was. Returns `nil` if the file system has
-    /// no locks. The lock ends with the descriptor or the process.
-    func lockIfFree() -> Bool? {
-        flock(number, LOCK_EX | LOCK_NB) == 0 ? true : errno == EWOULDBLOCK || errno == EINTR ? false : nil
-    }
-}
-
-/// A set of checks for folders and files with credentials: only this user may access them, and they are not
-/// links.
-@_spi(ChappieInternals) public enum PrivateFolder {
     /// Returns whether there is a folder at `path`. An existing folder is checked.
     ///
     /// - Throws: `unsafeFile`, `failed`.
-    public static func isThere(_ path: String) throws(CredentialStoreError) -> Bool {
-        try OpenFile.checked(path, for: .credentialFolder) != nil
+    public static func hasFolder(_ path: String) throws(CredentialStoreError) -> Bool {
+        try open(path, for: .credentialFolder) != nil
     }
 
     /// Makes the folder at `path` and the folders above it if it is missing. Also checks it.
     ///
     /// - Throws: `unsafeFile`, `failed`.
-    public static func make(_ path: String) throws(CredentialStoreError) { _ = try OpenFile.openOrMakeFolder(path) }
+    public static func makeFolder(_ path: String) throws(CredentialStoreError) { _ = try openOrMakeFolder(path) }
 
     /// Returns whether there is a file at `path`, in a folder that was checked. An existing file is checked but not
     /// opened, because closing a file releases all locks that the process has on it.
@@ -255,7 +225,7 @@ struct OpenFile: ~Copyable {
             if errno == ENOENT { return false }
             throw .system("\(path) can't be examined")
         }
-        try OpenFile.check(status, for: .credential, path: path)
+        try check(status, for: .credential, path: path)
         return true
     }
 }
@@ -264,9 +234,9 @@ extension CredentialStoreError {
     /// Returns an error such as `/a/file can't be opened: Permission denied`.
     ///
     /// - Parameter path: The file, if its owner may be the reason.
-    static func system(_ words: String, _ code: CInt = errno, at path: String? = nil) -> CredentialStoreError {
-        let reason = "\(words): \(String(cString: strerror(code)))"
-        guard [EACCES, EPERM, ENOENT, ENOTDIR, EROFS].contains(code), let path else { return .failed(reason) }
+    static func system(_ words: String, _ error: Errno = .latest, at path: String? = nil) -> CredentialStoreError {
+        let reason = "\(words): \(error)"
+        guard [EACCES, EPERM, ENOENT, ENOTDIR, EROFS].contains(error.rawValue), let path else { return .failed(reason) }
         let home = "Set HOME or XDG_DATA_HOME to a folder that you may write to."
         return .unusableFolder(reason, remedy: PathOwner.remedy(for: path) ?? home)
     }
