@@ -56,8 +56,9 @@ struct OAuthFlowTests {
             case .listen(let named):
                 issuer = named
                 step = try flow.listening(
-                    "http://127.0.0.1:9/callback", state: Secret("state"), verifier: Secret("verifier"),
-                    challenge: [1, 2, 3])
+                    RedirectBinding(
+                        redirectURI: "http://127.0.0.1:9/callback", state: Secret("state"),
+                        verifier: Secret("verifier"), challenge: "AQID"))
             case .show(let url):
                 page = url
                 visiting(url)

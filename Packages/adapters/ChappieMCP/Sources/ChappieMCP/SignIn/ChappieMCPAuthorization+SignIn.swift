@@ -37,11 +37,6 @@ public struct ChappieMCPSignOut: Sendable, Hashable {
 }
 
 extension ChappieMCPAuthorization {
-    /// The time limit for the user's approval.
-    private static let patience = Duration.seconds(15 * 60)
-    /// The time limit for the last page in the browser after its callback.
-    private static let courtesy = Duration.milliseconds(1500)
-
     /// Signs in through a browser and stores the tokens.
     ///
     /// - Parameters:
@@ -59,25 +54,19 @@ extension ChappieMCPAuthorization {
         scopes more: [String] = [], listener: any CallbackListener, cryptography: any SignInCryptography,
         entropy: any Entropy = SystemEntropy(), onPage: @Sendable (ChappieMCPSignInPage) async -> Void
     ) async throws -> [String] {
-        let callback = BrowserCallback(entropy: entropy)
-        var listening: (any CallbackListening)?
-        defer { listening?.close() }
+        let ports = BrowserSignInPorts(listener: listener, cryptography: cryptography, entropy: entropy)
+        var visit: BrowserVisit?
         let earlier = try? await stored()
         do {
             try await prepare()
-            let grant = try await grant(more, earlier, callback, cryptography, entropy, onPage) {
-                (port) throws(DesktopError) in
-                let opened = try listener.listen(at: [port, 0]) { callback.answer($0, from: $1) }
-                listening = opened
-                return opened.port
-            }
+            let grant = try await grant(more, earlier, ports, &visit, onPage)
             // Ctrl-C must not lose the sign-in that the user has just approved.
             let replaced = try await uncancelled { try await self.adopt(grant) }
             if let revocation = replaced?.revocation(replacedBy: grant) { _ = try? await send(revocation) }
-            await seeOff(callback, listening)
+            await visit?.close()
             return grant.scopes
         } catch {
-            await seeOff(callback, listening)
+            await visit?.close()
             // The authorization server may have forgotten the registration. Only the user's browser shows that.
             if earlier?.registration != nil { try? await uncancelled { try await self.forgetRegistration() } }
             throw described(error)
@@ -86,9 +75,8 @@ extension ChappieMCPAuthorization {
 
     /// Carries out the steps of ``OAuthFlow``.
     private func grant(
-        _ more: [String], _ earlier: OAuthGrant?, _ callback: BrowserCallback, _ cryptography: any SignInCryptography,
-        _ entropy: any Entropy,
-        _ onPage: @Sendable (ChappieMCPSignInPage) async -> Void, listen: (Int) throws(DesktopError) -> Int
+        _ more: [String], _ earlier: OAuthGrant?, _ ports: BrowserSignInPorts, _ visit: inout BrowserVisit?,
+        _ onPage: @Sendable (ChappieMCPSignInPage) async -> Void
     ) async throws -> OAuthGrant {
         var wanted = scopes
         // A sign-in with more permissions keeps its earlier permissions.
@@ -100,52 +88,34 @@ extension ChappieMCPAuthorization {
         var flow = try OAuthFlow(
             server: url, clientID: clientID, registration: registration, clientName: "Chappie", scopes: wanted)
         var step = flow.start()
-        var requests: CallbackRequests?
         while true {
             switch step {
             case .fetch(let request):
                 let answer = try await flow.isExchanging ? exchange(request) : send(request)
                 step = try flow.received(answer, at: clock.now)
             case .listen(let issuer):
-                let state = try Self.random(entropy)
-                let verifier = try Self.random(entropy)
-                let opened = CallbackRequests(
-                    port: try listen(registration?.port ?? 0), path: "/callback", state: state, issuer: issuer)
-                requests = opened
-                step = try flow.listening(
-                    opened.redirectURI, state: state, verifier: verifier,
-                    challenge: try cryptography.sha256(verifier.withBytes(Array.init)))
+                let opened = try BrowserVisit(
+                    at: [registration?.port ?? 0, 0], path: "/callback", issuer: issuer, ports, clock)
+                visit = opened
+                step = try flow.listening(opened.binding)
             case .show(let url):
-                requests?.page = url.absoluteString
-                if let requests { callback.open(requests) }
-                await onPage(
-                    ChappieMCPSignInPage(
-                        url: url, host: flow.issuerLabel ?? "",
-                        expiresAt: clock.now.addingTimeInterval(Self.patience.inSeconds), callback: callback))
-                let approval = try await withDeadline(
-                    Self.patience, clock: clock, late: ChappieAuthError.callbackTimeout
-                ) { try await callback.value() }
+                guard let visit else { preconditionFailure("A page is shown after the program listens.") }
+                let host = flow.issuerLabel ?? ""
+                let end = clock.now.addingTimeInterval(BrowserVisit.patience.inSeconds)
+                let approval = try await visit.approval(of: url) { _, callback in
+                    await onPage(ChappieMCPSignInPage(url: url, host: host, expiresAt: end, callback: callback))
+                }
                 step = try flow.approved(approval.code)
             case .finish(let grant): return grant
             }
         }
     }
 
-    /// Waits until the browser has its last page after its callback, and closes the listener.
-    private func seeOff(_ callback: BrowserCallback, _ listening: (any CallbackListening)?) async {
-        guard let listening, callback.isOver else { return }
-        _ = try? await withDeadline(Self.courtesy, clock: clock, late: CancellationError()) {
-            try await callback.shownEnd()
-        }
-        listening.close()
-        await listening.closed()
-    }
-
     /// Returns the error of a sign-in as an error of this package.
     private func described(_ failure: any Error) -> any Error {
         switch failure {
         case let refusal as OAuthRefusal: error(refusal)
-        case let failure as DesktopError: error(OAuthRefusal(clause: failure.sentence))
+        case ChappieAuthError.callbackUnavailable(let words): error(OAuthRefusal(clause: words))
         case ChappieAuthError.callbackTimeout:
             error(OAuthRefusal(.signInNeeded, "the browser did not come back within 15 minutes"))
         case ChappieAuthError.authorizationDenied(let words): error(OAuthRefusal(.signInNeeded, clause: words))
@@ -170,10 +140,5 @@ extension ChappieMCPAuthorization {
         }
         let answer = try? await send(revocation)
         return ChappieMCPSignOut(wasSignedIn: true, isRevoked: answer?.isSuccess == true)
-    }
-
-    /// Returns 32 random bytes as text, as PKCE also requires (RFC 7636, 4.1).
-    private static func random(_ entropy: any Entropy) throws -> Secret {
-        Secret(Base64URL.encode(try entropy.bytes(32)))
     }
 }

@@ -10,7 +10,7 @@ struct OAuthFlow: Sendable {
     enum Step: Sendable {
         /// Send this request. ``OAuthFlow/received(_:at:)`` follows.
         case fetch(HTTPExchangeRequest)
-        /// Listen for the browser. ``OAuthFlow/listening(_:state:verifier:challenge:)`` follows.
+        /// Listen for the browser. ``OAuthFlow/listening(_:)`` follows.
         case listen(CallbackRequests.Issuer)
         /// Show this page and wait for the browser. ``OAuthFlow/approved(_:)`` follows.
         case show(URL)
@@ -26,14 +26,6 @@ struct OAuthFlow: Sendable {
         var isSuccess: Bool { (200..<300).contains(status) }
         /// The body, if it is a JSON object.
         var json: ChappieJSON? { (try? ChappieJSON(parsing: body))?.object.map { .object($0) } }
-    }
-
-    /// The redirect address, and the values that bind the browser's answer to this sign-in.
-    private struct Callback: Sendable {
-        let redirectURI: String
-        let state: Secret
-        let verifier: Secret
-        let challenge: [UInt8]
     }
 
     /// A list of addresses. The first address is being requested.
@@ -60,11 +52,11 @@ struct OAuthFlow: Sendable {
         /// The next phase is `registering`, or `approving` with a client that its owner has registered.
         case listening(OAuthServer, OAuthResource)
         /// The next phase is `approving`.
-        case registering(OAuthServer, OAuthResource, Callback)
+        case registering(OAuthServer, OAuthResource, RedirectBinding)
         /// The user is at the authorization server's page. The next phase is `exchanging`.
-        case approving(OAuthServer, OAuthResource, Callback, OAuthClient)
+        case approving(OAuthServer, OAuthResource, RedirectBinding, OAuthClient)
         /// The code is exchanged for tokens. The next phase is `over`.
-        case exchanging(OAuthServer, OAuthResource, Callback, OAuthClient, secrets: [Secret])
+        case exchanging(OAuthServer, OAuthResource, RedirectBinding, OAuthClient, secrets: [Secret])
         case over
     }
 
@@ -158,34 +150,27 @@ struct OAuthFlow: Sendable {
                 phase = .locating(candidates, resource)
                 return Self.get(next)
             }
-        case .registering(let server, let resource, let callback):
+        case .registering(let server, let resource, let binding):
             guard answer.isSuccess, let json = answer.json else {
                 throw Self.refusal(of: answer, "its authorization server does not register this program", without: [])
             }
             let client = try OAuthClient(json, asked: server.proof ?? .none)
-            return try approve(server, resource, callback, client)
-        case .exchanging(let server, let resource, let callback, let client, let secrets):
+            return try approve(server, resource, binding, client)
+        case .exchanging(let server, let resource, let binding, let client, let secrets):
             guard answer.isSuccess, let json = answer.json else {
                 throw Self.refusal(of: answer, "its authorization server gave no token", without: secrets)
             }
-            return .finish(grant(try OAuthTokens(json), server, resource, callback, client, at: now))
+            return .finish(grant(try OAuthTokens(json), server, resource, binding, client, at: now))
         case .listening, .approving, .over: throw Self.misuse
         }
     }
 
-    /// Continues after the program has started to wait for the browser at this address.
-    ///
-    /// - Parameters:
-    ///   - verifier: 32 random bytes as text (RFC 7636, 4.1).
-    ///   - challenge: The verifier's SHA-256.
-    mutating func listening(
-        _ redirectURI: String, state: Secret, verifier: Secret, challenge: [UInt8]
-    ) throws(OAuthRefusal) -> Step {
+    /// Continues after the program has started to wait for the browser.
+    mutating func listening(_ binding: RedirectBinding) throws(OAuthRefusal) -> Step {
         guard case .listening(let server, let resource) = phase else { throw Self.misuse }
-        let callback = Callback(redirectURI: redirectURI, state: state, verifier: verifier, challenge: challenge)
-        if let clientID { return try approve(server, resource, callback, OAuthClient(id: clientID)) }
-        if let registration, registration.issuer == server.issuer, registration.redirectURI == redirectURI {
-            return try approve(server, resource, callback, registration.client)
+        if let clientID { return try approve(server, resource, binding, OAuthClient(id: clientID)) }
+        if let registration, registration.issuer == server.issuer, registration.redirectURI == binding.redirectURI {
+            return try approve(server, resource, binding, registration.client)
         }
         guard let url = server.registrationURL, let proof = server.proof else {
             phase = .over
@@ -193,18 +178,18 @@ struct OAuthFlow: Sendable {
                 "its authorization server registers no programs; register one there, and put its id into the manifest "
                     + "(\"oauth\": {\"clientId\": …})")
         }
-        phase = .registering(server, resource, callback)
-        return .fetch(registration(at: url, proof, callback))
+        phase = .registering(server, resource, binding)
+        return .fetch(registration(at: url, proof, binding))
     }
 
     /// Continues after the user has approved and the browser has delivered this code.
     mutating func approved(_ code: Secret) throws(OAuthRefusal) -> Step {
-        guard case .approving(let server, let resource, let callback, let client) = phase else { throw Self.misuse }
-        let secrets = [code, callback.verifier, client.secret].compactMap(\.self)
-        phase = .exchanging(server, resource, callback, client, secrets: secrets)
+        guard case .approving(let server, let resource, let binding, let client) = phase else { throw Self.misuse }
+        let secrets = [code, binding.verifier, client.secret].compactMap(\.self)
+        phase = .exchanging(server, resource, binding, client, secrets: secrets)
         let fields = [
-            ("grant_type", "authorization_code"), ("code", code.text), ("redirect_uri", callback.redirectURI),
-            ("code_verifier", callback.verifier.text), ("resource", resource.identifier),
+            ("grant_type", "authorization_code"), ("code", code.text), ("redirect_uri", binding.redirectURI),
+            ("code_verifier", binding.verifier.text), ("resource", resource.identifier),
         ]
         return .fetch(client.form(fields, to: server.tokenURL))
     }
@@ -255,30 +240,28 @@ struct OAuthFlow: Sendable {
     }
 
     private mutating func approve(
-        _ server: OAuthServer, _ resource: OAuthResource, _ callback: Callback, _ client: OAuthClient
+        _ server: OAuthServer, _ resource: OAuthResource, _ binding: RedirectBinding, _ client: OAuthClient
     ) throws(OAuthRefusal) -> Step {
         var fields = [
-            ("response_type", "code"), ("client_id", client.id), ("redirect_uri", callback.redirectURI),
-            ("state", callback.state.text), ("code_challenge", Base64URL.encode(callback.challenge)),
+            ("response_type", "code"), ("client_id", client.id), ("redirect_uri", binding.redirectURI),
+            ("state", binding.state.text), ("code_challenge", binding.challenge),
             ("code_challenge_method", "S256"), ("resource", resource.identifier),
         ]
         if !scopes.isEmpty { fields.append(("scope", scopes.joined(separator: " "))) }
-        let page = server.authorizationURL.absoluteString
-        let query = String(decoding: FormFields.encoded(fields), as: UTF8.self)
-        guard let url = URL(string: page + (page.contains("?") ? "&" : "?") + query) else {
+        guard let url = server.authorizationURL.appending(query: fields) else {
             throw OAuthRefusal("the page of its authorization server has no usable address")
         }
-        phase = .approving(server, resource, callback, client)
+        phase = .approving(server, resource, binding, client)
         return .show(url)
     }
 
     /// Returns the request that registers this program (RFC 7591, 3.1). The redirect address contains its port, because
     /// some servers compare the complete address.
     private func registration(
-        at url: URL, _ proof: OAuthServer.ClientProof, _ callback: Callback
+        at url: URL, _ proof: OAuthServer.ClientProof, _ binding: RedirectBinding
     ) -> HTTPExchangeRequest {
         var json: ChappieJSONObject = [
-            "client_name": .string(clientName), "redirect_uris": [.string(callback.redirectURI)],
+            "client_name": .string(clientName), "redirect_uris": [.string(binding.redirectURI)],
             "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
             "token_endpoint_auth_method": .string(proof.rawValue), "application_type": "native",
         ]
@@ -290,13 +273,13 @@ struct OAuthFlow: Sendable {
     }
 
     private func grant(
-        _ tokens: OAuthTokens, _ server: OAuthServer, _ resource: OAuthResource, _ callback: Callback,
+        _ tokens: OAuthTokens, _ server: OAuthServer, _ resource: OAuthResource, _ binding: RedirectBinding,
         _ client: OAuthClient, at now: Date
     ) -> OAuthGrant {
         OAuthGrant(
             server: self.server, resource: resource.identifier, issuer: server.issuer, tokenURL: server.tokenURL,
             revocationURL: server.revocationURL, client: client,
-            redirectURI: clientID == nil ? callback.redirectURI : nil, scopes: tokens.scopes ?? scopes,
+            redirectURI: clientID == nil ? binding.redirectURI : nil, scopes: tokens.scopes ?? scopes,
             accessToken: tokens.accessToken, refreshToken: tokens.refreshToken, renewAt: tokens.renewAt(from: now))
     }
 

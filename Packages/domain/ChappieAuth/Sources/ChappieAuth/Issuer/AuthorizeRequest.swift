@@ -13,11 +13,8 @@ struct AuthorizeRequest: Sendable {
     /// The registration of the program, or `nil` before the first sign-in.
     let registration: ChappieClientRegistration?
     let hostID: String
-    let redirectURI: String
-    let state: Secret
+    let binding: RedirectBinding
     let nonce: Secret
-    /// The digest of the PKCE verifier, as text.
-    let challenge: String
     let hint: Hint?
     /// Whether the user has declined plan use before, so that the page asks for consent again.
     let asksForConsent: Bool
@@ -30,17 +27,17 @@ struct AuthorizeRequest: Sendable {
         var fields = [("client_id", registration?.clientID ?? OpenID.bootstrapClientID)]
         if registration == nil { fields.append(("agent_name_hint", appName)) }
         fields += [
-            ("ext_agent_host_id", hostID), ("response_type", "code"), ("redirect_uri", redirectURI),
-            ("scope", OpenID.scopes.joined(separator: " ")), ("resource", OpenID.resource), ("state", state.text),
-            ("nonce", nonce.text), ("code_challenge_method", "S256"), ("code_challenge", challenge),
+            ("ext_agent_host_id", hostID), ("response_type", "code"), ("redirect_uri", binding.redirectURI),
+            ("scope", OpenID.scopes.joined(separator: " ")), ("resource", OpenID.resource),
+            ("state", binding.state.text), ("nonce", nonce.text), ("code_challenge_method", "S256"),
+            ("code_challenge", binding.challenge),
         ]
         if let hint {
             if withIDToken { fields.append(("id_token_hint", hint.idToken.text)) }
             if let email = hint.email { fields.append(("login_hint", email)) }
         }
         if asksForConsent { fields.append(("prompt", "consent")) }
-        let query = String(decoding: FormFields.encoded(fields), as: UTF8.self)
-        return URL(string: endpoints.authorizeURL.absoluteString + "?" + query)
+        return endpoints.authorizeURL.appending(query: fields)
     }
 
     /// Returns the client id for the exchange of the code.

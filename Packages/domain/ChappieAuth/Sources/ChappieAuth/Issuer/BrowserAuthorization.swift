@@ -30,15 +30,12 @@ struct BrowserAuthorization: Sendable {
         }
         let registration = try await registration()
         let hostID = try await stored { () throws(CredentialStoreError) in try await registrations.hostID() }
-        let (verifier, state) = (try ports.random(), try ports.random())
-        let visit = try BrowserVisit(
-            to: .init(ports: [0], host: "127.0.0.1", path: OpenID.callbackPath), state: state, ports, clock)
+        let visit = try BrowserVisit(at: [0], path: OpenID.callbackPath, ports, clock)
         defer { visit.close(leave) }
         let ownEarlier = earlier.flatMap { $0.issuedClientID == registration?.clientID ? $0 : nil }
         let authorize = AuthorizeRequest(
             endpoints: tokens.endpoints, appName: appName, registration: registration, hostID: hostID,
-            redirectURI: visit.redirectURI, state: state, nonce: try ports.random(),
-            challenge: try ports.challenge(of: verifier),
+            binding: visit.binding, nonce: try ports.random(),
             hint: registration == nil
                 ? nil
                 : ownEarlier?.idToken.map { AuthorizeRequest.Hint(idToken: $0, email: ownEarlier?.info.email) },
@@ -47,13 +44,13 @@ struct BrowserAuthorization: Sendable {
             throw ChappieAuthError.invalidResponse
         }
         let approval = try await visit.approval(of: page, opening: ownPage, onPage: onPage, onReturn: onReturn)
-        return { try await credential(approval, authorize, verifier) }
+        return { try await credential(approval, authorize) }
     }
 
     // MARK: After the browser has come back
 
     private func credential(
-        _ approval: CallbackRequests.Approval, _ authorize: AuthorizeRequest, _ verifier: Secret
+        _ approval: CallbackRequests.Approval, _ authorize: AuthorizeRequest
     ) async throws -> Credential {
         var registration = ChappieClientRegistration(
             clientID: try authorize.issuedClientID(approval.clientID), appName: appName)
@@ -64,7 +61,7 @@ struct BrowserAuthorization: Sendable {
         let configuration = try await tokens.issuer.configuration(tokens.endpoints)
         let keys = try await tokens.issuer.signingKeys(configuration)
         let code = AuthorizationCode(
-            code: approval.code, verifier: verifier, redirectURI: authorize.redirectURI,
+            code: approval.code, verifier: authorize.binding.verifier, redirectURI: authorize.binding.redirectURI,
             grant: .continueWithChatGPT(appName: appName), issuedClientID: registration.clientID)
         let answer: TokenResponse
         do throws(ChappieAuthError) {

@@ -6,8 +6,6 @@
 /// The result is the same kind of credential. The identity token arrives over TLS from the issuer itself, as with the
 /// device code, and is not verified.
 struct ClientAuthorization: Sendable {
-    /// The destination of the browser. The service accepts only these ports.
-    static let destination = BrowserVisit.Destination(ports: [1455, 1457], host: "localhost", path: "/auth/callback")
     private static let scopes = "openid profile email offline_access api.connectors.read api.connectors.invoke"
 
     let endpoints: ChappieEndpoints
@@ -25,27 +23,27 @@ struct ClientAuthorization: Sendable {
         onPage: @Sendable (ChappieDeviceCode, BrowserCallback) async -> Void,
         onReturn: @Sendable (ChappieDeviceCode) async -> Void
     ) async throws -> AuthorizationCode {
-        let (verifier, state) = (try ports.random(), try ports.random())
         let visit: BrowserVisit
-        do throws(ChappieAuthError) {
-            visit = try BrowserVisit(to: Self.destination, state: state, ports, clock)
-        } catch .callbackUnavailable(let reason) {
+        do {
+            // The service accepts only these ports.
+            visit = try BrowserVisit(at: [1455, 1457], host: "localhost", path: "/auth/callback", ports, clock)
+        } catch ChappieAuthError.callbackUnavailable(let reason) {
             throw ChappieAuthError.callbackUnavailable(
                 "\(reason) The browser can come back to port 1455 or 1457 only. Another sign-in, or the Codex CLI, may be "
                     + "waiting there.")
         }
         defer { visit.close(leave) }
-        let query = FormFields.encoded([
+        let binding = visit.binding
+        let page = endpoints.authorizeURL.appending(query: [
             ("response_type", "code"), ("client_id", endpoints.registration.clientID),
-            ("redirect_uri", visit.redirectURI), ("scope", Self.scopes),
-            ("code_challenge", try ports.challenge(of: verifier)), ("code_challenge_method", "S256"),
-            ("id_token_add_organizations", "true"), ("codex_cli_simplified_flow", "true"), ("state", state.text),
+            ("redirect_uri", binding.redirectURI), ("scope", Self.scopes), ("code_challenge", binding.challenge),
+            ("code_challenge_method", "S256"), ("id_token_add_organizations", "true"),
+            ("codex_cli_simplified_flow", "true"), ("state", binding.state.text),
             ("originator", endpoints.registration.originator),
         ])
-        let address = endpoints.authorizeURL.absoluteString + "?" + String(decoding: query, as: UTF8.self)
-        guard let page = URL(string: address) else { throw ChappieAuthError.invalidResponse }
-        let approval = try await visit.approval(of: page, opening: page, onPage: onPage, onReturn: onReturn)
+        guard let page else { throw ChappieAuthError.invalidResponse }
+        let approval = try await visit.approval(of: page, onPage: onPage, onReturn: onReturn)
         return AuthorizationCode(
-            code: approval.code, verifier: verifier, redirectURI: visit.redirectURI, grant: .browser)
+            code: approval.code, verifier: binding.verifier, redirectURI: binding.redirectURI, grant: .browser)
     }
 }

@@ -169,11 +169,6 @@ struct IssuerResponse: Sendable {
     }
 }
 
-/// Returns whether the byte is a letter, a digit or in `-._~` (RFC 3986, 2.3).
-func isUnreserved(_ byte: UInt8) -> Bool {
-    byte.isASCIIAlphanumeric || "-._~".utf8.contains(byte)
-}
-
 extension HTTPExchangeRequest {
     /// Returns a request with a JSON body to the authorization server. It names `program` if that is given.
     static func json(_ body: ChappieJSON, to url: URL, as program: ChappieRegistration? = nil) -> HTTPExchangeRequest {
