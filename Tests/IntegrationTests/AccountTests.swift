@@ -159,7 +159,7 @@ import Testing
     }
 
     @MainActor
-    @Test func theEndOfOneSignInChangesNothingForTheOther() async throws {
+    @Test func `the end of one sign-in changes nothing for the other sign-in`() async throws {
         try await Loopback.run(signedIn: 0) { loopback in
             let (first, second) = (loopback.tenants[0], loopback.tenants[1])
             let (firstStates, secondStates) = (first.session.stateUpdates, second.session.stateUpdates)

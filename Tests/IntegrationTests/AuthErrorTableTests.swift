@@ -305,7 +305,7 @@ import Testing
     }()
 
     @Test(arguments: Name.allCases.flatMap(rows))
-    func everyErrorOfTheTableCanHappenAndSaysWhatToDo(row: Row) async throws {
+    func `every error of the table can happen and describes what to do`(row: Row) async throws {
         try await Loopback.run(
             SimulatorScenario(ofARow: row.scenario), signedIn: row.isSignedIn ? 1 : 0
         ) { loopback in

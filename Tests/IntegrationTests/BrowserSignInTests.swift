@@ -91,7 +91,7 @@ import Testing
         return (addresses, answer)
     }
 
-    @Test func aBrowserThatIsLedBackSignsInAndTheAppIsTheSameNextTime() async throws {
+    @Test func `a browser that is redirected signs in, and the app is the same next time`() async throws {
         try await App.run { app in
             var seen: [String] = []
             let account = try await app.session.signIn { code in
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func neitherPagesNorProgramsThatKnowThePortDisturbASignIn() async throws {
+    @Test func `neither pages nor programs that know the port disturb a sign-in`() async throws {
         try await App.run { app in
             var port = 0
             try await app.session.signIn { code in

@@ -24,7 +24,7 @@ import Testing
         return text[start..<end]
     }
 
-    @Test func fiftyTurnsWithToolsKeepTheirPrefixByteForByte() async throws {
+    @Test func `fifty turns with tools keep their prefix byte for byte`() async throws {
         try await Loopback.run { loopback in
             let client = loopback.tenants[0].client(.httpSSEOnly, tools: [Self.tool])
             for turn in 1...50 {
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func fiftyTurnsWithToolsSendOnlyWhatIsNewOverAWebSocket() async throws {
+    @Test func `fifty turns with tools send only what is new over a WebSocket`() async throws {
         try await Loopback.run { loopback in
             let client = loopback.tenants[0].client(tools: [Self.tool])
             for turn in 10...59 {

@@ -293,7 +293,7 @@ import Testing
     private static let town: ChappieJSONSchema = ["type": "object", "required": ["town"]]
 
     @Test(arguments: Name.allCases.flatMap(rows))
-    func everyErrorOfTheTableCanHappenAndSaysWhatToDo(row: Row) async throws {
+    func `every error of the table can happen and describes what to do`(row: Row) async throws {
         let scenario = try row.scenario.map(SimulatorScenario.init(ofARow:))
         // Pauses pass at once; the time limit of a tool must not.
         let clock: any ChappieClock = row.tool == nil ? HastyClock() : SystemClock()

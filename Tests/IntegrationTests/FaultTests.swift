@@ -67,7 +67,7 @@ import Testing
         #expect(turn.text == (turn.response?.commentary ?? "") + answer)
     }
 
-    @Test func everyScenarioThatIsNoticedIsOneOfTheSimulators() {
+    @Test func `every scenario listed as noticed is one of the simulator's`() {
         #expect(Self.noticed.isSubset(of: SimulatorScenario.names) && Self.quiet.count > 80)
     }
 
@@ -149,7 +149,7 @@ import Testing
         #expect(try await turn(scenario).error == .invalidResponse)
     }
 
-    @Test func aRefusedSignInAsksForANewOneAfterOneRefresh() async throws {
+    @Test func `a refused sign-in asks for a new one after one refresh`() async throws {
         try await Loopback.run(try SimulatorScenario(named: "unauthorized-storm")) { loopback in
             let turn = await SeenTurn(loopback.client().stream("Hello"))
             guard case .reauthenticationRequired(let reason)? = turn.error else {
@@ -162,7 +162,7 @@ import Testing
         }
     }
 
-    @Test func aFailedEarlyRefreshKeepsTheTokenThatIsStillGood() async throws {
+    @Test func `a failed early refresh keeps the token that is still valid`() async throws {
         #expect(try await turn("refresh-500", requests: nil).response?.status == .completed)
     }
 
@@ -171,7 +171,7 @@ import Testing
     /// Text, reasoning and two tool calls, cut at offsets spread over the answer. The client's CutTests cut after every
     /// event, the decoders' tests at every byte.
     @Test(arguments: [ChappieStreamingTransportPolicy.httpSSEOnly, Tenant.webSocketOnly], ["fin", "rst"])
-    func aCutAnswerIsWholeInTheEndAndNoCallIsMadeTwice(
+    func `a cut answer is complete in the end, and no call is made twice`(
         policy: ChappieStreamingTransportPolicy, ending: String
     ) async throws {
         let offsets = (0..<20).map { 1 + $0 * 191 }
@@ -227,7 +227,7 @@ import Testing
     }
 
     /// All questions and answers are of one size.
-    @Test func aLaterTurnOverWebSocketIsAsSmallAsTheSecond() async throws {
+    @Test func `a later turn over WebSocket is as small as the second turn`() async throws {
         try await Loopback.run { loopback in
             let client = loopback.client(Tenant.webSocketOnly)
             for turn in 1001...1040 {

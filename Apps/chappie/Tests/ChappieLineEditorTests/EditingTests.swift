@@ -94,7 +94,7 @@ private func flags() -> tcflag_t {
         }
     }
 
-    @Test func earlierEntriesAreAskedForOnceAndOnlyIfAKeyMayReachThem() async {
+    @Test func `earlier entries are loaded once and only if a key can reach them`() async {
         await #expect(processExitsWith: .success) {
             let terminal = try EditedTerminal()
             let calls = Mutex(0)
@@ -200,7 +200,7 @@ private func flags() -> tcflag_t {
         }
     }
 
-    @Test func aNewSizeKeepsTheLineAndDrawsItFromTheFirstRowOfThePrompt() async {
+    @Test func `a resize keeps the line and redraws it from the prompt's first row`() async {
         await #expect(processExitsWith: .success) {
             let terminal = try EditedTerminal(columns: 60)
             let entry = terminal.read(.init("漢字 is a question of some length? ")) { keyboard in
@@ -224,7 +224,7 @@ private func flags() -> tcflag_t {
         }
     }
 
-    @Test func suspendingGivesTheTerminalBackAndGoesOnWithTheLine() async {
+    @Test func `suspending restores the terminal, and the line continues afterwards`() async {
         await #expect(processExitsWith: .success) {
             let terminal = try EditedTerminal()
             let entry = terminal.read { keyboard in
@@ -241,7 +241,7 @@ private func flags() -> tcflag_t {
         }
     }
 
-    @Test func theTerminalIsItsOwnAgainAfterEachLineAndAtTheEnd() async {
+    @Test func `the terminal's settings are restored after each line and at the end`() async {
         await #expect(processExitsWith: .success) {
             let terminal = try EditedTerminal()
             let before = flags()

@@ -83,7 +83,7 @@ private func pipeHolding(_ bytes: [UInt8]) -> (reader: CInt, writer: CInt) {
     }
 
     @Test(arguments: [("[A", true), ("OA", true), ("\r", true), ("k", false), ("", false)])
-    func escapeIsAKeyOfItsOwnUnlessASequenceComesWithIt(_ rest: String, _ isSequence: Bool) {
+    func `Escape is a separate key unless a sequence comes with it`(_ rest: String, _ isSequence: Bool) {
         let (reader, writer) = pipeHolding(Array("\u{1B}\(rest)".utf8))
         defer { for descriptor in [reader, writer] { close(descriptor) } }
         var input = KeyInput(descriptor: reader, attention: -1)

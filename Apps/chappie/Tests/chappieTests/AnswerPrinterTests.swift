@@ -37,7 +37,7 @@ import Testing
         #expect(output == answer.1 && errors.isEmpty)
     }
 
-    @Test func commentaryIsDimOnATerminalAndLeftOutOfAPipe() async throws {
+    @Test func `commentary is dim on a terminal and is left out of a pipe`() async throws {
         let item = { (text: String) in
             ChappieStreamEvent.item(
                 ChappieOutputItem([
@@ -99,7 +99,7 @@ import Testing
         #expect(try await printed(events).output == "Let me look.\n\nIt is there.\n")
     }
 
-    @Test func theNameOfAnInventedToolIsShortAndOnOneLine() {
+    @Test func `an invented tool's name is printed short and on one line`() {
         let name = "x\n\nThe model wants to run nothing:" + String(repeating: "y", count: 1000)
         let call = ChappieToolCall(name: name, callID: "c", arguments: "{}")
         #expect(call.line.count < 400 && call.reminder.count < 400)
@@ -136,7 +136,7 @@ import Testing
         #expect(errors.contains("transport sse, 0 reconnects, after falling back"))
     }
 
-    @Test func longArgumentsSayHowFarTheyAreAndShortOnesNothing() async throws {
+    @Test func `long tool arguments show their progress, and short ones show nothing`() async throws {
         let piece = { (id: String, count: Int) in
             ChappieStreamEvent.toolArgumentsDelta(
                 ChappieToolArgumentsDelta(
@@ -156,7 +156,7 @@ import Testing
         #expect(line["delta"] == "aa")
     }
 
-    @Test func anInterruptedAnswerIsNotSaidToHaveEndedEarly() async throws {
+    @Test func `an interrupted answer is not reported as having ended early`() async throws {
         let response = ChappieResponse(id: "r", status: .incomplete, incompleteReason: "interrupted")
         #expect(try await printed([.textDelta("a"), .completed(response)]).errors.isEmpty)
     }

@@ -75,7 +75,7 @@ import Testing
         return path
     }
 
-    @Test func whatATerminalPastesForDroppedFilesIsRecognised() throws {
+    @Test func `paths that a terminal pastes for dropped files are recognised`() throws {
         let (plain, spaced, quoted) = (make("a.png"), make("two words.pdf"), make("it's.txt"))
         let escaped = spaced.replacing(" ", with: "\\ ")
         for (text, expected) in [
@@ -120,7 +120,7 @@ import Testing
         ["role": "user", "content": [["type": "input_text", "text": .string(text)]]]
     }
 
-    @Test func entriesAreWhatTheUserSaidInTheThreadsInOrder() async throws {
+    @Test func `history entries are the user's messages in the threads, in order`() async throws {
         let store = ChappieInMemoryThreadStore()
         try Self.add(["one", "three"].map(Self.user), to: store, as: "a", from: 1)
         try Self.add(["ä 漢字 \"quoted\"\nlines"].map(Self.user), to: store, as: "b", from: 1.5)
@@ -219,7 +219,9 @@ import Testing
         #expect((choice.stream(on: Recorder().console(terminals)) != nil) == draws)
     }
 
-    @Test(arguments: [false, true]) func anAnswerIsDrawnAndWholeBeforeAToolIsAskedAbout(json: Bool) async throws {
+    @Test(arguments: [false, true]) func `an answer is drawn completely before the user is asked about a tool`(
+        json: Bool
+    ) async throws {
         let recorder = Recorder()
         let console = recorder.console(.init(error: true))
         let asked = Mutex<[String]>([])

@@ -36,7 +36,9 @@ import Testing
     }
 
     @Test(arguments: [(true, "\r\u{1B}[2Kone\r\u{1B}[2Ktwo\r\u{1B}[2K"), (false, "")])
-    func aStatusIsDrawnOnATerminalAndDrawnOverByWhateverComesNext(_ draws: Bool, _ expected: String) async throws {
+    func `a status is drawn on a terminal and overwritten by the next output`(_ draws: Bool, _ expected: String)
+        async throws
+    {
         let console = recorder.console(.init(draws: draws, error: draws))
         console.status("one")
         console.status("two")
@@ -66,7 +68,7 @@ import Testing
         #expect(recorder.text(of: .output) == drawn + output)
     }
 
-    @Test func aReaderThatDoesNotReadHoldsUpNeitherWritersNorACancelledTask() async throws {
+    @Test func `a reader that doesn't read blocks neither writers nor a cancelled task`() async throws {
         let reads = DispatchSemaphore(value: 0)
         let console = Console(.init()) { _, _ in reads.wait() }
         console.write("blocked")
@@ -142,7 +144,7 @@ import Testing
         #expect(try await Ask.question(words, input, Recorder().console()) == expected)
     }
 
-    @Test func aSilentPipeBesideArgumentsIsLeftOutAndSaidSo() async throws {
+    @Test func `a silent pipe next to arguments is left out, and a message reports it`() async throws {
         let (reader, writer) = try Descriptor.pipe()
         defer { withExtendedLifetime(writer) {} }
         let recorder = Recorder()

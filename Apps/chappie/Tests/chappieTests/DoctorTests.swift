@@ -65,7 +65,7 @@ import Testing
         #expect(Finding.models([retiring]).remedy?.contains("m-2") == true)
     }
 
-    @Test func aFindingIsALineForPeopleAndAnObjectForScripts() {
+    @Test func `a finding is a line for people and an object for scripts`() {
         let finding = Finding(.failed, "late", "Set it.")
         let column = String(repeating: " ", count: 34)
         #expect(finding.line("service: clock") == "fail  service: clock               late\n\(column) → Set it.")
@@ -113,7 +113,7 @@ import Testing
     }
 
     @Test(arguments: [("Dec  4 05:37:32 2026 GMT", "warn"), ("Dec  6 05:37:32 2026 GMT", "ok"), ("some day", "ok")])
-    func aCertificateThatEndsWithinAFortnightIsAWarning(_ expires: String, _ status: String) throws {
+    func `a certificate that expires within two weeks causes a warning`(_ expires: String, _ status: String) throws {
         let lines = try findings("https://service.example") { $0.certificates = [certificate(expires: expires)] }
         #expect(lines.last?.hasPrefix("\(status) TLS: ") == true)
     }

@@ -34,7 +34,7 @@ import Testing
             limits: .init(maximumBytes: bytes), keys: NoKeys())
     }
 
-    @Test func theRoomForAThreadThatHasGrownIsCheckedBeforeAnythingIsKept() async throws {
+    @Test func `the space for a thread that has grown is checked before anything is stored`() async throws {
         let store = store(400_000)
         var report = try await ImportReport(into: store)
         try await report.keep(export("one"), in: store)

@@ -39,7 +39,7 @@ private final class LimitedStore: ChappieThreadStore {
         try await store.append([record], to: summary, at: position)
     }
 
-    @Test func aThreadThatCannotBeKeptGoesOnWithoutBeingKept() async throws {
+    @Test func `a thread that cannot be stored continues without being stored`() async throws {
         let store = LenientThreadStore(limited)
         try await append(.turnStarted, to: "one", at: 0, in: store)
         #expect(store.keeps("one") && store.news(of: "one") == nil)
@@ -56,7 +56,7 @@ private final class LimitedStore: ChappieThreadStore {
         #expect(store.keeps("two") && limited.summaries().count == 2)
     }
 
-    @Test func aToolDoesNotRunInATurnThatIsKeptAndDoesNotSaySo() async throws {
+    @Test func `no tool runs in a stored turn that cannot record the tool call`() async throws {
         let store = LenientThreadStore(limited)
         try await append(.turnStarted, to: "one", at: 0, in: store)
         limited.isFull.withLock { $0 = true }
@@ -72,7 +72,9 @@ private final class LimitedStore: ChappieThreadStore {
     }
 
     @Test(arguments: [ChappieThreadRecord.Kind.turnStarted, .turnResumed])
-    func afterARefusalNoToolRunsInATurnWhoseBeginningIsKept(beginning: ChappieThreadRecord.Kind) async throws {
+    func `after a refusal, no tool runs in a turn whose beginning is stored`(beginning: ChappieThreadRecord.Kind)
+        async throws
+    {
         let store = LenientThreadStore(limited)
         try await append(beginning, to: "one", at: 0, in: store)
         try await append(.toolsStarted, to: "one", at: 1, in: store)
@@ -90,7 +92,7 @@ private final class LimitedStore: ChappieThreadStore {
         #expect(try limited.records(of: "one", from: 0).count == 2)
     }
 
-    @Test func whatAnotherProgramWroteIsNoReasonToKeepNothing() async throws {
+    @Test func `a conflict with another program's record doesn't stop the storing`() async throws {
         let store = LenientThreadStore(limited)
         try await append(.turnStarted, to: "one", at: 0, in: store)
         await #expect(throws: ChappieThreadStoreError.conflict(thread: "one", expected: 0, actual: 1)) {

@@ -146,7 +146,7 @@ import Testing
         #expect(lines.map { $0.hasSuffix("(default)") } == [false, true])
     }
 
-    @Test func theJSONOfAModelAndOfTheUsageHasEveryMember() {
+    @Test func `the JSON of a model and of the usage has every member`() {
         let model = ChappieModel(slug: "m", upgrade: ChappieModelUpgrade(model: "n")).json
         #expect(model["upgrade"] == ["model": "n", "notes": nil, "retirement_at": nil])
         #expect(model["uses_responses_lite"] == false && model["default_reasoning_level"] == .null)

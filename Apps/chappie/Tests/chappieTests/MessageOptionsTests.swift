@@ -49,7 +49,7 @@ import Testing
         #expect(try MessageOptions.schema(folder.path + "/a schema.json").json == ["type": "string"])
     }
 
-    @Test func aPromptComesBeforeTheQuestionAndGoesWithOneMessageAlone() throws {
+    @Test func `a prompt precedes the question and is sent with only one message`() throws {
         let template = try Template(parsing: "Template: $input", name: "t")
         var frame = MessageFrame(attachments: [.text("a file")], template: template)
         frame.prompt = [.user("Hello."), .assistant("Hello?"), .user("Review this.")]
@@ -63,7 +63,7 @@ import Testing
         #expect(try open.messages(asking: "", ChappieMessageOptions()).map(\.role) == [.user, .assistant])
     }
 
-    @Test func aFoldersTextIsTakenInOrderAndTheRestIsCounted() throws {
+    @Test func `a folder's text files are read in order, and the rest is counted`() throws {
         try write("b.txt", Array("two".utf8))
         try write("a/z.md", Array("one".utf8))
         try write("c.bin", [0xFF, 0xFE])

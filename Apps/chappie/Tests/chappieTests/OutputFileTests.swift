@@ -76,7 +76,7 @@ import Testing
         try await Attachment.file(name, Answers(answers), Recorder().console())
     }
 
-    @Test func textGoesIntoTheMessageAndOtherFilesBesideIt() async throws {
+    @Test func `text goes into the message, and other files are attached to it`() async throws {
         let path = folder.path + "/notes.md"
         try Data("hello".utf8).write(to: URL(filePath: path))
         #expect(try await file(path) == [.text("<document name=\"notes.md\">\nhello\n</document>\n\n")])
@@ -134,7 +134,7 @@ import Testing
     }
 
     @Test(arguments: [("town: Bonn", ""), (#"{"town":7}"#, "/town"), ("{}", ""), ("", "")])
-    func anAnswerThatDoesNotFitIsAnErrorWithItsPlace(_ answer: String, _ path: String) throws {
+    func `an answer that violates its schema is an error with the location`(_ answer: String, _ path: String) throws {
         let schema = try MessageOptions.schema(Self.text)
         try Ask.check(#"{"town":"Bonn"}"#, against: schema)
         do {

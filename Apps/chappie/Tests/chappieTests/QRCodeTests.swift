@@ -11,7 +11,7 @@ import Testing
     ]
 
     @Test(arguments: zip(capacities, 1...40))
-    func theCellsOfEverySizeAreTheModulesThatTheLibraryMade(_ bytes: Int, _ version: Int) throws {
+    func `the cells of every size match the modules that the library made`(_ bytes: Int, _ version: Int) throws {
         let text = String(repeating: "https://auth.example/device?", count: 106).prefix(bytes)
         let code = try #require(QRCode(String(text)))
         #expect(code.side == 17 + 4 * version)

@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func everyOptionOfEveryCommandStandsOnceInTheManual() throws {
+    @Test func `every option of every command appears once in the manual`() throws {
         let page = try manual()
         for option in ["json", "account", "simulate", "qr", "port"] {
             #expect(page.ranges(of: "\\-\\-\(option)\\fR").count == 1, "\(option)")

@@ -13,7 +13,7 @@ import Testing
         position: 0, kind: .turnStarted, date: Date(timeIntervalSince1970: 1_790_000_000), body: ["turn": "t"])
 
     @Test(arguments: ["../up", "", "a b", String(repeating: "a", count: 300)])
-    func threadsWhoseIDsAreDamagedHaveFilesAndIDsOfTheirOwn(_ id: String) throws {
+    func `threads whose IDs are damaged get separate files and IDs`(_ id: String) throws {
         let names = try (0..<3).map { _ in try Threads.Salvage.write([record], of: id, into: folder.path) }
         #expect(names == ["damaged-id.json", "damaged-id-2.json", "damaged-id-3.json"])
         let read = try names.map { name in

@@ -27,7 +27,7 @@ import Testing
         #expect(settings.issuer == nil && settings.givenURLs.isEmpty)
     }
 
-    @Test func argumentsWinOverTheEnvironmentAndThatOverWhatIsKept() async throws {
+    @Test func `arguments override the environment, which overrides stored settings`() async throws {
         let environment = home.environment()
         try await ProgramNotes.change(environment) {
             $0.add("kept", of: nil)
@@ -54,7 +54,7 @@ import Testing
 
     // MARK: Routes
 
-    @Test func eachRouteHasASlotOfItsOwnAndItsOwnAddresses() throws {
+    @Test func `each route has its own slot and its own addresses`() throws {
         let device = try settings([:], ["--route", "device"])
         let plan = try settings([:], ["--route", "plan"])
         #expect(device.configuration.endpoints == .chatGPT && device.issuer == nil)
@@ -67,7 +67,7 @@ import Testing
         #expect(plan.issuerWords == "https://auth.openai.com for https://api.openai.com")
     }
 
-    @Test func theRouteOfTheLastLoginIsUsedUnlessAnotherIsNamed() async throws {
+    @Test func `the last login's route is used unless another one is named`() async throws {
         let environment = home.environment()
         #expect(try settings().route == .device)
         try await ProgramNotes.change(environment) { $0.use(Route.plan) }
@@ -78,7 +78,7 @@ import Testing
         #expect(try settings().route == .device)
     }
 
-    @Test func loginTakesTheDeviceCodeUnlessTheRouteIsNamed() throws {
+    @Test func `login uses the device code unless the route is named`() throws {
         for (line, route) in [(["login"], Route.device), (["login", "--route", "plan"], .plan)] {
             let command = try #require(try ChappieCommand.parseAsRoot(line) as? Login)
             #expect(command.options.route == route)
@@ -156,7 +156,7 @@ import Testing
         #expect(settings.givenURLs.count == 2)
     }
 
-    @Test func withoutATimeoutTheDeadlinesAreTheDefaults() throws {
+    @Test func `without a timeout, the deadlines are the defaults`() throws {
         #expect(try settings([:]).configuration.network.deadlines == .default)
     }
 
@@ -196,7 +196,7 @@ import Testing
 
     /// Each source, and what is set there: the strongest one counts.
     @Test(arguments: Setting.allCases)
-    func aFlagOverridesTheEnvironmentAndThatTheFile(_ setting: Setting) throws {
+    func `a flag overrides the environment, which overrides the file`(_ setting: Setting) throws {
         let values: (flag: ChappieJSON, environment: ChappieJSON, file: ChappieJSON) =
             switch setting.kind {
             case .text: ("a", "b", "c")

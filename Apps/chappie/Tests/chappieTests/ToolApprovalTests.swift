@@ -55,7 +55,7 @@ import Testing
         #expect(shown.contains("That is not a JSON string."))
     }
 
-    @Test func withoutATerminalTheCallIsDeniedUnlessAllAreApproved() async {
+    @Test func `without a terminal, a call is denied unless all calls are approved`() async {
         guard case .denied(let reason) = await Self.decide([]).0 else {
             Issue.record("not denied")
             return
@@ -118,7 +118,7 @@ import Testing
         #expect(shown.contains("xxx… (1") && !shown.contains("end"))
     }
 
-    @Test func theUserSeesTheWholeOnDemandWithTheToolBelowIt() async {
+    @Test func `the complete arguments are shown on request, followed by the tool`() async {
         let long = ChappieToolCall(
             name: "t", callID: "c", arguments: #"{"x":"\#(String(repeating: "a", count: 5000))end"}"#)
         let (_, shown) = await Self.decide([.text("v"), .text("hm"), .text("y")], about: long)

@@ -10,7 +10,7 @@ import Testing
         String(decoding: try Data(contentsOf: URL(fileURLWithPath: folder.path + "/logs/a.log")), as: UTF8.self)
     }
 
-    @Test func linesAreAddedWithTheirTimeToAFileOfThisUserAlone() throws {
+    @Test func `lines are appended with their time to a file that only this user can open`() throws {
         for line in ["one", "two"] { try ToolLog(of: "a", in: folder.path + "/logs").write(line) }
         let lines = try text().split(separator: "\n")
         #expect(lines.map { $0.split(separator: " ").last } == ["one", "two"])
@@ -20,7 +20,7 @@ import Testing
         #expect(facts[.posixPermissions] as? Int == 0o600)
     }
 
-    @Test func aLogThatIsFullEndsAndBeginsAnewTheNextTime() throws {
+    @Test func `a log that is full ends and starts again the next time`() throws {
         let log = try ToolLog(of: "a", in: folder.path + "/logs")
         let line = String(repeating: "x", count: 1 << 20)
         for _ in 1...12 { log.write(line) }
@@ -30,7 +30,7 @@ import Testing
         #expect(try text().utf8.count < 100)
     }
 
-    @Test func aFileThatOthersCanOpenALinkAndAPipeAreRefused() throws {
+    @Test func `a file that others can open, a link and a pipe are refused`() throws {
         let path = folder.path + "/a.log"
         #expect(FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o644]))
         #expect(throws: CommandLineError.self) { try ToolLog(of: "a", in: folder.path) }

@@ -28,7 +28,7 @@ import Testing
         #expect(try signIns(account: account).command(signingInAt: server, in: manifest).text == text)
     }
 
-    @Test func onlyAnErrorThatASignInResolvesNamesTheCommand() {
+    @Test func `only an error that a sign-in resolves names the command`() {
         let command = ToolSignInCommand(text: "chappie tools login docs")
         func reason(_ code: ChappieMCPError.Code) -> String {
             command.naming(ChappieMCPError(code, server: "docs", reason: "x")).reason

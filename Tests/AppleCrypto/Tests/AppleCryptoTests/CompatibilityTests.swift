@@ -85,7 +85,7 @@ struct CompatibilityTests {
         ]
     }
 
-    @Test func aCredentialFileOpensAndIsReplacedAndKeepsItsName() async throws {
+    @Test func `either library opens a credential file and replaces it under its name`() async throws {
         let folder = try TemporaryDirectory()
         for (one, other) in try Self.pairs(Self.stores(in: folder.path("credentials"))) {
             for text in ["", "a credential", String(repeating: "x", count: 1 << 20)] {
@@ -96,7 +96,7 @@ struct CompatibilityTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("credentials")).count == 1)
     }
 
-    @Test func aDamagedFileAndAWrongPassphraseAreTheSameErrorsToBoth() async throws {
+    @Test func `a damaged file and a wrong passphrase are the same errors to both`() async throws {
         let folder = try TemporaryDirectory()
         let directory = folder.path("credentials")
         let both = try Self.stores(in: directory)

@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test func aCredentialThatCantBeRenewedAsksForANewSignIn() async throws {
+    @Test func `a credential that can't be renewed asks for a new sign-in`() async throws {
         try await Simulated.run("refresh-invalidated") { simulated in
             let session = await simulated.session()
             do {

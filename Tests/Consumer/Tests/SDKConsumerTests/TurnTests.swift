@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func optionsReachTheBackendAndThePrefixStaysByteForByte() async throws {
+    @Test func `options reach the backend, and the prefix stays the same byte for byte`() async throws {
         try await Simulated.run { simulated in
             let client = simulated.client()
             _ = try await client.send(
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func anAnswerThatEndsEarlyIsReturnedAndSendThrowsIt() async throws {
+    @Test func `an answer that ends early is returned, and send throws it`() async throws {
         try await Simulated.run("incomplete") { simulated in
             let client = simulated.client()
             let response = try await client.response(ChappieResponseRequest(messages: [.user("reply: half of it")]))
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test func whatIsCancelledThrowsAndLeavesNothingBehind() async throws {
+    @Test func `a turn that is cancelled throws and leaves nothing behind`() async throws {
         try await Simulated.run("stall") { simulated in
             let client = simulated.client()
             let handle = client.startStream(.user("repeat 40 words"))

@@ -164,7 +164,7 @@ private func survives<Value: Codable & Hashable & Sendable>(_ value: Value) thro
         for plan in plans { #expect(try survives(plan) && !plan.displayName.isEmpty) }
     }
 
-    @Test func valuesForPreviewsAndTestsAreMadeMemberByMember() throws {
+    @Test func `values for previews and tests are created member by member`() throws {
         let window = ChappieUsageWindow(usedPercent: 12.5, windowMinutes: 300, resetsAt: .now)
         let limits = ChappieUsageLimitSnapshot(
             primary: window, secondary: ChappieUsageWindow(usedPercent: 3),
@@ -237,7 +237,7 @@ private func survives<Value: Codable & Hashable & Sendable>(_ value: Value) thro
         for sample in ChappieHarnessSamples.all { #expect(!sample.summary.isEmpty && !sample.instructions.isEmpty) }
     }
 
-    @Test func aManifestAddsToAHarnessAndNamesWhatIsWrongInIt() throws {
+    @Test func `a manifest extends a harness, and an error names what is wrong in it`() throws {
         let tool = ChappieHarnessTool(name: "look_up", description: "Finds.", inputSchema: ["type": "object"])
         let base = ChappieHarness(
             name: "Shop", tools: [tool], plugins: [ChappieHarnessPlugin(name: "Old", instructions: "Old.", tools: [])])

@@ -125,7 +125,7 @@ struct CryptoLibraryTests {
     }
 
     /// One key at a time: another slot's or another passphrase's takes its place.
-    @Test func theKeyIsKeptForOneFileAndNeverForAnotherPassphrase() throws {
+    @Test func `the key is kept for one file and never for another passphrase`() throws {
         let sealer = CredentialSealer(parameters: .cheap)
         let places = try [CredentialSlot.mine, .yours].map { try CredentialPlace($0, in: "/d") }
         let files = try places.map {

@@ -6,7 +6,7 @@ import Testing
 
 /// The file on the disk is not the written one: a typed error each time, and nothing is touched.
 struct DamageTests {
-    @Test func everyFlippedBitAndEveryTruncationIsCorruptionAndDestroysNothing() async throws {
+    @Test func `every flipped bit or truncation is corruption and destroys nothing`() async throws {
         let it = try await PrivateStore(saving: #"{"a":"credential"}"#)
         let whole = try Files.read(it.path)
         let masks: [UInt8] = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xFF]
@@ -28,7 +28,7 @@ struct DamageTests {
         print("damage: \(flipped.count) flips, \(cut.count) other lengths")
     }
 
-    @Test func aDamagedFileNeedsNoPassphraseToBeToldAndIsReplacedByTheNextSave() async throws {
+    @Test func `a damaged file is detected without a passphrase and replaced by a save`() async throws {
         let it = try await PrivateStore(saving: "old")
         try Files.write(Array("garbage".utf8), to: it.path)
         let silent = try it.store(FirstPassphrase([]))

@@ -52,7 +52,7 @@ struct KillTests {
         return counts
     }
 
-    @Test func killedAt500RandomMomentsTheOldOrTheNewCredentialIsThere() async throws {
+    @Test func `a kill at 500 random moments leaves the old or the new credential`() async throws {
         var places: [PrivateStore] = []
         for _ in 0..<4 { places.append(try await PrivateStore()) }
         let counts = try await withThrowingTaskGroup(of: [String: Int].self) { group in
@@ -95,7 +95,7 @@ struct KillTests {
     /// Also with the signal that usually ends a program that writes beyond its limit: the store's thread doesn't get
     /// it.
     @Test(arguments: ["ignored", "default"])
-    func aFullDiskIsFoundOutBeforeASaveAndLeavesTheOldCredential(signal: String) async throws {
+    func `a full disk is detected before a save and leaves the old credential`(signal: String) async throws {
         let it = try await PrivateStore()
         try await it.store.save(Secret("old"), in: .writer)
         let (lines, status) = try await onOwnThread {

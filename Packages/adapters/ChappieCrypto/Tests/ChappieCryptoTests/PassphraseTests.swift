@@ -59,7 +59,7 @@ struct PassphraseTests {
         #expect(person.purposes == [.creating(try it.path)])
     }
 
-    @Test func preparingToSaveAsksAndTheSaveDoesNotAskAgain() async throws {
+    @Test func `preparing to save asks for the passphrase, and the save doesn't ask again`() async throws {
         let it = try await PrivateStore()
         let person = Person(["correct horse"], isReady: true)
         let store = try it.store(person)
@@ -87,7 +87,7 @@ struct PassphraseTests {
         await refusal("unsafeFile") { try await it.store.prepareToSave(in: .mine) }
     }
 
-    @Test func aRefusalIsNotRememberedAndAForgottenOneIsAskedForAgain() async throws {
+    @Test func `a refusal isn't remembered, and a forgotten passphrase is asked for again`() async throws {
         let it = try await PrivateStore(saving: "x")
         let person = Person([nil, "wrong", "slip", "correct horse", "correct horse"], isReady: true)
         let store = try it.store(person)
@@ -103,7 +103,7 @@ struct PassphraseTests {
     }
 
     /// The first caller asks and is cancelled, which withdraws the question; the second waits; the next one asks again.
-    @Test func aCancelledCallAnswersAtOnceAndTheNextOneAsks() async throws {
+    @Test func `a cancelled call returns at once, and the next one asks`() async throws {
         let it = try await PrivateStore(saving: "x")
         let person = Person(["correct horse"])
         let store = try it.store(person)
@@ -153,7 +153,7 @@ struct PassphraseTests {
         return facts
     }
 
-    @Test func aPassphraseFileIsRefusedWhenOthersCouldHaveReadIt() async throws {
+    @Test func `a passphrase file is refused if others could have read it`() async throws {
         for mode in (0o1...0o77).map({ 0o600 | mode_t($0) }) {
             let error = await refusal("unsafeFile") {
                 try SafeFile.check(facts(mode, of: 4242), for: .passphrase, path: "/p", user: 4242)
@@ -204,7 +204,7 @@ struct PassphraseTests {
         }
     }
 
-    @Test func aPassphraseFileIsBoundedAndRegularAndNotEmpty() async throws {
+    @Test func `a passphrase file must be regular, not empty and not too large`() async throws {
         let folder = try TemporaryDirectory()
         let most = [UInt8](repeating: 65, count: PassphraseFile.limit)
         let source = PassphraseFile(path: try Files.write(most, to: folder.path("most"), mode: 0o600))
@@ -223,7 +223,7 @@ struct PassphraseTests {
         }
     }
 
-    @Test func systemdsCredentialMayBeReadableByItsGroupAndMayBeMissing() async throws {
+    @Test func `systemd's credential may be readable by its group and may be missing`() async throws {
         let folder = try TemporaryDirectory()
         let source = SystemdPassphrase(environment: ["CREDENTIALS_DIRECTORY": folder.path])
         #expect(try await source.passphrase(for: .opening("/f")) == nil)

@@ -18,7 +18,7 @@ struct SignInCryptographyTests {
     }
 
     @Test(arguments: [[], [0], [1], [2], [1, 0, 0], [UInt8](repeating: 1, count: 9), [0, 0, 1]])
-    func anExponentThatIsEvenOrOneOrTooLongMakesNoKey(exponent: [UInt8]) {
+    func `an exponent that is even, one or too long makes no key`(exponent: [UInt8]) {
         let modulus = [UInt8](repeating: 0xFF, count: 256)
         #expect(RSAPublicKey(modulus: modulus, exponent: exponent) == nil)
         #expect(RSAPublicKey(modulus: modulus, exponent: [0] + [UInt8](repeating: 1, count: 8)) != nil)

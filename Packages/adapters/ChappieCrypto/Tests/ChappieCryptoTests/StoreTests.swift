@@ -17,7 +17,7 @@ struct StoreTests {
         #expect(try it.names.isEmpty)
     }
 
-    @Test func aWrongPassphraseIsNotCorruptionAndDestroysNothing() async throws {
+    @Test func `a wrong passphrase is not corruption and destroys nothing`() async throws {
         let it = try await PrivateStore(saving: "kept")
         let before = try Files.read(it.path)
         let wrong = try it.store(FixedPassphrase(Secret("battery staple")))
@@ -27,7 +27,7 @@ struct StoreTests {
         #expect(try await it.store.load(.mine)?.text == "kept")
     }
 
-    @Test func aForgottenPassphraseStillLetsAPersonSignOut() async throws {
+    @Test func `a person who forgot the passphrase can still sign out`() async throws {
         let it = try await PrivateStore(saving: "x")
         let silent = try it.store(FirstPassphrase([]))
         try await silent.delete(.mine)
@@ -35,7 +35,7 @@ struct StoreTests {
         #expect(try await silent.load(.mine) == nil)
     }
 
-    @Test func everySaveHasANonceOfItsOwnAndTheSlotsOfAPassphraseShareASalt() async throws {
+    @Test func `every save has its own nonce, and the slots of a passphrase share a salt`() async throws {
         let it = try await PrivateStore()
         var files: [CredentialFile] = []
         for slot in Array(repeating: CredentialSlot.mine, count: 20) + [.yours] {
@@ -46,7 +46,7 @@ struct StoreTests {
         #expect(Set(files.map(\.salt)).count == 1)
     }
 
-    @Test func weakerParametersAreReadAndLeftBehindAtTheNextSave() async throws {
+    @Test func `weaker parameters are read, and the next save replaces them`() async throws {
         let weak = try await PrivateStore(saving: "old")
         let before = try weak.file()
         let strong = try weak.store(parameters: .sample(4, 2, 2))
@@ -63,7 +63,7 @@ struct StoreTests {
         #expect(try await weak.store.load(.mine)?.text == "newer")
     }
 
-    @Test func nothingThatIsNeitherCredentialNorPassphraseStandsOpenInTheFile() async throws {
+    @Test func `the file shows no text of the credential, the passphrase or the slot`() async throws {
         let it = try await PrivateStore()
         let slot = CredentialSlot(service: "com.visible.service", account: "visible@example.com")
         try await it.store.save(Secret("a visible credential"), in: slot)
@@ -72,7 +72,7 @@ struct StoreTests {
         for word in ["visible", "credential\"", "correct", "horse", "example.com"] { #expect(!text.contains(word)) }
     }
 
-    @Test func anEmptySecretAndTheLongestComeBackAndALongerOneIsRefused() async throws {
+    @Test func `an empty and a longest secret are returned, and a longer one is refused`() async throws {
         let it = try await PrivateStore()
         for count in [0, CredentialFile.secretLimit] {
             let secret = Secret([UInt8](repeating: 42, count: count))
@@ -138,7 +138,7 @@ struct StoreTests {
 
     private static let leftover = "." + String(repeating: "ab", count: 16) + ".writing"
 
-    @Test func whatAKilledWriterLeftGoesWithTheNextSaveOrSignOut() async throws {
+    @Test func `the next save or sign-out removes what a killed writer left`() async throws {
         let it = try await PrivateStore(saving: "x")
         for act in ["save", "delete"] {
             try Files.write([1, 2, 3], to: "\(it.credentials)/\(Self.leftover)", mode: 0o600)

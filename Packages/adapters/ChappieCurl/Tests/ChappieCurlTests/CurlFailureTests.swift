@@ -81,7 +81,7 @@ import Testing
         #expect((failed.error.recoverySuggestion?.contains("cntlm") == true) == (offered & 1 == 0))
     }
 
-    @Test func tellsAPasswordThatIsWantedFromOneThatIsWrong() throws {
+    @Test func `a missing proxy password is distinguished from a wrong one`() throws {
         let without = try failure(CURLE_PROXY, proxy: .url("http://127.0.0.1:1080"))
         #expect(without.proxyRefusal(407) == "the proxy 127.0.0.1:1080 wants a user name and a password (status 407)")
         let with = try failure(CURLE_PROXY, proxy: .url("http://a:secret@127.0.0.1:1080"))
@@ -110,13 +110,13 @@ import Testing
     }
 
     @Test(arguments: [(407, false), (403, false), (502, true), (503, true), (504, true)])
-    func aProxyThatStumblesMayBeOnItsFeetAgainSoon(_ status: Int, _ passes: Bool) throws {
+    func `a proxy's gateway error is temporary, and its refusal is not`(_ status: Int, _ passes: Bool) throws {
         var failed = try failure(CURLE_RECV_ERROR, proxy: .url("http://127.0.0.1:1080"))
         failed.tunnelStatus = status
         #expect(failed.error.code == .proxyFailed && (failed.error.stage == .connect) == passes)
     }
 
-    @Test func aSessionThatEndedUnderARequestIsALostConnection() throws {
+    @Test func `a session that ended during a request is a lost connection`() throws {
         #expect(try failure(CURLE_HTTP2).error.code == .connectionLost)
     }
 }

@@ -42,7 +42,7 @@ extension OverTheWire {
         }
 
         /// curl itself goes on using such a connection as long as another exchange is on it.
-        @Test func itIsNotUsedAgainWhileAnotherExchangeWaitsOnIt() async throws {
+        @Test func `a dead connection isn't used again while another exchange waits on it`() async throws {
             try await get()
             line.hold()
             let waiting = Task { try await get() }
@@ -72,7 +72,7 @@ extension OverTheWire {
         /// The kernel ends a connection whose peer acknowledges nothing for half a minute; by itself it tries for a
         /// quarter of an hour.
         @Test(arguments: Adapter.overCurl)
-        func theKernelIsToldHowLongToWaitForAnAcknowledgement(_ adapter: Adapter) async throws {
+        func `the kernel is told how long to wait for an acknowledgement`(_ adapter: Adapter) async throws {
             let limits = Mutex<[CUnsignedInt]>([])
             let server = try RawServer { client in
                 limits.withLock { $0 += acknowledgementLimits(ofPeerOf: client.number) }

@@ -5,7 +5,7 @@ import Testing
 extension OverTheWire {
     @Suite(.counterparts) struct ExitTests {
         /// `exit()` while the network's thread is inside OpenSSL, at a hundred moments.
-        @Test func aProcessMayExitWhileItsConnectionsAreBeingSecured() async throws {
+        @Test func `a process may exit while its connections are being secured`() async throws {
             let there = try Counterparts.current
             let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
             let program = URL(fileURLWithPath: tests).deletingLastPathComponent().path + "/ExitWhileConnecting"

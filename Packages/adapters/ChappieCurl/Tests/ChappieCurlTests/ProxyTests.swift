@@ -134,7 +134,7 @@ extension OverTheWire {
         }
 
         @Test(arguments: Adapter.overCurl)
-        func aProxyThatNeverAnswersRunsIntoTheConnectDeadline(_ adapter: Adapter) async throws {
+        func `a proxy that never answers times out at the connect deadline`(_ adapter: Adapter) async throws {
             let listener = try await SilentListener(backlog: 8, filled: false)
             defer { listener.close() }
             let error = try await failure(

@@ -68,7 +68,7 @@ extension OverTheWire {
             #expect(plain.code == .tlsFailed)
         }
 
-        @Test func foundationNetworkingTrustsTheSystemsAuthoritiesAlone() async throws {
+        @Test func `FoundationNetworking trusts only the system's authorities`() async throws {
             let there = try Counterparts.current
             for port in [there.good, there.otherHost, there.expired, there.selfSigned] {
                 let error = try await refusal(of: .urlSession, port: port, trusting: nil)
@@ -86,7 +86,7 @@ extension OverTheWire {
 
         /// The system's bundle stays in force beside the extra file: this connection needs it.
         @Test(arguments: Adapter.overCurl)
-        func anExtraAuthorityVouchesForItsOwnCertificatesOnly(_ adapter: Adapter) async throws {
+        func `an extra authority is trusted only for its own certificates`(_ adapter: Adapter) async throws {
             let there = try Counterparts.current
             let policy = ChappieNetworkPolicy.test(extraCAFile: there.selfSignedCertificate)
             #expect(
@@ -164,7 +164,7 @@ extension OverTheWire {
         }
 
         /// The receiver stays away until reading has stopped; then everything comes, what OpenSSL held back too.
-        @Test func aReceiverThatComesLateGetsEverythingThroughTLS() async throws {
+        @Test func `a receiver that comes late gets everything through TLS`() async throws {
             let server = try Counterparts.current.server
             let connection = try await connection()
             let before = server.record.bytesWritten

@@ -63,7 +63,7 @@ struct BrowserTests {
 
     // MARK: Real programs
 
-    @Test func theProgramGetsTheAddressAndItsExitCodeIsSeen() async throws {
+    @Test func `the browser program gets the address, and its exit code is checked`() async throws {
         let folder = try Folder()
         try folder.script("xdg-open", #"printf '%s\n' "$#" "$@" > "$OUT"; exit 3"#)
         let page = "https://example.com/codex/device?code=$(touch%20x)&b='c'"

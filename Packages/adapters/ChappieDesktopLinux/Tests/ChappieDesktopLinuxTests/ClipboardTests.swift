@@ -79,7 +79,7 @@ struct ClipboardTests {
         #expect(OSC52.sequence(copying: "ABCD-1234", insideTmux: insideTmux) == Array(sequence.utf8))
     }
 
-    @Test func textCantEscapeFromTheSequenceAndIsBounded() throws {
+    @Test func `copied text can't escape from the sequence and has a maximum length`() throws {
         let sequence = try #require(OSC52.sequence(copying: "\u{7}\u{1B}[31m;\u{1B}\\", insideTmux: false))
         #expect(sequence.filter { $0 < 0x20 } == [0x1B, 0x07])
         #expect(OSC52.sequence(copying: String(repeating: "x", count: 74_994), insideTmux: false) != nil)

@@ -89,7 +89,7 @@ struct NotifierTests {
     }
 
     @Test(.enabled(if: onBus.areUsable, "\(onBus.absence)"))
-    func aServiceThatNeverAnswersIsASentenceInTime() async throws {
+    func `a service that never answers causes an error message in time`() async throws {
         let bus = try await PrivateBus()
         try await startService(on: bus).signal(SIGSTOP)
         let environment = try environment(of: bus, with: .busctl)

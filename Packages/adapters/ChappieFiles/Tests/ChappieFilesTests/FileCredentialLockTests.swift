@@ -11,7 +11,7 @@ import Testing
 
     deinit { try? FileManager.default.removeItem(atPath: folder) }
 
-    @Test func aHeldLockIsBusyForOthersAndFreeAfterwards() async throws {
+    @Test func `a held lock is busy for others and free afterwards`() async throws {
         let one = FileCredentialLock(directory: directory)
         let other = FileCredentialLock(directory: directory)
         var hold: CredentialLockHold? = try await one.acquire(slot, within: .zero)
@@ -65,7 +65,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: directory + "/elsewhere"))
     }
 
-    @Test func aNoteOutlivesTheLockAndIsReplacedAsAWhole() throws {
+    @Test func `a note outlives the lock and is replaced completely`() throws {
         let lock = FileCredentialLock(directory: directory)
         #expect(lock.note(for: slot) == nil)
         for note: [UInt8] in [[1, 2, 3], [4]] {

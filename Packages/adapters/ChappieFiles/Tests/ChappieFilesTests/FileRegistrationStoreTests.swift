@@ -45,7 +45,7 @@ import Testing
         #expect(try await store.registration(for: slot) == later)
     }
 
-    @Test func registrationsThatAreSavedAtOnceAreAllKept() async throws {
+    @Test func `registrations that are saved at the same time are all kept`() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<20 {
                 let store = store
@@ -129,7 +129,7 @@ import Testing
     }
 
     /// Another process holds the lock and has not written its id when this one asks.
-    @Test func twoProcessesThatAskAtOnceGetTheSameHostID() async throws {
+    @Test func `two processes that ask at the same time get the same host ID`() async throws {
         // Makes the lock's file, whose name is a digest.
         _ = try await store.hostID()
         let names = try FileManager.default.contentsOfDirectory(atPath: directory)
@@ -150,7 +150,7 @@ import Testing
         #expect(try await onOwnThread { other.wait() } == 0)
     }
 
-    @Test func aProcessThatKeepsTheLockIsNamedAsTheReason() async throws {
+    @Test func `a lock that another process keeps is reported as the reason`() async throws {
         let hold = try await FileCredentialLock(directory: directory).acquire(
             CredentialSlot(service: "com.chappie.registrations"), within: .zero)
         let hasty = FileRegistrationStore(directory: directory, lockLimit: .milliseconds(20))
@@ -218,7 +218,7 @@ import Testing
         }
     }
 
-    @Test func theFolderIsBesideTheLocksAndNotWhereCredentialsAre() async throws {
+    @Test func `the folder is next to the locks and not where credentials are`() async throws {
         let state = folder.path
         let store = try FileRegistrationStore.sharing(accessGroup: nil, appGroup: nil) {
             $0 == "XDG_STATE_HOME" ? state : nil

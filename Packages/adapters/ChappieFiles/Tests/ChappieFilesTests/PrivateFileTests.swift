@@ -15,7 +15,7 @@ import Testing
         try FileManager.default.contentsOfDirectory(atPath: folder.path + "/deep/er")
     }
 
-    @Test func aStaleDraftGoesAndAFreshOneAndTheUsersOwnCopyStay() throws {
+    @Test func `a stale draft is removed, and a fresh one and the user's own copy stay`() throws {
         try PrivateFile.replace(path, with: [0])
         for name in ["stale.draft", "bak", "fresh.draft"] { try PrivateFile.create("\(path).\(name)", with: [1]) }
         var old = [timespec(tv_sec: time(nil) - 3600, tv_nsec: 0), timespec(tv_sec: time(nil) - 3600, tv_nsec: 0)]
@@ -25,7 +25,7 @@ import Testing
         #expect(try Set(names()) == ["settings.json", "settings.json.bak", "settings.json.fresh.draft"])
     }
 
-    @Test func aFileIsForItsOwnerAloneAndNeverReplacedByCreating() throws {
+    @Test func `only its owner can open a file, and creating never replaces it`() throws {
         try PrivateFile.replace(path, with: [1])
         for (place, mode) in [(path, 0o600), (folder.path + "/deep/er", 0o700), (folder.path + "/deep", 0o700)] {
             var facts = stat()

@@ -75,7 +75,7 @@ struct UserFoldersTests {
         return try UserFolders(on: system, accessGroup: accessGroup, appGroup: appGroup)
     }
 
-    @Test func aCredentialOfOneProgramIsInItsOwnApplicationSupport() throws {
+    @Test func `one program's credential is in its own Application Support folder`() throws {
         let folders = try folders()
         #expect(folders.state == "/support/com.example.app/Chappie" && folders.cache == "/caches/Chappie")
         #expect(folders.locks == "/support/com.example.app/Chappie/locks")

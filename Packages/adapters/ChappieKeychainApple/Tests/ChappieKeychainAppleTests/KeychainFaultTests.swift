@@ -87,7 +87,7 @@ struct KeychainFaultTests {
 
     // MARK: What other programs of the access group store
 
-    @Test func anItemWithoutAValueIsCorruptUntilASaveReplacesIt() async throws {
+    @Test func `an item without a value is corrupt until a save replaces it`() async throws {
         try await store.save(Secret("x"), in: slot)
         keychain.overwrite(with: nil)
         await #expect(throws: CredentialStoreError.corrupt("the keychain's item for it has no value")) {
@@ -98,7 +98,7 @@ struct KeychainFaultTests {
         #expect(try await store.load(slot) == Secret("y"))
     }
 
-    @Test func anItemThatCantBeDecodedIsCorruptUntilASaveReplacesIt() async throws {
+    @Test func `an item that can't be decoded is corrupt until a save replaces it`() async throws {
         try await store.save(Secret("x"), in: slot)
         let corrupt = CredentialStoreError.corrupt("the keychain can't decode its item")
         keychain.fail(.copyMatching, with: .decode)
@@ -149,7 +149,7 @@ struct KeychainFaultTests {
         func goOn() { answer.signal() }
     }
 
-    @Test func aSystemThatIsSilentIsGivenUpAtTheDeadline() async throws {
+    @Test func `a call that the system doesn't answer is given up at the deadline`() async throws {
         let system = SilentSystem()
         let store = KeychainCredentialStore(deadline: .milliseconds(20), calls: system.calls)
         await #expect(throws: CredentialStoreError.timedOut(.milliseconds(20))) { try await store.load(slot) }

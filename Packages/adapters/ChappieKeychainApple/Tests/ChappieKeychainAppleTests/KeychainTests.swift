@@ -74,7 +74,7 @@ struct KeychainTests {
         #expect(keychain.items.last?.service == "com.chappie.sdk|issuer=http://127.0.0.1:1|group=TEAM.app")
     }
 
-    @Test func programsShareWhatIsInTheirCommonGroupAlone() async throws {
+    @Test func `programs share only the items of their common access group`() async throws {
         let (app, widget) = (
             store(groups: ["TEAM.app", "TEAM.shared"]), store(groups: ["TEAM.widget", "TEAM.shared"])
         )
@@ -114,7 +114,7 @@ struct KeychainTests {
         return { #expect([.success, .duplicateItem].contains(calls.add(query, attributes))) }
     }
 
-    @Test func anItemThatAnotherProcessAddsMeanwhileIsReplaced() async throws {
+    @Test func `an item that another process adds in the meantime is replaced`() async throws {
         keychain.interrupt(.add, try add("theirs"))
         try await store().save(Secret("ours"), in: slot)
         #expect(keychain.made == [.update, .add, .add, .update, .copyMatching])
@@ -145,7 +145,7 @@ struct KeychainTests {
         #expect(try await store().load(slot) == Secret("theirs"))
     }
 
-    @Test func savesOfManyStoresAtTheSameTimeMakeOneItem() async throws {
+    @Test func `simultaneous saves by many stores create one item`() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<16 {
                 let store = store(groups: ["TEAM.app"])
@@ -165,7 +165,7 @@ struct KeychainTests {
 
     // MARK: Accessibility
 
-    @Test func whenUnlockedReadsAndStoresOnlyWhileTheDeviceIsUnlocked() async throws {
+    @Test func `whenUnlocked reads and stores only while the device is unlocked`() async throws {
         let store = store()
         try await store.save(Secret("old"), in: slot)
         let locked = CredentialStoreError.locked("the device is locked")
@@ -194,7 +194,7 @@ struct KeychainTests {
         #expect(try await store.load(slot) == nil)
     }
 
-    @Test func aDeviceThatIsLockedDuringASaveLeavesTheOldSecretOrTheNew() async throws {
+    @Test func `a device that is locked during a save leaves the old or the new secret`() async throws {
         let (store, keychain) = (store(), keychain)
         for call in [InMemoryKeychain.Call.add, .copyMatching, .update, .copyMatching] {
             keychain.set(.unlocked)

@@ -11,7 +11,7 @@ struct KeePassXCTests {
     private let slot = CredentialSlot(account: "work", accessGroup: "team")
 
     /// One program for all cases: starting it takes longer than any of them.
-    @Test func keepsTheContractAndAPersonCanReadWhatTheEntryIs() async throws {
+    @Test func `KeePassXC keeps the contract, and a person can read what the entry is`() async throws {
         let keePassXC = try await PrivateKeePassXC()
         for demand in CredentialStoreContract.cases {
             do {

@@ -38,7 +38,7 @@ struct KeyringFaultTests {
         await expectRefusal("absent", saying: "the session bus can't be reached (", on: address)
     }
 
-    @Test func aServiceWithoutAKeyringHasNothingAndTakesNothing() async throws {
+    @Test func `a service without a keyring contains nothing and accepts nothing`() async throws {
         let keyring = try await PrivateKeyring(isUnlocked: false)
         #expect(try await keyring.store.load(slot) == nil)
         let words = "the keyring service has no default keyring; create one, for example with Seahorse"
@@ -134,7 +134,7 @@ struct KeyringFaultTests {
         }
     }
 
-    @Test func aTaskThatIsCancelledBeforeItBeginsDoesNothing() async throws {
+    @Test func `a task that is cancelled before it begins does nothing`() async throws {
         let keyring = try await PrivateKeyring()
         let store = keyring.store
         let task = Task { [slot] in

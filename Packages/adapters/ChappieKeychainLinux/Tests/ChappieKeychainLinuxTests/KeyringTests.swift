@@ -98,7 +98,7 @@ struct KeyringTests {
     }
 
     /// In a process of its own: in this one, other tests open and close descriptors all the time.
-    @Test func aRestartOfTheServiceBetweenTwoCallsLeavesNoDescriptorOpen() async throws {
+    @Test func `a restart of the service between two calls leaves no descriptor open`() async throws {
         await #expect(processExitsWith: .success) {
             let bus = try await PrivateBus()
             try await Self.loadAndEndTheService(on: bus)
@@ -150,7 +150,7 @@ struct KeyringTests {
     }
 
     /// As earlier versions stored it, made by another client.
-    @Test func anItemWithoutAnIssuerIsTheDefaultIssuersOwn() async throws {
+    @Test func `an item without an issuer belongs to the default issuer`() async throws {
         let keyring = try await PrivateKeyring()
         let attributes = ["xdg:schema", "com.chappie.Credential", "service", slot.service, "account", slot.account]
         try await SystemProgram.secretTool.run(
@@ -173,7 +173,7 @@ struct KeyringTests {
 
     private static let sessionIsLocked = CredentialStoreError.locked("the login session is locked")
 
-    @Test func whenUnlockedReadsOnlyWhileTheLoginSessionIsNotLocked() async throws {
+    @Test func `whenUnlocked reads only while the login session is not locked`() async throws {
         let keyring = try await PrivateKeyring()
         let sessionLock = ManualSessionLock(.locked)
         let store = SecretServiceCredentialStore.forTests(on: keyring.bus.address, sessionLock: sessionLock)

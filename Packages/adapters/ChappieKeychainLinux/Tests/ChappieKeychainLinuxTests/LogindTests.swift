@@ -44,7 +44,7 @@ struct LogindTests {
         #expect(try await logind.lock(["XDG_SESSION_ID": "c0"]).state() == .locked)
     }
 
-    @Test func findsTheDisplaySessionOfAProgramOutsideOfSessions() async throws {
+    @Test func `the display session is found for a program outside of sessions`() async throws {
         let logind = try await PrivateLogind()
         try await logind.addMethod("GetSessionByPID", code: refusing("NoSessionForPID"))
         try await logind.addMethod("GetUser", code: refusing("NoSuchUser"))

@@ -16,7 +16,7 @@ struct SessionBusCredentialLockTests {
         SessionBusCredentialLock(files: NoCredentialLock(), busAddress: bus.address)
     }
 
-    @Test func aHeldLockIsBusyForOthersAndFreeAfterwards() async throws {
+    @Test func `a held lock is busy for others and free afterwards`() async throws {
         let bus = try await PrivateBus()
         var hold: CredentialLockHold? = try await lock(on: bus).acquire(slot, within: .zero)
         await #expect(throws: CredentialStoreError.busy(.milliseconds(30))) {

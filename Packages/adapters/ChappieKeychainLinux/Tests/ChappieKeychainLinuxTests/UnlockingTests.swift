@@ -29,7 +29,7 @@ struct UnlockingTests {
         #expect(try await keyring.store.load(slot) == Secret("secret"))
     }
 
-    @Test func gnomeKeyringIsUnlockedForASaveAndForAnEmptySlot() async throws {
+    @Test func `GNOME Keyring is unlocked for a save, even into an empty slot`() async throws {
         let keyring = try await PrivateKeyring()
         try await keyring.answerPrompts(with: PrivateKeyring.password)
         try await keyring.lock()
@@ -100,7 +100,7 @@ struct UnlockingTests {
 
     /// One service takes the prompt back on request; the other ignores the request.
     @Test(arguments: ["waits", "ignores"])
-    func anUnansweredPromptIsTakenBackAtItsOwnDeadline(how: String) async throws {
+    func `an unanswered prompt is withdrawn at its own deadline`(how: String) async throws {
         let service = try await FakeService(#"{"locked": true, "prompt": "\#(how)"}"#)
         let limit = Duration.milliseconds(400)
         await inGoodTime {

@@ -78,7 +78,7 @@ struct LoopbackCallbackListenerTests {
         withExtendedLifetime(listening) {}
     }
 
-    @Test func spareConnectionsAndHalfAHeadKeepNoRequestWaiting() async throws {
+    @Test func `spare connections and half a request head keep no request waiting`() async throws {
         let heads = Heads()
         let listening = try Self.listen(Self.patient, heads: heads)
         let port = listening.port
@@ -115,7 +115,7 @@ struct LoopbackCallbackListenerTests {
         withExtendedLifetime(listening) {}
     }
 
-    @Test func aBrowserThatReadsNothingKeepsNoOtherWaiting() async throws {
+    @Test func `a browser that reads nothing keeps no other browser waiting`() async throws {
         let long = String(repeating: "x", count: 32 << 20)
         let listening = try LoopbackCallbackListener(limits: Self.patient).listen { head, _ in
             Array((String(decoding: head, as: UTF8.self).contains("/long") ? long : Self.answer).utf8)
@@ -133,7 +133,7 @@ struct LoopbackCallbackListenerTests {
         withExtendedLifetime(listening) {}
     }
 
-    @Test func aBrowserThatGoesAwayDuringItsAnswerEndsNothing() async throws {
+    @Test func `a browser that disconnects during its answer ends nothing else`() async throws {
         let long = String(repeating: "x", count: 32 << 20)
         let listening = try Self.listen(Self.patient, answer: long)
         let port = listening.port
@@ -184,7 +184,7 @@ struct LoopbackCallbackListenerTests {
         withExtendedLifetime(listening) {}
     }
 
-    @Test func closingEndsEveryConnectionAndFreesThePort() async throws {
+    @Test func `closing ends every connection and frees the port`() async throws {
         let heads = Heads()
         let listening = try Self.listen(Self.patient, heads: heads)
         let port = listening.port
@@ -201,7 +201,7 @@ struct LoopbackCallbackListenerTests {
         #expect(try await eventually { (try? LoopbackConnection(port: port)) == nil })
     }
 
-    @Test func anAnswerIsSentAlthoughTheListenerIsClosedMeanwhile() async throws {
+    @Test func `an answer is sent even if the listener is closed in the meantime`() async throws {
         let own = Holder()
         let listening = try LoopbackCallbackListener().listen { _, _ in
             own.listening.withLock { $0?.close() }
@@ -256,7 +256,7 @@ struct LoopbackCallbackListenerTests {
         #expect(second.port == port)
     }
 
-    @Test func aMachineWithoutTheAddressIsAnErrorInWords() throws {
+    @Test func `a machine without the address causes an error with a readable message`() throws {
         // 192.0.2.1 is of the block for documentation (RFC 5737), so no machine has it.
         let listener = LoopbackCallbackListener(limits: CallbackServer.Limits(), address: 0xC000_0201)
         let error = #expect(throws: DesktopError.self) { _ = try listener.listen { _, _ in [] } }

@@ -153,7 +153,7 @@ struct AuthorizationTests {
         store[slot] = grant.document
     }
 
-    @Test func aSignInIsKeptUsedByAnotherProcessAndGoesToItsServerAlone() async throws {
+    @Test func `a sign-in is stored, used by another process and sent only to its server`() async throws {
         #expect(try await signIn(authorization()) == ["all", "offline_access"])
         #expect(listener.openCount == 0)
         let other = authorization()
@@ -203,7 +203,7 @@ struct AuthorizationTests {
         #expect(world.state.withLock(\.renewals) == 1)
     }
 
-    @Test func manyRequestsAtOnceWithARefusedTokenRenewItOnce() async throws {
+    @Test func `many simultaneous requests with a refused token renew it once`() async throws {
         let authorization = authorization()
         try await signIn(authorization)
         world.state.withLock { $0.accepted = "none" }
@@ -214,7 +214,7 @@ struct AuthorizationTests {
         #expect(world.state.withLock(\.renewals) == 1)
     }
 
-    @Test func aServerThatRefusesANewTokenTooIsNotAskedForever() async throws {
+    @Test func `a server that also refuses a new token is not asked forever`() async throws {
         let authorization = authorization()
         try await signIn(authorization)
         world.script("/mcp", OAuthFlowTests.challenge(), OAuthFlowTests.challenge(), OAuthFlowTests.challenge())
@@ -240,7 +240,7 @@ struct AuthorizationTests {
         if !ends { #expect(try await status(process) == 200) }
     }
 
-    @Test func aStoreThatCantKeepTheNextTokenCostsNotTheOneThatIsThere() async throws {
+    @Test func `a store that can't keep the next token doesn't lose the current one`() async throws {
         try await signIn(authorization())
         try makeDue()
         store.fail(.prepareToSave, with: .locked("the login keyring is locked"), times: 1)
@@ -372,7 +372,7 @@ struct AuthorizationTests {
         #expect(world.state.withLock(\.renewals) == 1)
     }
 
-    @Test func newTokensThatTheStoreDidNotTakeAreUsedAndOfferedAgain() async throws {
+    @Test func `new tokens that the store refused are used and offered again`() async throws {
         try await signIn(authorization())
         try makeDue()
         store.fail(.save, with: .locked("the login keyring is locked"), times: 5)
@@ -396,7 +396,7 @@ struct AuthorizationTests {
         #expect(slot(keyed).issuer?.contains("secret") == false && slot(url).issuer == OAuthFlowTests.server)
     }
 
-    @Test func aStoreThatCantBeReadIsSaidOnlyIfTheServerWantsASignIn() async throws {
+    @Test func `an unreadable store is reported only if the server requires a sign-in`() async throws {
         store.fail(.load, with: .absent("no session bus"))
         let process = authorization()
         let (code, words) = await failure { _ = try await status(process) }
@@ -424,7 +424,7 @@ struct AuthorizationTests {
         #expect(try await status(authorization) == 403)
     }
 
-    @Test func anotherProcessesSignInAndSignOutCountAtTheNextRequest() async throws {
+    @Test func `another process's sign-in and sign-out apply to the next request`() async throws {
         let running = authorization()
         let (code, _) = await failure { _ = try await status(running) }
         #expect(code == .signInNeeded)

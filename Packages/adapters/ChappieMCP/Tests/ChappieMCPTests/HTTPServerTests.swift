@@ -279,7 +279,7 @@ struct BadHTTPServerTests {
         await server.closed()
     }
 
-    @Test func theLogOfAServerElsewhereHasItsStatusAndNoHeaderField() async throws {
+    @Test func `the log of a remote server has its status and no header field`() async throws {
         let lines = Mutex<[String]>([])
         let echo = #"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no open-sesame for you"}}"#
         for answer in [Self.json(echo), HTTPExchangeResponse(status: .unauthorized)] {
@@ -314,7 +314,7 @@ struct BadHTTPServerTests {
         #expect(requests.allSatisfy { $0.headerFields[.authorization] == "Bearer secret" })
     }
 
-    @Test func withoutAHandshakeEachRequestNamesItsMethod() async throws {
+    @Test func `without a handshake, each request names its method`() async throws {
         let script = ScriptedServer([
             Self.json(Self.refusal, .badRequest), Self.json(Self.found),
             Self.json(#"{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}}"#),

@@ -26,7 +26,7 @@ struct MCPHostSessionTests {
     }
 
     @Test(arguments: [("2025-11-25", "2025-11-25"), ("2024-11-05", "2024-11-05"), ("1999-01-01", "2025-11-25")])
-    func aHandshakeTakesTheClientsVersionIfItIsKnown(_ asked: String, _ expected: String) throws {
+    func `a handshake uses the client's version if it is known`(_ asked: String, _ expected: String) throws {
         var session = session()
         let welcome = try answer(session.received(line("initialize", 1, ["protocolVersion": .string(asked)])))
         #expect(welcome["result"]?["protocolVersion"]?.string == expected && welcome["id"] == 1)
@@ -46,7 +46,7 @@ struct MCPHostSessionTests {
         #expect(refused["error"]?["code"] == -32601)
     }
 
-    @Test func aCallIsCarriedOutOnceAndAnsweredInItsOwnForm() throws {
+    @Test func `a call runs once and is answered in its own form`() throws {
         var session = session()
         let parameters: ChappieJSON = ["name": "ask", "arguments": ["question": "q"]]
         #expect(

@@ -355,7 +355,7 @@ struct MCPSessionTests {
         #expect(session.changes == [.tools: 2, .prompts: 1])
     }
 
-    @Test func callsBeforeTheHandshakeAndAfterTheEndAreRefused() {
+    @Test func `calls before the handshake and after the end are refused`() {
         var session = MCPSession(server: "s", limits: MCPSession.Limits())
         #expect(session.call("a", [:]).actions.map(Self.describe) == ["1 ✗ ended it has just been started again"])
         _ = session.start()

@@ -130,7 +130,7 @@ struct OAuthFlowTests {
         #expect(words.contains("https://a.example/mcp"), "\(words)")
     }
 
-    @Test func theServersChallengeDecidesWhereAndWhatIsAsked() throws {
+    @Test func `the server's challenge decides where to ask and what to ask for`() throws {
         let named = #"resource_metadata="https://meta.example/x", scope="read write""#
         let run = try run(
             [Self.challenge(named), Self.answer(Self.resource), Self.answer(Self.issuer)], clientID: "mine",
@@ -249,7 +249,7 @@ struct OAuthFlowTests {
 
     /// Answers with bytes changed, members exchanged and parts missing: nothing traps, no request goes to this machine or
     /// without TLS, and what is said can be shown.
-    @Test func whateverAnswersHoldTheClientGoesNowhereItMustNot() throws {
+    @Test func `no answer makes the client contact a forbidden address`() throws {
         var random = Seeded(state: 0x9E37_79B9_7F4A_7C15)
         let whole = [
             Self.challenge(#"resource_metadata="https://a.example/x", scope="read""#), Self.answer(Self.resource),
@@ -303,7 +303,7 @@ struct OAuthFlowTests {
         }
     }
 
-    @Test func anAddressOfNoSchemeThatIsAllowedBeginsNothing() {
+    @Test func `an address whose scheme is not allowed begins nothing`() {
         #expect(throws: OAuthRefusal.self) {
             _ = try OAuthFlow(
                 server: try #require(URL(string: "http://a.example/mcp")), clientID: nil, clientName: "", scopes: [])

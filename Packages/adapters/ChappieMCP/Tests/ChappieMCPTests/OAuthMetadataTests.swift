@@ -29,7 +29,7 @@ struct OAuthMetadataTests {
         #expect(challenge.scopes == scopes, "\(challenge)")
     }
 
-    @Test func aChallengeOfManyPartsCostsWhatItsLengthIs() {
+    @Test func `a challenge of many parts costs time in proportion to its length`() {
         let value = String(repeating: "a=b,", count: 4000) + "Bearer scope=\"x\""
         #expect(OAuthChallenge([.wwwAuthenticate: value]).scopes == ["x"])
     }

@@ -122,7 +122,8 @@ struct PythonServerTests {
         await server.closed()
     }
 
-    @Test(arguments: PackagedServer.allCases) func aServerThatDiesInACallIsStartedAgainAndTheCallIsNot(
+    @Test(arguments: PackagedServer.allCases)
+    func `a server that dies during a call is started again, and the call is not`(
         of counterpart: PackagedServer
     ) async throws {
         let server = try server(counterpart)
@@ -162,7 +163,7 @@ struct PythonServerTests {
     }
 
     @Test(arguments: PackagedServer.allCases)
-    func onlyToolsThatAreAllowedAndNotDeniedAreOffered(of counterpart: PackagedServer) async throws {
+    func `only tools that are allowed and not denied are offered`(of counterpart: PackagedServer) async throws {
         let server = try server(
             counterpart, allowing: ["add", "wait", "read_resource", "nonsense"], denying: ["wait", "wiat"])
         #expect(try await server.tools().map(\.name) == ["add", "read_resource"])
@@ -177,7 +178,9 @@ struct PythonServerTests {
     }
 
     @Test(arguments: PackagedServer.allCases)
-    func theLogHasMessagesInOutlineAndTheServersLastWords(of counterpart: PackagedServer) async throws {
+    func `the log outlines the messages and contains the server's last output`(of counterpart: PackagedServer)
+        async throws
+    {
         let lines = Mutex<[String]>([])
         let server = try server(counterpart) { line in lines.withLock { $0.append(line) } }
         #expect(try await server.call("add", ["first": 271_828, "second": 1]) == "271829")
@@ -262,7 +265,7 @@ struct BadServerTests {
         await server.closed()
     }
 
-    @Test func aServerThatStartedTooLateIsNotStartedInTheNextTurn() async throws {
+    @Test func `a server that started too late is not started in the next turn`() async throws {
         let folder = try TemporaryDirectory()
         let server = Self.server("echo one >> '\(folder.path("starts"))'; exec sleep 1000", limit: .milliseconds(200))
         for _ in 1...3 {
@@ -370,7 +373,7 @@ struct BadServerTests {
         await server.closed()
     }
 
-    @Test func whatAServerSaysOnItsStandardErrorIsLoggedInPartsAndWithoutSecrets() async throws {
+    @Test func `a server's standard error is logged in parts and without secrets`() async throws {
         let lines = Mutex<[String]>([])
         let token = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.x1"
         let server = ChappieMCPServer(

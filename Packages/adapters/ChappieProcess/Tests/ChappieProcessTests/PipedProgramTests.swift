@@ -79,7 +79,7 @@ struct PipedProgramTests {
         #expect(listener.output.utf8.count == 8 << 20)
     }
 
-    @Test func whatWaitsIsBoundedAndWhatWasRefusedIsNotSent() async throws {
+    @Test func `waiting input is limited, and refused input is not sent`() async throws {
         let listener = Listener()
         let program = try listener.start("read -r line; cat", inputLimit: 100_000)
         #expect(!program.send([UInt8](repeating: 0x61, count: 100_001)))
@@ -120,7 +120,7 @@ struct PipedProgramTests {
     }
 
     @Test(arguments: [true, false])
-    func whatItLeavesRunningHoldsNothingUpAndEndsWhereThatIsAsked(endsGroup: Bool) async throws {
+    func `leftover child processes delay nothing and end if that is requested`(endsGroup: Bool) async throws {
         let listener = Listener()
         // The grandchild keeps both outputs open.
         let program = try listener.start("sleep 1000 & echo $!", endsGroup: endsGroup)
@@ -151,7 +151,7 @@ struct PipedProgramTests {
         #expect(try await eventually { try openDescriptors() < before + 40 })
     }
 
-    @Test func inheritsNeitherFilesNorVariablesNorBlockedSignals() async throws {
+    @Test func `a program inherits neither files nor variables nor blocked signals`() async throws {
         let careless = fcntl(STDERR_FILENO, F_DUPFD, 700)
         defer { close(careless) }
         let listener = Listener()
@@ -187,7 +187,7 @@ struct PipedProgramTests {
 }
 
 struct ProgramInvocationTests {
-    @Test func aNameIsLookedUpAndAPathIsTakenFromTheWorkingDirectory() throws {
+    @Test func `a name is looked up, and a path is relative to the working directory`() throws {
         let directory = try TemporaryDirectory()
         for name in ["tool", "text"] { try directory.write("#!/bin/sh\n", to: name) }
         #expect(chmod(directory.path("tool"), 0o700) == 0)
@@ -211,7 +211,7 @@ struct ProgramInvocationTests {
         }
     }
 
-    @Test func theCleanEnvironmentHasWhatAProgramNeedsAndWhatWasAskedFor() {
+    @Test func `the clean environment has what a program needs and what was requested`() {
         let names = Set(ProgramInvocation.cleanEnvironment(adding: ["TOKEN": "t"]).keys)
         #expect(
             names.contains("TOKEN") && names.contains("PATH")

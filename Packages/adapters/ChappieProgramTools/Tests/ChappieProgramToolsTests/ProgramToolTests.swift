@@ -67,7 +67,7 @@ struct ProgramToolTests {
     }
 
     @Test(arguments: ["", "trap '' TERM; "])
-    func aToolThatHangsIsGoneWhenItsCallIsCancelled(trap: String) async throws {
+    func `a tool that hangs has ended once its call is cancelled`(trap: String) async throws {
         let folder = try TemporaryDirectory()
         let tool = Self.tool(trap + "echo $$ > id.new; mv id.new id; while :; do sleep 1000; done", folder: folder)
         let task = Task { try await tool.run([:]) }

@@ -60,7 +60,7 @@ struct ToolManifestTests {
         #expect(manifest.tools.first?.inputSchema.serialized() == schema)
     }
 
-    @Test func serversAreWrittenAsOtherProgramsWriteThem() throws {
+    @Test func `servers are written in the form that other programs use`() throws {
         let manifest = try Self.read(
             #"{"mcpServers":{"files":{"type":"stdio","command":"sh","args":["-x"],"env":{"A":"b"},"timeout":9}}}"#)
         #expect(
@@ -95,7 +95,7 @@ struct ToolManifestTests {
         #expect(manifest.servers.map(\.deniedTools) == [["y"], []])
     }
 
-    @Test func aServerElsewhereMayNameAClientAndPermissionsForASignIn() throws {
+    @Test func `a remote server may name a client and permissions for a sign-in`() throws {
         let manifest = try Self.read(
             #"{"mcpServers":{"d":{"url":"https://d.example/mcp","oauth":{"clientId":"c-1","scopes":["read","a:b"]}}}}"#)
         let url = try #require(URL(string: "https://d.example/mcp"))

@@ -9,7 +9,7 @@ import Testing
 
 /// Records survive when the server, the network or the caller ends too early.
 extension PostgresStoreTests {
-    @Test func aServerThatIsKilledAgainAndAgainLosesAndDoublesNothing() async throws {
+    @Test func `a server that is killed repeatedly loses and duplicates nothing`() async throws {
         try await PostgresServer.lent { server in
             try await server.makeDatabase("restarted")
             let store = try ChappiePostgresThreadStore(connectionString: server.address(of: "restarted"), tenant: "one")
@@ -51,7 +51,7 @@ extension PostgresStoreTests {
 
     /// Two processes append to one thread; one is killed somewhere in an append, the other one goes on, and a new one takes
     /// the place of the first; and so on.
-    @Test func ofProcessesThatWriteOneThreadAndAreKilledNothingIsLostOrDoubled() async throws {
+    @Test func `killed processes that write one thread lose and duplicate nothing`() async throws {
         let (address, tenant) = (server.address(of: Self.shared), tenant)
         let rounds = ProcessInfo.processInfo.environment["CHAPPIE_LONG_TESTS"] == nil ? 6 : 100
         let writers = try await onOwnThread {
@@ -83,7 +83,7 @@ extension PostgresStoreTests {
 
     /// An append that begins a thread is cut before the message; an append that continues one is cut in its middle.
     @Test(arguments: CuttingProxy.Direction.allCases, [false, true])
-    func aConnectionThatIsCutAtAnyMessageOfAnAppendLosesAndDoublesNothing(
+    func `a connection cut at any message of an append loses and duplicates nothing`(
         _ direction: CuttingProxy.Direction, inTheMiddle: Bool
     ) async throws {
         let proxy = try CuttingProxy(to: server.port)
@@ -117,7 +117,9 @@ extension PostgresStoreTests {
 
     /// A call that is cancelled just when its connection breaks says what has become of its record, whichever it is.
     @Test(arguments: CuttingProxy.Direction.allCases)
-    func aCancelledAppendWhoseConnectionIsCutKnowsItsOutcome(_ direction: CuttingProxy.Direction) async throws {
+    func `a cancelled append whose connection is cut reports its outcome`(_ direction: CuttingProxy.Direction)
+        async throws
+    {
         let proxy = try CuttingProxy(to: server.port)
         defer { proxy.close() }
         let store = try store(port: proxy.port, .init(connections: 1))
@@ -150,7 +152,9 @@ extension PostgresStoreTests {
     }
 
     @Test(arguments: CuttingProxy.Direction.allCases)
-    func aConnectionThatIsCutWhileItIsMadeIsReplacedOrAnError(_ direction: CuttingProxy.Direction) async throws {
+    func `a connection that is cut while it opens is replaced or is an error`(_ direction: CuttingProxy.Direction)
+        async throws
+    {
         let proxy = try CuttingProxy(to: server.port)
         defer { proxy.close() }
         proxy.count(cuttingAt: nil)
@@ -171,7 +175,7 @@ extension PostgresStoreTests {
         }
     }
 
-    @Test func aCallThatWaitsForAnotherTransactionEndsInTimeOrWithItsTask() async throws {
+    @Test func `a call that waits for another transaction ends in time or with its task`() async throws {
         try await server.makeDatabase("locked")
         let store = try store(in: "locked", .init(connections: 1))
         try await store.say(["first"], in: "thread", at: 0)
@@ -203,7 +207,7 @@ extension PostgresStoreTests {
         #expect(try await store.texts(in: "thread") == ["first", "second"])
     }
 
-    @Test func aThreadWhoseTransferTakesLongerThanAStatementMayIsReadAndWrittenInPages() async throws {
+    @Test func `a thread too slow for one statement is read and written in pages`() async throws {
         let proxy = try CuttingProxy(to: server.port)
         defer { proxy.close() }
         let limit = Duration.seconds(3)
@@ -338,7 +342,7 @@ struct PostgresRetriesTests {
         #expect(retries.pause(after: .cancelled, now: start, jitter: 0) == nil)
     }
 
-    @Test mutating func collisionsAndMissingTablesAreTriedAgainWithinBounds() {
+    @Test mutating func `collisions and missing tables are retried within limits`() {
         #expect(retries.pause(after: .outdated(""), now: start, jitter: 0) == .zero)
         #expect(retries.wantsMigration)
         retries.migrated()

@@ -40,7 +40,7 @@ struct PostgresStoreTests {
         try await contractCase.run(store())
     }
 
-    @Test func ofTwoStoresThatWriteOneThreadNothingIsLostOrDoubled() async throws {
+    @Test func `two stores that write one thread lose and duplicate nothing`() async throws {
         let stores = try [store(), store()]
         try await withThrowingTaskGroup(of: Void.self) { group in
             for (number, store) in stores.enumerated() {
@@ -69,7 +69,7 @@ struct PostgresStoreTests {
 
     // MARK: Connections
 
-    @Test func theTenantsOfADatabaseShareItsConnectionsAndIdleOnesClose() async throws {
+    @Test func `the tenants of a database share its connections, and idle ones close`() async throws {
         let name = "pool-\(UUID().uuidString.prefix(8))"
         let address =
             server.address(of: Self.shared) + (server.address(of: Self.shared).contains("?") ? "&" : "?")
@@ -105,7 +105,7 @@ struct PostgresStoreTests {
 
     // MARK: TLS
 
-    @Test func overTLSItKeepsTheContractAndKnowsItsServer() async throws {
+    @Test func `the store keeps the contract over TLS and verifies its server`() async throws {
         try await PostgresServer.lent(withTLS: true) { server in
             try await server.makeDatabase("sealed")
             func store(_ address: String) throws -> ChappiePostgresThreadStore {
@@ -154,7 +154,7 @@ struct PostgresStoreTests {
         #expect(try await own.texts(in: "thread") == ["private words"])
     }
 
-    @Test func theDatabaseKeepsTenantsApartWhateverIsAsked() async throws {
+    @Test func `the database separates tenants whatever is queried`() async throws {
         try await store().say(["private words", "more words"], in: "thread", at: 0)
         let raw = try rawConnection()
         func settings(_ tenant: String) -> [PostgresStatement] {
@@ -208,7 +208,7 @@ struct PostgresStoreTests {
 
     // MARK: Search, limits, damage
 
-    @Test func aSearchUsesItsIndexBehindRowLevelSecurity() async throws {
+    @Test func `a search uses its index under row-level security`() async throws {
         try await server.makeDatabase("searched")
         try await store(in: "searched").say(["needle"], in: "thread", at: 0)
         // Many rows, so that the server has a reason; their bodies play no part.
@@ -241,7 +241,7 @@ struct PostgresStoreTests {
         #expect(hits.first?.position == 1)
     }
 
-    @Test func aRecordOfMoreWordsThanAnIndexTakesIsKeptWhole() async throws {
+    @Test func `a record with more words than an index takes is stored completely`() async throws {
         let store = try store()
         let text = (0..<150_000).map { "word\($0)" }.joined(separator: " ")
         try await store.say([text], in: "thread", at: 0)
@@ -249,7 +249,7 @@ struct PostgresStoreTests {
         #expect(try await store.search(ChappieThreadQuery("word5000")).count == 1)
     }
 
-    @Test func appendsBeyondTheLimitAreRefusedAndLeaveWhatIsThere() async throws {
+    @Test func `appends beyond the limit are refused and leave the existing records`() async throws {
         let store = try store(.init(limit: 2000))
         try await store.say(["first"], in: "thread", at: 0)
         let text = String(repeating: "w", count: 4000)
@@ -281,7 +281,7 @@ struct PostgresStoreTests {
 
     // MARK: Migrations
 
-    @Test func ofStoresThatStartAtTheSameTimeOneMakesTheTables() async throws {
+    @Test func `one of the stores that start at the same time creates the tables`() async throws {
         try await server.makeDatabase("starting")
         let stores = try (0..<6).map { _ in try store(in: "starting") }
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -298,7 +298,7 @@ struct PostgresStoreTests {
         #expect(try await other.summaries().count == 1)
     }
 
-    @Test func aNewerSchemaIsRefusedAlsoByAStoreThatIsConnected() async throws {
+    @Test func `a newer schema is refused even by a store that is connected`() async throws {
         try await server.makeDatabase("newer")
         let store = try store(in: "newer")
         try await store.say(["first"], in: "thread", at: 0)
@@ -311,7 +311,7 @@ struct PostgresStoreTests {
         #expect(try await store.texts(in: "thread") == ["first"])
     }
 
-    @Test func aTransactionIsDurableWhateverTheDatabasesDefaultIs() async throws {
+    @Test func `a transaction is durable whatever the database's default is`() async throws {
         try await server.makeDatabase("hasty")
         try await server.sql("ALTER DATABASE hasty SET synchronous_commit = off")
         try await store(in: "hasty").say(["first"], in: "thread", at: 0)

@@ -37,7 +37,7 @@ struct BackupTests {
         #expect(try Files.names(in: here.directory).allSatisfy { !$0.hasPrefix("restoring") })
     }
 
-    @Test func aLostKeyComesBackWithEverythingThatWasSaidSince() async throws {
+    @Test func `a lost key is restored with everything that was said since`() async throws {
         let place = try Place()
         try await place.store().say(["first"], in: "one")
         let file = place.folder.path("all.backup")
@@ -70,7 +70,9 @@ struct BackupTests {
     }
 
     /// Another key is in the keyring after it, or none.
-    @Test(arguments: [false, true]) func theRightBackupBringsTheKeyBackAfterAnOlderOne(isKeyStored: Bool) async throws {
+    @Test(arguments: [false, true]) func `the right backup restores the key after an older one was refused`(
+        isKeyStored: Bool
+    ) async throws {
         let place = try Place()
         let store = place.store()
         try await store.say(["first"], in: "one")
@@ -89,7 +91,7 @@ struct BackupTests {
     }
 
     @Test(arguments: [FileProtection.complete, .none])
-    func aDamagedOrUnusableThreadOfABackupCostsNoOther(_ protection: FileProtection) async throws {
+    func `a damaged or unusable thread of a backup affects no other thread`(_ protection: FileProtection) async throws {
         let (here, there) = (try Place(), try Place())
         let store = here.store(protection)
         for id in ["one", "two", "three", "../four", "\u{1b}[31m"] { try await store.say(["words"], in: id) }
@@ -116,7 +118,7 @@ struct BackupTests {
         #expect(try await there.store().summaries().isEmpty)
     }
 
-    @Test func theCopiesOfProcessesThatWereKilledAreRemoved() async throws {
+    @Test func `the copies of processes that were killed are removed`() async throws {
         let place = try Place()
         let store = place.store()
         try await store.say(["first"], in: "one")
@@ -152,7 +154,7 @@ struct BackupTests {
         #expect(try Files.names(in: place.directory).allSatisfy { !$0.hasPrefix("restoring") })
     }
 
-    @Test func aCancelledCallSaysWhatIsDoneAndLeavesNoCopy() async throws {
+    @Test func `a cancelled call reports what is done and leaves no copy`() async throws {
         let (here, there) = (try Place(), try Place())
         try await here.store().say(["first"], in: "one")
         let file = here.folder.path("all.backup")
@@ -175,7 +177,7 @@ struct BackupTests {
         #expect(try await here.store().verify().isEmpty)
     }
 
-    @Test func whatIsNoBackupOrHasAnotherPassphraseIsRefused() async throws {
+    @Test func `a file that is not a backup or has another passphrase is refused`() async throws {
         let place = try Place()
         let store = place.store()
         let file = place.folder.path("all.backup")

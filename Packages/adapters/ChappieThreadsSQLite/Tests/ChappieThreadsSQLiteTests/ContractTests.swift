@@ -10,7 +10,7 @@ struct ContractTests {
         try await contractCase.run(place.store(protection))
     }
 
-    @Test(arguments: everyProtection) func twoStoresOfOneFolderKeepTheContractTogether(
+    @Test(arguments: everyProtection) func `two stores of one folder keep the contract together`(
         _ protection: FileProtection
     ) async throws {
         let place = try Place()

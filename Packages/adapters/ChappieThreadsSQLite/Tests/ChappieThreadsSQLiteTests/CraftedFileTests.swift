@@ -32,7 +32,9 @@ struct CraftedFileTests {
         }
     }
 
-    @Test(.timeLimit(.minutes(1))) func aThreadThatClaimsFourBillionRecordsTakesNoLonger() async throws {
+    @Test(.timeLimit(.minutes(1))) func `a thread that claims four billion records takes no longer to read`()
+        async throws
+    {
         let place = try Place()
         try await place.store(.none).say(["first", "second"], in: "one")
         let raw = try RawDatabase(place.database)

@@ -37,7 +37,7 @@ struct CrashTests {
     }
 
     @Test(arguments: [(FileProtection.complete, "local"), (.none, "local"), (.complete, "shared")])
-    func killedAtRandomMomentsEveryAcknowledgedTurnIsThere(
+    func `kills at random moments lose no acknowledged turn`(
         _ protection: FileProtection, _ fileSystem: String
     ) async throws {
         let folder = try TemporaryDirectory()
@@ -148,7 +148,7 @@ struct CrashTests {
     }
 
     /// Its answer is paid for.
-    @Test func theEndOfATurnIsTriedAgainWhileAnotherProcessIsSlow() async throws {
+    @Test func `the end of a turn is retried while another process is slow`() async throws {
         let place = try Place()
         let (store, other) = (place.store(), place.store())
         try await store.say(["question"], in: "one")

@@ -134,7 +134,7 @@ struct DamageTests {
         print("measured: cut at each page, \(protection): \(counts)")
     }
 
-    @Test(arguments: everyProtection) func whatIsWholeIsSalvagedAndTheRestOfTheStoreGoesOn(
+    @Test(arguments: everyProtection) func `intact records are salvaged, and the rest of the store still works`(
         _ protection: FileProtection
     ) async throws {
         let place = try Place()
@@ -160,7 +160,7 @@ struct DamageTests {
         await refusal("notFound") { _ = try await store.salvage("a") }
     }
 
-    @Test(arguments: everyProtection) func anOlderThreadDoesNotHideBehindADamagedOneThatIsDeleted(
+    @Test(arguments: everyProtection) func `an outdated thread is still noticed after a damaged one is deleted`(
         _ protection: FileProtection
     ) async throws {
         let place = try Place()

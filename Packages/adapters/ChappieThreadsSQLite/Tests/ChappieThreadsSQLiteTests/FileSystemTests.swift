@@ -25,7 +25,7 @@ struct FileSystemTests {
     }
 
     /// Another machine may have the database open that was moved from a network to this machine's disk.
-    @Test func aDatabaseThatMovesToANetworkLeavesItsLogAndKeepsItsThreads() async throws {
+    @Test func `a database moved to a network gives up its log and keeps its threads`() async throws {
         let place = try Place()
         try await place.store(on: .local).say(["first"], in: "one")
         for kind in [ThreadFileSystem.shared, .local] {

@@ -12,7 +12,7 @@ import Testing
 /// Folder and files: whose they are, what form they have, how much they hold.
 struct FolderTests {
     @Test(arguments: ["000", "077", "022", "177"])
-    func filesAreForTheirOwnerAloneWhateverTheMask(mask: String) async throws {
+    func `only their owner can open the files, whatever the umask is`(mask: String) async throws {
         let place = try Place()
         let status = try await onOwnThread { try startWriter(["mask", place.directory, "complete", mask]).wait() }
         #expect(status == 0)
@@ -51,7 +51,7 @@ struct FolderTests {
         #expect(tag.starts(with: "Signature: 8a477f597d28d172789f06886806bc55\n".utf8))
     }
 
-    @Test func theFolderFollowsThePolicyOfTheStoreThatOpensIt() async throws {
+    @Test func `the folder follows the policy of the store that opens it`() async throws {
         let place = try Place()
         func store(_ protection: FileProtection = .complete, isExcluded: Bool) -> ChappieFileThreadStore {
             ChappieFileThreadStore(
@@ -144,7 +144,7 @@ struct FolderTests {
         #expect(try Files.read(place.database) == before)
     }
 
-    @Test func aFileThatIsNoStoreIsRefusedAndStaysAsItWas() async throws {
+    @Test func `a file that is not a store is refused and stays unchanged`() async throws {
         for content in ["a database", "text"] {
             let place = try Place()
             #expect(mkdir(place.directory, 0o700) == 0)
@@ -171,7 +171,7 @@ struct FolderTests {
         #expect(try await place.store().words(of: "one") == ["first"])
     }
 
-    @Test(arguments: everyProtection) func beyondTheLimitNothingIsLostAndDeletingMakesRoom(
+    @Test(arguments: everyProtection) func `nothing is lost beyond the limit, and deleting frees space`(
         _ protection: FileProtection
     ) async throws {
         let place = try Place()

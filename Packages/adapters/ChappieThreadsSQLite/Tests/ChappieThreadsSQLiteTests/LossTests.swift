@@ -29,7 +29,7 @@ struct LossTests {
             directory: directory, storagePolicy: .init(fileProtection: protection), keys: place.keys)
     }
 
-    @Test(arguments: everyProtection) func aLogThatLostItsEndIsNoticedUntilThatIsAccepted(
+    @Test(arguments: everyProtection) func `a log that lost its end is reported until the loss is accepted`(
         _ protection: FileProtection
     ) async throws {
         let place = try Place()
@@ -62,7 +62,7 @@ struct LossTests {
         withExtendedLifetime(whole) {}
     }
 
-    @Test(arguments: everyProtection) func anEmptyDatabaseInThePlaceOfAFullOneIsNoticed(
+    @Test(arguments: everyProtection) func `an empty database in place of a full one is noticed`(
         _ protection: FileProtection
     ) async throws {
         let place = try Place()
@@ -77,7 +77,7 @@ struct LossTests {
     }
 
     /// A session that was imported in the middle of a turn has grown beyond the limit.
-    @Test(arguments: everyProtection) func anUpdateForWhichThereIsNoRoomLeavesTheThread(
+    @Test(arguments: everyProtection) func `an update that exceeds the limit leaves the thread unchanged`(
         _ protection: FileProtection
     ) async throws {
         let place = try Place()
@@ -114,7 +114,7 @@ struct LossTests {
         withExtendedLifetime(folder) {}
     }
 
-    @Test(arguments: everyProtection) func aFolderThatIsReplacedUnderARunningProgramIsOpenedAnew(
+    @Test(arguments: everyProtection) func `a folder that is replaced under a running program is opened again`(
         _ protection: FileProtection
     ) async throws {
         let place = try Place()

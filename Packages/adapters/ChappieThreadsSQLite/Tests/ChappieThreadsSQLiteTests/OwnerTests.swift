@@ -9,7 +9,7 @@ import Testing
 
 /// Tests of whose threads a store has if no folder is named.
 struct OwnerTests {
-    @Test func aStoreWithoutAFolderTakesTheOneOfItsOwner() async throws {
+    @Test func `a store without a folder uses its owner's folder`() async throws {
         let keys = InMemoryCredentialStore()
         func directory(_ owner: CredentialSlot) throws -> String {
             try #require(ChappieFileThreadStore(owner: owner, keys: keys).directory)

@@ -129,7 +129,7 @@ struct ProtectionTests {
         #expect(try await store.verify().isEmpty)
     }
 
-    @Test func aStoreIsNeverProtectedLessThanItWasAskedFor() async throws {
+    @Test func `a store is never protected less than was requested`() async throws {
         let sealed = try Place()
         try await sealed.store(.complete).say(["first"], in: "one")
         await refusal("locked", saying: "is encrypted") { _ = try await sealed.store(.none).summaries() }
@@ -171,7 +171,9 @@ struct ProtectionTests {
     ]
 
     @Test(arguments: ends)
-    func aTurnIsKeptToItsEndAlthoughTheScreenIsLockedMeanwhile(_ end: ChappieThreadRecord.Kind) async throws {
+    func `a turn is stored to its end even if the screen locks in the meantime`(_ end: ChappieThreadRecord.Kind)
+        async throws
+    {
         let place = try Place()
         let store = place.store(.complete)
         try await place.store().say(["other"], in: "two")
@@ -192,7 +194,7 @@ struct ProtectionTests {
         #expect(try await place.store().records(of: "one", from: 0).map(\.kind) == kinds)
     }
 
-    @Test func aTurnThatIsGoneOnWithHasTheKeyUntilItEnds() async throws {
+    @Test func `a turn that is resumed has the key until it ends`() async throws {
         let place = try Place()
         let store = place.store(.complete)
         try await place.store().say(["question"], in: "one")

@@ -10,7 +10,7 @@ struct RotationTests {
     /// More records than are sealed in one step, with a word each.
     private static let words = (0..<600).map { "word\($0) common" }
 
-    @Test func everythingIsSealedWithTheNewKeyAndFoundByIt() async throws {
+    @Test func `everything is sealed with the new key and found by it`() async throws {
         let place = try Place()
         let (store, other) = (place.store(), place.store(.completeUntilFirstUserAuthentication))
         try await store.say(Self.words, in: "one")

@@ -23,7 +23,7 @@ struct SearchTests {
         }
     }
 
-    @Test func whatToolsWereGivenAndGaveAndSummariesAreFound() async throws {
+    @Test func `tool arguments, tool results and summaries are found`() async throws {
         let store = try Place().store()
         try await store.say(["question"], in: "one")
         let call: ChappieJSON = [
@@ -48,7 +48,7 @@ struct SearchTests {
         #expect(try await store.search(ChappieThreadQuery("secretplatypus")).isEmpty)
     }
 
-    @Test func canonicallyEqualTextIsFoundHoweverItIsWritten() async throws {
+    @Test func `canonically equal text is found however it is written`() async throws {
         let store = try Place().store()
         // Composed and decomposed: Korean, kana, Hebrew; the singleton of an ideograph.
         let pairs = [
@@ -69,7 +69,7 @@ struct SearchTests {
     }
 
     /// Two messages with the same words, and one with others, look alike but for their size.
-    @Test func theIndexDoesNotTellWhichRecordsShareWords() async throws {
+    @Test func `the index does not reveal which records share words`() async throws {
         let place = try Place()
         try await place.store().say(["an elephant", "an elephant", "a giraffe!!"], in: "one")
         let raw = try RawDatabase(place.database)

@@ -65,7 +65,7 @@ import Testing
         #expect(settings.authorities == [Data([1, 2, 3, 4, 5, 6]), Data([7, 8, 9])])
     }
 
-    @Test func aPolicyThatFoundationNetworkingCanNotKeepIsRefused() async throws {
+    @Test func `a policy that FoundationNetworking cannot apply is refused`() async throws {
         let url = try #require(URL(string: "https://host.invalid/"))
         for (policy, words) in [
             (ChappieNetworkPolicy(proxy: .none, minimumTLS: .tls13), "insist on TLS 1.3"),

@@ -47,7 +47,7 @@ import Testing
         try #require(HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: fields))
     }
 
-    @Test func aReaderThatIsSlowHoldsTheNetworkUpAndLetsItGoOn() async throws {
+    @Test func `a slow reader pauses the network and then lets it continue`() async throws {
         let transfer = transfer()
         transfer.received(try answer())
         _ = try await transfer.start(task)
@@ -98,7 +98,7 @@ import Testing
         #expect(await task.callsToTheEnd() == ["begin", "cancel"])
     }
 
-    @Test func informationalHeadsAreDroppedAndOtherHeadsAreJudged() async throws {
+    @Test func `informational heads are dropped, and other heads are checked`() async throws {
         let fields = ["B": "2", "a": "1", "no name": "3", "C": "x\u{7}"]
         let good = transfer()
         good.received(try answer(103, ["early": "1"]))
@@ -138,7 +138,7 @@ import Testing
         #expect(task.calls == ["begin", "cancel"])
     }
 
-    @Test func aCertificateThatTheExtraAuthoritiesDoNotVouchForIsNamed() async throws {
+    @Test func `a certificate that no extra authority signed is reported as rejected`() async throws {
         let transfer = transfer(bodyBytes: 3)
         transfer.refusedCertificate()
         transfer.ended(URLError(.cancelled), response: nil)

@@ -11,7 +11,7 @@ extension OverTheWire {
         static let limit = Duration.milliseconds(100)
 
         @Test(arguments: [false, true])
-        func anOpeningIsQuickToEndWhileConnectingOrSecuring(_ isSecuring: Bool) async throws {
+        func `a cancelled opening ends quickly while it connects or is being secured`(_ isSecuring: Bool) async throws {
             let listener = try await isSecuring ? SilentListener(backlog: 8, filled: false) : SilentListener()
             defer { listener.close() }
             let url = try makeURL("\(isSecuring ? "wss" : "ws")://127.0.0.1:\(listener.port)/")
@@ -23,7 +23,7 @@ extension OverTheWire {
         }
 
         @Test(arguments: ["", "HTTP/1.1 101 Switching", "HTTP/1.1 500 No\r\ncontent-length: 9\r\n\r\nbody"])
-        func anOpeningIsQuickToEndWhileWaitingForItsAnswer(_ beginning: String) async throws {
+        func `a cancelled opening ends quickly while it waits for its answer`(_ beginning: String) async throws {
             let server = try ScriptedWebSocketServer.stalling(after: beginning)
             let url = try server.url()
             let transport = makeTransport()

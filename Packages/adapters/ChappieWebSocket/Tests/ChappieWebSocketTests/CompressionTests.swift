@@ -110,7 +110,7 @@ import Testing
     }
 
     /// A fuzzer found it: zlib looks only now and then whether a distance is inside the window.
-    @Test func aPeerThatReachesBackBeyondItsWindowIsTreatedTheSameHoweverItsBytesCome() throws {
+    @Test func `a peer that exceeds its window is treated alike however its bytes arrive`() throws {
         var generator = SplitMix64(seed: 3)
         let noise = (0..<2000).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
         let wire = WebSocketFrames.frame(2, try compressed(noise + noise), reserved: 4)
@@ -195,7 +195,7 @@ import Testing
         #expect(try contents(of: frames) == noise + noise)
     }
 
-    @Test func aMessageThatComesAgainShrinksToItsReference() throws {
+    @Test func `a message that is sent again shrinks to a reference`() throws {
         let text = WebSocketMessage.text((0..<200).map(String.init).joined(separator: " "))
         var codec = WebSocketCodec.test(compression: Self.plain)
         let first = try codec.send(text)

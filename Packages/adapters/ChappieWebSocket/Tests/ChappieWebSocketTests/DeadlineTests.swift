@@ -60,7 +60,7 @@ extension OverTheWire {
             server.stop()
         }
 
-        @Test func aCloseThatIsNotAnsweredEndsAfterFiveSeconds() async throws {
+        @Test func `a close that is not answered ends after five seconds`() async throws {
             let server = try ScriptedWebSocketServer.start { .upgrade($0, then: [.stall]) }
             let connection = try await makeTransport().connection(server.url())
             let start = ContinuousClock.now

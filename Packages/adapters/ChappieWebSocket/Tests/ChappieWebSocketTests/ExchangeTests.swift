@@ -22,7 +22,7 @@ extension OverTheWire {
             try await contractCase.run(WebSocketTransportContract.makeFake(), at: makeURL("ws://127.0.0.1:8080"))
         }
 
-        @Test func theHandshakeCarriesTheFieldsAndBringsBackTheServers() async throws {
+        @Test func `the handshake sends the fields and returns the server's fields`() async throws {
             let server = try ScriptedWebSocketServer.start { .upgrade($0, headers: [("x-answer", "42")]) }
             let opening = try await makeTransport().open(
                 server.url("/a?b=c#d"), headerFields: [.authorization: "Bearer made-up", .userAgent: "chappie/1"])

@@ -85,7 +85,7 @@ private struct HandshakeRun: Hashable {
                 """)
     }
 
-    @Test func putsTheCallersFieldsBetweenAndKeepsItsOwn() throws {
+    @Test func `the handshake includes the caller's fields and keeps its own`() throws {
         var fields: HTTPFields = [
             .authorization: "Bearer t", .secWebSocketProtocol: "chat,superchat", .connection: "close",
             .upgrade: "h2c", .secWebSocketKey: "x", .secWebSocketVersion: "8", .secWebSocketExtensions: "x-y",

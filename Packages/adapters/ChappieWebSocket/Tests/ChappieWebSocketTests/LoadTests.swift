@@ -13,7 +13,7 @@ private let loopThreadName = "chappie-net"
 
 extension OverTheWire {
     @Suite(.tags(.slow)) struct LoadTests {
-        @Test func aReceiverThatDoesNotReceiveStopsTheSender() async throws {
+        @Test func `a receiver that doesn't receive stops the sender`() async throws {
             let frame = WebSocketFrames.frame(2, [UInt8](repeating: 1, count: 64 << 10))
             let count = 512
             var frames: [UInt8] = []
@@ -46,7 +46,7 @@ extension OverTheWire {
             server.stop()
         }
 
-        @Test func aSenderWaitsAsLongAsItsMessageDoesAndACloseGoesOutBehindIt() async throws {
+        @Test func `a sender waits until its message is sent, and a close is sent after it`() async throws {
             let gate = ScriptedGate()
             let server = try ScriptedWebSocketServer.reading(after: gate)
             let connection = try await makeTransport().connection(server.url())
@@ -71,7 +71,7 @@ extension OverTheWire {
         }
 
         /// One thread, and nothing lost.
-        @Test func oneThreadServesAThousandIdleConnectionsAndAHundredBusyOnes() async throws {
+        @Test func `one thread serves a thousand idle connections and a hundred busy ones`() async throws {
             let (idleCount, busyCount, messageCount) = (1000, 100, 50)
             try raiseDescriptorLimit(to: 2 * (idleCount + busyCount) + 200)
             let server = try ScriptedWebSocketServer.echo()
@@ -114,7 +114,7 @@ extension OverTheWire {
 
         /// Before curl opens a connection it closes others that their peers have ended, and the new socket gets the
         /// number of an old one.
-        @Test func aConnectionThatEndedUnreadTakesNothingFromTheNext() async throws {
+        @Test func `a connection that ended unread takes nothing from the next one`() async throws {
             let large = [UInt8](repeating: 1, count: 5 << 20)
             let ending = try ScriptedWebSocketServer.start {
                 .upgrade($0, then: [.send(WebSocketFrames.frame(2, large)), .finish])

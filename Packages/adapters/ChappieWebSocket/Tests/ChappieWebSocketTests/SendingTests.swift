@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func aMessageOverTheFrameLimitIsRefusedAndNothingIsLost() throws {
+    @Test func `a message over the frame limit is refused, and nothing is lost`() throws {
         var codec = WebSocketCodec.test(limits: WebSocketLimits(frameBytes: 1000), compression: DeflateParameters())
         #expect(throws: WebSocketError.tooLarge("a message", limit: 1000)) {
             try codec.send(.text(String(repeating: "a", count: 1001)))
@@ -37,7 +37,7 @@ import Testing
         #expect(ClientFrame.read(bytes)?.count == 1)
     }
 
-    @Test func afterOurCloseMessagesStillArriveAndNothingIsAnswered() {
+    @Test func `after our close, messages still arrive and nothing is answered`() {
         var codec = WebSocketCodec.test()
         let close = codec.close(WebSocketCloseReason(code: 1000, reason: "bye"))
         #expect(close == ClientFrame(first: 0x88, payload: [0x03, 0xE8] + Array("bye".utf8)).bytes)
@@ -72,7 +72,7 @@ import Testing
 
     // MARK: The outbox
 
-    @Test func thereIsRoomUpToTheLimitAndForOneMessageHoweverLarge() {
+    @Test func `there is room up to the limit and for one message of any size`() {
         var outbox = WebSocketOutbox()
         #expect(outbox.hasRoom(for: 100 << 20))
         outbox.append([1])
@@ -81,7 +81,7 @@ import Testing
     }
 
     /// TLS insists on it.
-    @Test func aPieceStaysWhatAndWhereItIsUntilSomethingOfItIsTaken() throws {
+    @Test func `a piece keeps its bytes and its address until some of it is taken`() throws {
         var outbox = WebSocketOutbox()
         outbox.append([1, 2, 3])
         let first = try #require(outbox.nextPiece)

@@ -252,7 +252,7 @@ private final class SessionRun {
         }
     }
 
-    @Test func aPeerThatTakesNoPongsIsNotHeardAndGivenUpInTime() throws {
+    @Test func `a peer that reads no pongs is no longer read and is given up in time`() throws {
         let run = try SessionRun.opened()
         let ping = WebSocketFrames.ping(String(repeating: "p", count: 125))
         var heard = 0
@@ -274,13 +274,13 @@ private final class SessionRun {
     }
 
     /// A peer may refuse a long message before it has read all of it.
-    @Test func aLongMessageOfOursDoesNotKeepUsFromReading() throws {
+    @Test func `a long outgoing message does not keep us from reading`() throws {
         let run = try SessionRun.opened()
         #expect(try run.send(.binary([UInt8](repeating: 1, count: 8 << 20))) != nil)
         #expect(run.receive(WebSocketFrames.ping("still there?"), at: .seconds(1)))
     }
 
-    @Test func aMessageOverTheLimitIsRefusedAtOnceAndTheConnectionLives() throws {
+    @Test func `a message over the limit is refused at once, and the connection survives`() throws {
         let run = try SessionRun.opened()
         #expect(try run.send(.text("queued")) != nil)
         let error = try #require(throws: ChappieTransportError.self) {
@@ -364,7 +364,7 @@ private final class SessionRun {
         #expect(run.session.isWritten(end, at: 0))
     }
 
-    @Test func aSocketThatTakesNothingIsNotWaitedForLongerThanAPeer() throws {
+    @Test func `the wait for a blocked socket is no longer than the wait for a peer`() throws {
         let run = try SessionRun.opened()
         let end = try #require(try run.send(.text("long")))
         run.session.outbox.blocked(at: Duration.seconds(10).nanoseconds)
@@ -376,7 +376,7 @@ private final class SessionRun {
         #expect(run.session.isOpen)
     }
 
-    @Test func writingIsNotWaitedForWhereNothingIsReadOrEverythingIsOver() throws {
+    @Test func `writing isn't awaited if nothing is read or the connection has ended`() throws {
         let full = try SessionRun.opened()
         let first = try #require(try full.send(.text("a")))
         full.receive(megabyte + megabyte + megabyte + megabyte, at: .zero)
@@ -414,7 +414,7 @@ private final class SessionRun {
     }
 
     /// A peer that refuses and resets while we still write has had its say all the same.
-    @Test func aSocketThatTakesNothingMoreIsReadToItsEnd() throws {
+    @Test func `a socket that accepts nothing more is read to its end`() throws {
         let run = try SessionRun.opened()
         #expect(try run.send(.text("hello")) != nil)
         run.session.writingBroke()

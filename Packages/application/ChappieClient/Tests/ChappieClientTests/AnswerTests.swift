@@ -9,7 +9,7 @@ import Testing
 /// Each way of asking returns or throws what the documents say.
 @Suite struct AnswerTests {
     @Test(arguments: Wire.allCases, ["max_output_tokens", "content_filter"])
-    func anAnswerThatEndedEarlyIsAnErrorOfSendAlone(wire: Wire, reason: String) async throws {
+    func `an answer that ended early is an error only of send`(wire: Wire, reason: String) async throws {
         let harness = ClientHarness(wire, Array(repeating: .incomplete("half", reason: reason), count: 3))
         do {
             _ = try await harness.client.send("Hi")
@@ -45,7 +45,7 @@ import Testing
 
     /// A pooled connection has died with the network under it; the second one doesn't stand.
     @Test(arguments: [ChappieTransportError.Code.connectionLost, .timedOut])
-    func theModelListAndTheLimitsAreAskedForOnceMoreOverAFreshConnection(
+    func `the model list and the limits are requested once more on a new connection`(
         _ code: ChappieTransportError.Code
     ) async throws {
         func failure(_ stage: ChappieTransportError.Stage) -> ScriptedHTTPAnswer {
@@ -68,7 +68,7 @@ import Testing
     private static let list =
         #"{"models":[{"slug":"b","priority":2},{"slug":"a","priority":1},{"slug":"h","visibility":"hide"}]}"#
 
-    @Test func modelsComeBestFirstAndAreCachedByTheirTag() async throws {
+    @Test func `models are sorted best first and are cached by their tag`() async throws {
         let harness = ClientHarness(
             others: [
                 .response(headerFields: [.eTag: "\"v1\""], body: Self.list), .response(status: .notModified),

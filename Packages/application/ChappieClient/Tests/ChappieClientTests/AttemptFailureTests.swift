@@ -94,7 +94,7 @@ import Testing
         #expect(limit.resetsInSeconds == 90 && limit.resetsAt == Self.now.addingTimeInterval(90))
     }
 
-    @Test func aLongConversationHasItsOwnErrorOnEveryWay() throws {
+    @Test func `a conversation that is too long has its own error on every transport`() throws {
         for failure in [
             failure(400, #"{"error":{"code":"context_length_exceeded"}}"#),
             try failure(ofResponse: #"{"code":"context_length_exceeded"}"#),

@@ -21,7 +21,9 @@ import Testing
 
     // MARK: Cancelling
 
-    @Test(arguments: Wire.allCases) func cancellingTheReaderOfAHandlesEventsEndsTheTurn(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `cancelling the reader of a handle's events ends the turn`(wire: Wire)
+        async throws
+    {
         let gate = ScriptedGate()
         let harness = ClientHarness(wire, [.half("half", then: .wait(gate)), .answer("next")])
         let handle = harness.client.startStream(.user("Hi"))
@@ -48,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: Wire.allCases, [false, true])
-    func cancelEndsTheTurnThatWasAskedForAMomentAgo(wire: Wire, isStream: Bool) async throws {
+    func `cancel ends the turn that was requested a moment ago`(wire: Wire, isStream: Bool) async throws {
         for _ in 0..<20 {
             let harness = ClientHarness(wire, [.half("half", then: .stall)])
             if isStream {
@@ -63,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func cancelEndsTheNewestTurnAndThenTheOneBefore() async throws {
+    @Test func `cancel ends the newest turn and then the one before`() async throws {
         let gate = ScriptedGate()
         let (harness, first) = await begun(.webSocket, gate)
         let second = harness.client.startStream(.user("two"))
@@ -95,7 +97,7 @@ import Testing
         await #expect(throws: CancellationError.self) { try await reading.value }
     }
 
-    @Test func aReaderCancelledBetweenTwoReadsDoesNotTakeTheEndForAWholeAnswer() async throws {
+    @Test func `a reader cancelled between reads does not take the end for a full answer`() async throws {
         for _ in 0..<50 {
             let harness = ClientHarness(.serverSentEvents, [.half("half", then: .stall)])
             let shown = ScriptedGate()
@@ -152,7 +154,7 @@ import Testing
         #expect(try harness.requests.count == 1)
     }
 
-    @Test func aPrewarmBetweenTwoTurnsLeavesTheConnectionToTheSecond() async throws {
+    @Test func `a prewarm between two turns leaves the connection to the second turn`() async throws {
         let harness = ClientHarness(.webSocket, [.answer("one"), .answer("two", id: "resp_2")])
         _ = await harness.ask("a")
         await harness.client.prewarm()
@@ -161,7 +163,7 @@ import Testing
         #expect(frames.map { $0["previous_response_id"]?.string } == [nil, "resp_1"])
     }
 
-    @Test func aPrewarmReplacesTheConnectionOfAnotherConversation() async throws {
+    @Test func `a prewarm replaces the connection of another conversation`() async throws {
         let harness = ClientHarness(
             .webSocket, [.answer("one"), Reply(steps: [.events(Self.warm)]), .answer("two", id: "resp_2")])
         var other = await harness.client.context()
@@ -245,7 +247,7 @@ import Testing
 
     /// Another account, and another user in the same account (a workspace).
     @Test(arguments: Wire.allCases, [true, false])
-    func aTurnThatWaitsIsNotRepeatedInTheNameOfAnother(wire: Wire, isOtherAccount: Bool) async throws {
+    func `a turn that waits is not repeated in another user's name`(wire: Wire, isOtherAccount: Bool) async throws {
         let clock = ManualClock()
         let harness = ClientHarness(
             wire, [.refused(429), .answer("welcome")],

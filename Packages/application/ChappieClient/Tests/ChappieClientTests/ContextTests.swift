@@ -19,7 +19,7 @@ import Testing
 
     // MARK: As a value
 
-    @Test func aContextThatWasKeptGoesOnWithTheSameBytes() async throws {
+    @Test func `a context that was stored continues with the same bytes`() async throws {
         let first = ClientHarness(.serverSentEvents, [.answer("one"), .answer("two")])
         #expect(await first.client.context().messageCount == 0)
         let id = await first.client.context().sessionID
@@ -62,7 +62,7 @@ import Testing
         #expect(Array(sent[2...3]) == strange)
     }
 
-    @Test func anotherAccountGetsTheWordsUnderNewIdsAndNothingEncrypted() async throws {
+    @Test func `another account gets the text under new IDs and nothing encrypted`() async throws {
         let harness = ClientHarness(.serverSentEvents, [.answer("two")])
         var context = ChappieClientContext(
             sessionID: "old", messages: [.user("a"), .assistant("one")], createdAt: Date(timeIntervalSince1970: 0))
@@ -119,7 +119,7 @@ import Testing
 
     // MARK: Compaction
 
-    @Test func aSummaryOfTheHostsTakesThePlaceOfEverything() async throws {
+    @Test func `the host's summary replaces everything`() async throws {
         let harness = ClientHarness(.serverSentEvents, [.answer("one"), .answer("two")])
         #expect(await harness.ask("a").text == "one")
         let context = await harness.client.compactContext(summary: "They said hello.")
@@ -153,7 +153,9 @@ import Testing
         #expect(sent.contains { $0.contains("two") })
     }
 
-    @Test(arguments: Wire.allCases) func aConversationThatIsCompactedFiveTimesStillAnswers(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `a conversation that is compacted five times still answers`(wire: Wire)
+        async throws
+    {
         var replies: [Reply] = []
         for round in 1...5 {
             replies += [.answer("answer \(round)", id: "r\(round)")]
@@ -187,7 +189,9 @@ import Testing
         ("usage limit", .refused(429, #"{"error":{"type":"usage_limit_reached","resets_in_seconds":9999}}"#), false),
     ]
 
-    @Test(arguments: Wire.allCases) func aCompactionThatFailsLeavesAConversationThatAnswers(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `a compaction that fails leaves a conversation that answers`(wire: Wire)
+        async throws
+    {
         for (name, reply, isSummarised) in Self.failures {
             let note = Comment("\(name), \(wire.rawValue)")
             let summary = isSummarised ? [Reply.answer("They said hello.", id: "s")] : []
@@ -207,7 +211,7 @@ import Testing
         }
     }
 
-    @Test func aSummaryStandsAmongTheUsersWordsAndRanksNoHigher() async throws {
+    @Test func `a summary is among the user's messages and ranks no higher`() async throws {
         let harness = ClientHarness(
             .serverSentEvents, [.answer("one"), .refused(404), .answer("They said hello."), .answer("two")])
         #expect(await harness.ask("hello").text == "one")
@@ -231,7 +235,7 @@ import Testing
         #expect(context.messages.count == kept)
     }
 
-    @Test func aSummaryThatIsTooLongItselfLosesTheOlderHalf() async throws {
+    @Test func `a summary request that is too long itself loses the older half`() async throws {
         let tooLong = Reply.failed(#"{"code":"context_length_exceeded","message":"too long"}"#)
         let harness = ClientHarness(
             .serverSentEvents,
@@ -244,7 +248,7 @@ import Testing
         #expect(await harness.ask("go on").text == "on")
     }
 
-    @Test func aSummaryThatFailsTooLeavesTheConversationAsItWas() async throws {
+    @Test func `a summary that also fails leaves the conversation unchanged`() async throws {
         let refused = Reply.refused(400, #"{"error":{"message":"no"}}"#)
         let harness = ClientHarness(.serverSentEvents, [.answer("one"), refused, refused, .answer("two")])
         #expect(await harness.ask("a").text == "one")
@@ -254,7 +258,7 @@ import Testing
         #expect(await harness.ask("b").text == "two")
     }
 
-    @Test func aConversationThatFillsItsWindowIsCompactedWhereTheHostWantsIt() async throws {
+    @Test func `a conversation that fills its window is compacted if the host enabled it`() async throws {
         func big(_ text: String) -> Reply {
             .events(
                 #"{"type":"response.output_text.delta","delta":"\#(text)"}"#,
@@ -347,7 +351,7 @@ import Testing
         #expect(format["schema"] == Self.schema.json)
     }
 
-    @Test func anAnswerThatDoesNotFitIsReportedWithItsPath() async throws {
+    @Test func `an answer that violates its schema is reported with its path`() async throws {
         let answers = [
             ("not JSON", ""), (#"{"name":"Paris"}"#, ""), (#"{"name":"Paris","people":"many"}"#, "/people"),
             (#"{"name":"Paris","people":1,"extra":1}"#, ""),

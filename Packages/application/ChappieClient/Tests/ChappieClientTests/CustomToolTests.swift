@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(arguments: Wire.allCases, ["flat", "lite"])
-    func theHandlerGetsTheTextAndTheModelItsOutput(wire: Wire, model: String) async throws {
+    func `the handler gets the text, and the model gets the handler's output`(wire: Wire, model: String) async throws {
         let calls = Mutex<[ChappieToolCall]>([])
         let harness = harness(wire, model) { call in calls.withLock { $0.append(call) } }
         #expect(await harness.ask().text == "done")
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func aHarnessDeclaresATextToolThatTheHostCarriesOut() async throws {
+    @Test func `a harness declares a text tool that the host runs`() async throws {
         let manifest = try ChappiePluginManifest(
             json: Array(
                 #"{"name":"m","tools":[{"name":"query","textFormat":{"type":"grammar","syntax":"regex","definition":"a+"}}]}"#
@@ -107,7 +107,7 @@ import Testing
         #expect(try harness.requests.last?["input"]?.array?.last?["output"] == "SELECT 1")
     }
 
-    @Test func anEmptyGrammarIsRefusedBeforeAnythingIsSent() async throws {
+    @Test func `an empty grammar is refused before anything is sent`() async throws {
         let tool = ChappieHostTool(name: "query", textFormat: .regex("")) { _ in "" }
         let harness = ClientHarness(.serverSentEvents, tools: [tool])
         #expect(await harness.ask().error == .invalidTool("query", "its grammar must not be empty"))
@@ -173,7 +173,7 @@ import Testing
         #expect(calls == ["call_1"])
     }
 
-    @Test func argumentsThatDifferAfterABreakAreHeldBackAndTheCallIsItsOwn() async throws {
+    @Test func `arguments that differ after a break are withheld, and the new call runs`() async throws {
         for (name, pieces) in [("write", [#"{"b":"#, "1}"]), ("other", [#"{"a":"#, "1}"])] {
             let harness = ClientHarness(
                 .serverSentEvents,
@@ -187,7 +187,7 @@ import Testing
         }
     }
 
-    @Test func piecesOfACallThatWasNotAnnouncedAreLeftOut() async throws {
+    @Test func `pieces of a call that was not announced are left out`() async throws {
         let stray = #"{"type":"response.function_call_arguments.delta","item_id":"fc_7","delta":"{}"}"#
         let harness = ClientHarness(.webSocket, [Reply(steps: [.events([stray] + answering("done"))])])
         #expect(try await read(harness).pieces.isEmpty)

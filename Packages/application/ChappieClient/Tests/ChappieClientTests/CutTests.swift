@@ -71,7 +71,9 @@ import Testing
         }
     }
 
-    @Test(arguments: Wire.allCases) func cutEveryTimeTheErrorIsTypedAndTheTextExact(wire: Wire) async {
+    @Test(arguments: Wire.allCases) func `the error is typed and the text is exact if every attempt is cut`(wire: Wire)
+        async
+    {
         for (place, cut) in Self.cuts.enumerated() {
             let seen = await ClientHarness(
                 wire, [cut, cut, cut], policy: Self.policy(wire, 2), clock: HastyClock(), tools: Self.tools

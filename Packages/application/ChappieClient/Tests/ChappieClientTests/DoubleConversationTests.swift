@@ -80,7 +80,9 @@ struct DoubleConversationTests {
         await #expect(throws: CancellationError.self) { try await asking.value }
     }
 
-    @Test(arguments: [false, true]) func lettingGoOfTheEventsEndsATurnThatEndsWithThem(endsWithItsStream: Bool) async {
+    @Test(arguments: [false, true]) func `releasing the events ends only a turn that ends with its events`(
+        endsWithItsStream: Bool
+    ) async {
         let gate = ScriptedGate()
         let ended = ScriptedGate()
         ended.open()

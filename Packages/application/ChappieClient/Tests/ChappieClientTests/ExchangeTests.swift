@@ -36,7 +36,7 @@ import Testing
 
     // MARK: Middleware
 
-    @Test func middlewareSeesEveryHTTPExchangeWithoutTheSignIn() async throws {
+    @Test func `middleware sees every HTTP exchange without the sign-in`() async throws {
         let witness = Witness()
         let usage = #"{"plan_type":"plus"}"#
         let harness = ClientHarness(
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func whatMiddlewareSendsToAnotherHostIsRefused() async throws {
+    @Test func `a request that middleware sends to another host is refused`() async throws {
         let elsewhere = try #require(URL(string: "https://elsewhere.test/responses"))
         let harness = ClientHarness(.serverSentEvents, [.answer("Hello")], middleware: [Witness(host: elsewhere)])
         guard case .transportFailed(let error)? = await harness.ask().error else {

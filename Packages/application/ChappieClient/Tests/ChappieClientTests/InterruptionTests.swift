@@ -103,7 +103,9 @@ import Testing
         }
     }
 
-    @Test(arguments: Wire.allCases) func anAnswerThatComesAgainAfterABreakIsKeptAsItWasShown(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `an answer that comes again after a break is kept as it was shown`(wire: Wire)
+        async throws
+    {
         let gate = ScriptedGate()
         let first = Reply(steps: [.events([Self.done(Self.reasoning), Self.delta("Hello, you")]), .cut])
         let again = Reply(steps: [.events([Self.done(Self.reasoning), Self.delta("Hello")]), .wait(gate)])
@@ -117,7 +119,9 @@ import Testing
         #expect(try remembered(harness) == ["user: one", "assistant: Hello, you", Self.note, "user: two"])
     }
 
-    @Test(arguments: Wire.allCases) func eachCallThatIsNotOverHasAnOutputThatSaysSo(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `each call that has not ended gets an output that reports this`(wire: Wire)
+        async throws
+    {
         let isRunning = ScriptedGate()
         let tools = [
             ChappieHostTool(name: "quick") { _ in "done" },
@@ -154,7 +158,7 @@ import Testing
     }
 
     /// The recorder holds the turn up, as a store does.
-    @Test func callsThatWereNotRecordedYetHaveTheirOutputs() async throws {
+    @Test func `calls that were not recorded yet have their outputs`() async throws {
         let isRecording = ScriptedGate()
         let tool = ChappieHostTool(name: "quick") { _ in
             Issue.record("It ran.")
@@ -196,7 +200,7 @@ import Testing
         #expect(try await harness.client.send("two") == "next")
     }
 
-    @Test func aTurnThatWaitsIsEndedAndTheOneBeforeGoesOn() async throws {
+    @Test func `a turn that waits is ended, and the one before continues`() async throws {
         let gate = ScriptedGate()
         let held = Reply(steps: [
             .events(Array(answering("Hello").prefix(2))), .wait(gate), .events(Array(answering("Hello").suffix(2))),

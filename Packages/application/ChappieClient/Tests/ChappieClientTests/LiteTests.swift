@@ -118,7 +118,7 @@ import Testing
         #expect(body["text"]?["format"]?["type"] == "json_schema")
     }
 
-    @Test func theHeadersNameTheFormatTheModelAndTheConversation() async throws {
+    @Test func `the headers name the format, the model and the conversation`() async throws {
         for wire in Wire.allCases {
             let harness = harness(wire, [.answer("one")])
             _ = await harness.ask()
@@ -154,7 +154,7 @@ import Testing
         #expect(try harness.requests.count == 1)
     }
 
-    @Test func anAddressInAnOldConversationIsNamedAndNotSent() async throws {
+    @Test func `an image URL in an old conversation is mentioned and not sent as an image`() async throws {
         let harness = harness(.serverSentEvents, [.answer("one")])
         let far = ChappieInputMessage.user("b", images: [ChappieImage(source: .url("https://example.com/a.png"))])
         await harness.client.resumeContext(
@@ -180,7 +180,9 @@ import Testing
 
     // MARK: A long conversation
 
-    @Test(arguments: Wire.allCases) func anOverflowAfterARoundOfToolsRunsNoToolTwice(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `an overflow after a round of tools runs no tool twice`(wire: Wire)
+        async throws
+    {
         let overflow = #"{"code":"context_length_exceeded","message":"too long"}"#
         let runs = Mutex(0)
         let tool = ChappieHostTool(name: "mail") { _ in

@@ -65,7 +65,7 @@ import Testing
         #expect(log.entries.map { "\($0.message)" } == ["Repeating the request without compression"])
     }
 
-    @Test @MainActor func aWholeSignInARefusedTokenAndATurnLogNoSecret() async throws {
+    @Test @MainActor func `a complete sign-in, a refused token and a turn log no secret`() async throws {
         var (first, second) = (SeededAuth(), SeededAuth())
         (first.serial, first.refreshToken) = (1, "rt_first_secret")
         (second.serial, second.refreshToken) = (2, "rt_second_secret")
@@ -90,7 +90,7 @@ import Testing
         for secret in secrets + ["secret", "SECRET"] { #expect(!all.contains(secret)) }
     }
 
-    @Test func aRenewalThatFailsIsAWarningWithoutTheServersWords() async {
+    @Test func `a renewal that fails logs a warning without the server's text`() async {
         let harness = ClientHarness(
             .serverSentEvents, [.refused(401)],
             others: [.response(status: .badRequest, body: #"{"error":"invalid_grant","error_description":"secret"}"#)],

@@ -30,7 +30,7 @@ import Testing
         return (slugs, harness.http.receivedRequests.last?.headerFields[.ifNoneMatch])
     }
 
-    @Test func theNextProgramAsksWithTheTagAndNeedsNoList() async throws {
+    @Test func `the next program asks with the tag and needs no list`() async throws {
         #expect(try await run(Self.list) == (["a"], nil))
         #expect(try await run(.response(status: .notModified)) == (["a"], "W/\"v1\""))
         let newer = ScriptedHTTPAnswer.response(headerFields: [.eTag: "\"v2\""], body: #"{"models":[{"slug":"b"}]}"#)
@@ -97,7 +97,7 @@ import Testing
         #expect(try await run(Self.list) == (["a"], nil))
     }
 
-    @Test func aListWithoutATagIsKeptAndOneWithATokenIsNot() async throws {
+    @Test func `a list without a tag is stored, and one that contains a token is not`() async throws {
         #expect(try await run(.response(body: #"{"models":[{"slug":"a"}]}"#)) == (["a"], nil))
         #expect(files.count == 1)
         for name in files { try FileManager.default.removeItem(atPath: folder.path("chappie/" + name)) }

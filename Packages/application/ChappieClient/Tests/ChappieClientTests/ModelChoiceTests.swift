@@ -50,7 +50,7 @@ import Testing
         #expect(try await harness.client.model == ChappieModelChoice(slug: "x", reason: .named))
     }
 
-    @Test func withoutAListTheLastResortAnswersAndTheUserIsToldOnce() async throws {
+    @Test func `without a list, the last resort answers and the user is told once`() async throws {
         let harness = harness(
             .serverSentEvents, [.answer("one"), .answer("two", id: "resp_2")],
             lists: [.response(status: .notFound), .response(status: .notFound)])
@@ -207,7 +207,7 @@ import Testing
         func save(_ document: [UInt8], _ name: String) { documents[name] = document }
     }
 
-    @Test func aListIsUsedForADayWithoutAskingAndRenewedBesideATurnAfterIt() async throws {
+    @Test func `a list is used for a day without a request and then renewed during a turn`() async throws {
         let cache = Memory()
         _ = await harness(.serverSentEvents, [.answer("one")], cache: cache).ask()
         let nextDay = HastyClock(now: .scriptedStart.addingTimeInterval(23 * 3600))
@@ -231,7 +231,9 @@ import Testing
         #expect(try await third.client.model.slug == "newest")
     }
 
-    @Test(arguments: Wire.allCases) func aTagThatDiffersHasTheListAskedForAfterTheTurn(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `a tag that differs causes a request for the list after the turn`(wire: Wire)
+        async throws
+    {
         let told = #"{"type":"codex.response.metadata","headers":{"x-models-etag":"\"2\""}}"#
         let answer = Reply(steps: [.events([told] + answering("one"))])
         let newer = Self.list(#"{"models":[{"slug":"newest","use_responses_lite":true}]}"#, tag: "\"2\"")
@@ -274,7 +276,9 @@ import Testing
         #expect(try harness.requests.count == 1)
     }
 
-    @Test(arguments: Wire.allCases) func aConversationOfARetiredModelGoesOnWithItsReplacement(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `a conversation of a retired model continues with its replacement`(wire: Wire)
+        async throws
+    {
         for isListed in [true, false] {
             let list = isListed ? Self.november : Self.november.replacing("\"old\"", with: "\"gone\"")
             let refused = Reply.refused(
@@ -300,7 +304,7 @@ import Testing
         }
     }
 
-    @Test func theBestModelThatIsRefusedGivesWayToTheNext() async throws {
+    @Test func `the best model is replaced by the next one if it is refused`() async throws {
         let refused = Reply.refused(
             400, #"{"detail":"The 'new-sol' model is not supported when using Codex with a ChatGPT account."}"#)
         let harness = harness(.serverSentEvents, [refused, .answer("one")], lists: [Self.list(), Self.list()])

@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func aKeptConnectionThatTalksWithoutEndIsReplaced() async throws {
+    @Test func `a kept connection that never stops sending is replaced`() async throws {
         let babbler = Babbler()
         let client = client(babbler, http: ScriptedHTTPTransport(answers: []), clock: ManualClock())
         for text in ["a", "b"] { #expect(try await client.send(text) == "one") }

@@ -37,8 +37,9 @@ import Testing
 
     // MARK: Commentary
 
-    @Test(arguments: Wire.allCases) func commentaryIsToldBesideTheAnswerAndSentBackWithItsPhase(wire: Wire) async throws
-    {
+    @Test(arguments: Wire.allCases) func `commentary is separate from the answer and is sent back with its phase`(
+        wire: Wire
+    ) async throws {
         let harness = ClientHarness(
             wire,
             [
@@ -57,7 +58,9 @@ import Testing
         #expect(phases == [.commentary, .finalAnswer])
     }
 
-    @Test(arguments: Wire.allCases) func commentaryOfAllRoundsOfToolsBelongsToTheTurn(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `commentary of all rounds of tools belongs to the turn`(wire: Wire)
+        async throws
+    {
         let tool = ChappieHostTool(name: "count") { _ in "4" }
         let item: ChappieJSON = ["type": "response.output_item.done", "item": call("count")]
         let harness = ClientHarness(
@@ -74,7 +77,9 @@ import Testing
         #expect(seen.response?.commentary == "I count.\n\nCounted.")
     }
 
-    @Test(arguments: Wire.allCases) func aTurnThatEndsWithCommentaryAloneAnswersWithIt(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `a turn that ends with only commentary answers with it`(wire: Wire)
+        async throws
+    {
         let harness = ClientHarness(
             wire, [Self.reply(Self.message("Done.", phase: "commentary", id: "m"), [Self.completed("r")])])
         let seen = await harness.ask()
@@ -115,7 +120,9 @@ import Testing
 
     // MARK: Going on
 
-    @Test(arguments: Wire.allCases) func aModelThatWantsToGoOnIsAskedAgainWithWhatItSaid(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `a model that wants to continue is asked again with its earlier output`(
+        wire: Wire
+    ) async throws {
         let harness = ClientHarness(
             wire,
             [
@@ -190,7 +197,7 @@ import Testing
         .raw(.response(status: .forbidden, headerFields: [.contentType: "text/html"], body: "<html>Wait…</html>"))
     ])
 
-    @Test func aPageThatKeepsRequestsAwayIsAnErrorOfItsOwnAndNotTriedAgain() async throws {
+    @Test func `a page that blocks requests is a separate error and is not retried`() async throws {
         let harness = ClientHarness(.serverSentEvents, [Self.page, .answer("no")])
         let error = await harness.ask().error
         #expect(error == .blockedByGateway("chatgpt.com"))
@@ -201,7 +208,7 @@ import Testing
         #expect(try await harness.client.send("again") == "no")
     }
 
-    @Test func aPageInThePlaceOfAHandshakeLeavesTheOtherWay() async throws {
+    @Test func `a page in place of a handshake leaves the other transport`() async throws {
         let refused = ScriptedHTTPAnswer.response(
             status: .forbidden, headerFields: [.contentType: "text/html"], body: "<html>")
         let harness = ClientHarness(.webSocket, [.answer("yes")], openings: [.refused(refused)])

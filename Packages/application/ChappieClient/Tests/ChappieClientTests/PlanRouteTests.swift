@@ -35,7 +35,7 @@ private enum PlanRoute {
 // MARK: Requests
 
 @Suite struct PlanRequestTests {
-    @Test(arguments: Wire.allCases) func aRequestHasTheDocumentedMembersAndNoOthers(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `a request has the documented members and no others`(wire: Wire) async throws {
         // The list says that the models are lite: that form is for the other backend.
         let harness = PlanRoute.harness(wire, [.answer("one")]) { $0.model = "lite" }
         #expect(await harness.ask("a").text == "one")
@@ -80,21 +80,21 @@ private enum PlanRoute {
         #expect(harness.http.receivedRequests.isEmpty)
     }
 
-    @Test func nothingIsCompressedAndNoWebSocketIsOpenedByDefault() async throws {
+    @Test func `nothing is compressed and no WebSocket is opened by default`() async throws {
         let harness = ClientHarness(.webSocket, [.answer("one")], endpoints: PlanRoute.endpoints)
         #expect(await harness.ask(String(repeating: "long ", count: 2000)).text == "one")
         #expect(harness.webSocket.receivedOpenings.isEmpty)
         #expect(harness.http.receivedRequests.first?.body?.coding == .identity)
     }
 
-    @Test func aChainOfOneSocketNamesThePreviousResponse() async throws {
+    @Test func `a chain on one socket names the previous response`() async throws {
         let harness = PlanRoute.harness(.webSocket, [.answer("one"), .answer("two", id: "resp_2")])
         _ = await harness.ask("a")
         #expect(await harness.ask("b").text == "two")
         #expect(try harness.requests.last?["previous_response_id"] == "resp_1")
     }
 
-    @Test func overHTTPNoRequestNamesThePreviousResponse() async throws {
+    @Test func `over HTTP, no request names the previous response`() async throws {
         let harness = PlanRoute.harness(.serverSentEvents, [.answer("one"), .answer("two", id: "resp_2")])
         _ = await harness.ask("a")
         _ = await harness.ask("b")
@@ -102,7 +102,7 @@ private enum PlanRoute {
         #expect(try harness.requests.last?["input"]?.array?.count == 4)
     }
 
-    @Test func aSystemMessageIsRefusedBeforeAnythingIsSent() async throws {
+    @Test func `a system message is refused before anything is sent`() async throws {
         let harness = PlanRoute.harness(.serverSentEvents, [.answer("one")])
         let request = ChappieResponseRequest(messages: [.system("Be kind."), .user("Hi")])
         do {
@@ -128,7 +128,7 @@ private enum PlanRoute {
         #expect(try await harness.client.response(request).outputText == "one")
     }
 
-    @Test func theModelWritesTheSummaryBecauseNothingElseIsDocumented() async throws {
+    @Test func `the model writes the summary because nothing else is documented`() async throws {
         let harness = PlanRoute.harness(.serverSentEvents, [.answer("one"), .answer("sum", id: "resp_2")])
         _ = await harness.ask("a")
         _ = try await harness.client.compactContext()
@@ -150,7 +150,7 @@ private enum PlanRoute {
         return .object(object)
     }
 
-    @Test func toolsStandInNamespacesAndACallKeepsItsOwn() async throws {
+    @Test func `tools are in namespaces, and a call keeps its own namespace`() async throws {
         let first = Reply(steps: [.events(items([called("search", in: "wiki")]))])
         let harness = PlanRoute.harness(
             .serverSentEvents, [first, .answer("done", id: "resp_2")], tools: [Self.weather, Self.search])
@@ -165,7 +165,7 @@ private enum PlanRoute {
         #expect(input.contains { $0["type"] == "function_call_output" && $0["output"] == "found" })
     }
 
-    @Test(arguments: [nil, "functions"]) func aToolOfTheAppIsFoundWithAndWithoutItsNamespace(
+    @Test(arguments: [nil, "functions"]) func `a tool of the app is found with and without its namespace`(
         _ namespace: String?
     ) async throws {
         let first = Reply(steps: [.events(items([called("weather", in: namespace)]))])
@@ -186,7 +186,9 @@ private enum PlanRoute {
         #"{"detail":[{"loc":["body","tools",0,"type"],"msg":"unexpected"}]}"#,
     ]
 
-    @Test(arguments: refusals) func refusedNamespacesAreSentFlatOnceAndFromThenOn(body: String) async throws {
+    @Test(arguments: refusals) func `after a refusal of namespaces, tools are sent flat from then on`(body: String)
+        async throws
+    {
         let flat = Reply(steps: [.events(items([called("wiki__search", in: nil)]))])
         let harness = PlanRoute.harness(
             .serverSentEvents,
@@ -264,7 +266,7 @@ private enum PlanRoute {
     private static let now = Date(timeIntervalSince1970: 1_795_176_000)
 
     @Test(arguments: Wire.allCases, Row.all)
-    func aCodeBeforeTheStreamIsATypedErrorAndEndsTheTurn(wire: Wire, row: Row) async throws {
+    func `an error code before the stream is a typed error and ends the turn`(wire: Wire, row: Row) async throws {
         let body = #"{"error":{"code":"\#(row.code)","message":"Because.","param":"service_tier"}}"#
         let refused = Reply.refused(row.status, body, headers: ["x-request-id": "req_1"])
         let harness = PlanRoute.harness(wire, Array(repeating: refused, count: 20))
@@ -349,8 +351,9 @@ private enum PlanRoute {
         #expect(seen.failure is ChappieClientError)
     }
 
-    @Test(arguments: Wire.allCases) func aTokenThatHasRunOutIsRenewedOnceAndTheRequestRepeated(wire: Wire) async throws
-    {
+    @Test(arguments: Wire.allCases) func `a token that has expired is renewed once, and the request is repeated`(
+        wire: Wire
+    ) async throws {
         let expired = Reply.refused(401, #"{"detail":{"error_code":"invalid_token"}}"#)
         var renewed = SeededAuth()
         renewed.serial = 2
@@ -414,7 +417,7 @@ private enum PlanRoute {
         }
     }
 
-    @Test func aSignInWithoutThePermissionHasAnErrorOfItsOwn() throws {
+    @Test func `a sign-in without the permission has its own error`() throws {
         let error = ChappieClientError.wrapping(ChappieAuthError.planUseNotGranted) as? ChappieClientError
         #expect(error == .planRefused(ChappiePlanRefusal(reason: .notGranted)))
         #expect(error?.errorDescription == ChappieAuthError.planUseNotGranted.errorDescription)
@@ -435,7 +438,7 @@ private enum PlanRoute {
         }
     }
 
-    @Test func everyRefusalHasASentenceAndAnAdviceAndNoControlCharacters() {
+    @Test func `every refusal has a message and advice and no control characters`() {
         let reasons = Set(Row.all.map(\.reason) + [.policy, .notGranted, ChappiePlanRefusal.Reason(rawValue: "new")])
         for reason in reasons {
             let refusal = ChappiePlanRefusal(reason: reason)

@@ -4,7 +4,7 @@ import Testing
 @testable import ChappieClient
 
 @Suite struct RateLimitBackoffTests {
-    @Test func hasTheDocumentedDefaultsAndClampsWhatMakesNoSense() {
+    @Test func `the policy has the documented defaults and clamps invalid values`() {
         #expect(
             ChappieRateLimitBackoffPolicy.default
                 == ChappieRateLimitBackoffPolicy(

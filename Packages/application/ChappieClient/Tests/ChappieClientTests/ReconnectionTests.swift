@@ -18,7 +18,9 @@ import Testing
     ]
 
     @Test(arguments: Wire.allCases, breaks.indices)
-    func aBreakInMidAnswerIsRepairedAndNothingIsShownTwice(wire: Wire, index: Int) async throws {
+    func `a break in the middle of an answer is repaired, and nothing is shown twice`(wire: Wire, index: Int)
+        async throws
+    {
         let harness = ClientHarness(
             wire, [.half("Hello, ", then: Self.breaks[index]), .answer("Hello, world", id: "resp_2")])
         let seen = await harness.ask()
@@ -144,7 +146,9 @@ import Testing
         #expect(try remembered(harness) == ["one", "The sea is wide", note, "two"])
     }
 
-    @Test(arguments: Wire.allCases) func aLaterTurnIsRepeatedWithTheWholeConversation(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `a later turn is repeated with the complete conversation`(wire: Wire)
+        async throws
+    {
         let harness = ClientHarness(
             wire, [.answer("one"), .half("tw", then: .cut), .answer("two", id: "resp_2")])
         _ = await harness.ask("a")
@@ -155,7 +159,7 @@ import Testing
     }
 
     @Test(arguments: Wire.allCases, [false, true])
-    func anErrorInTheStreamIsTheHTTPErrorThatItStandsFor(wire: Wire, hasStatus: Bool) async {
+    func `an error in the stream is treated as the HTTP error that it represents`(wire: Wire, hasStatus: Bool) async {
         let status = hasStatus ? #""status_code":503,"# : ""
         let harness = ClientHarness(
             wire, [.events(#"{"type":"error",\#(status)"error":{"message":"no"}}"#), .answer("Hello")])
@@ -198,7 +202,7 @@ import Testing
 
     // MARK: Between the transports
 
-    @Test func afterFiveReconnectsTheAnswerComesOverHTTP() async {
+    @Test func `after five reconnects, the answer comes over HTTP`() async {
         let harness = ClientHarness(
             .webSocket, Array(repeating: .half("Hello, ", then: .cut), count: 6) + [.answer("Hello, world")])
         let seen = await harness.ask()
@@ -207,7 +211,7 @@ import Testing
         #expect(seen.events.suffix(2) == [.fellBack(.serverSentEvents), .connected(.serverSentEvents)])
     }
 
-    @Test func aRefusedUpgradeGoesOverHTTPAtOnceAndIsTriedAgainAfterAWhile() async throws {
+    @Test func `a refused upgrade uses HTTP at once and is tried again after a while`() async throws {
         let harness = ClientHarness(
             .webSocket, (1...3).map { .answer("\($0)", id: "resp_\($0)") },
             openings: [.refused(.response(status: .upgradeRequired))])
@@ -219,7 +223,7 @@ import Testing
     }
 
     @Test(arguments: [200, 403, 404, 426, 500, 503], [false, true])
-    func everyRefusalFallsBackAlthoughItsBodyNeverEnds(status: Int, stalls: Bool) async {
+    func `every refusal falls back even if its body never ends`(status: Int, stalls: Bool) async {
         let page = ScriptedHTTPAnswer(
             status: .init(code: status), body: [.chunk(Array("<html>".utf8))] + (stalls ? [.stall] : []))
         let harness = ClientHarness(.webSocket, [.answer("one")], openings: [.refused(page)])
@@ -229,7 +233,7 @@ import Testing
 
     /// The connection breaks, or nothing more comes, where the server had announced more than the error.
     @Test(arguments: [true, false], [ScriptedHTTPAnswer.Step.cut, .stall, .chunk([])].indices)
-    func aUsageLimitIsOneWhateverBecomesOfItsConnection(isHandshake: Bool, ending: Int) async {
+    func `a usage limit is reported whatever happens to its connection`(isHandshake: Bool, ending: Int) async {
         let limit = #"{"error":{"type":"usage_limit_reached","plan_type":"plus","resets_in_seconds":999}}"#
         let answer = ScriptedHTTPAnswer(
             status: .tooManyRequests,
@@ -247,7 +251,7 @@ import Testing
         #expect(turns == (isHandshake ? 0 : 1))
     }
 
-    @Test func aMessageTooLargeGoesOverHTTPBeforeAnythingIsSent() async {
+    @Test func `a message that is too large goes over HTTP before anything is sent`() async {
         let long = String(repeating: "x", count: 600)
         let harness = ClientHarness(.webSocket, [.answer("one")], messageLimit: 500)
         #expect(await harness.ask(long).text == "one")
@@ -261,7 +265,7 @@ import Testing
         #expect(bytes > 600)
     }
 
-    @Test func aMessageTooLargeForTheKeptConnectionLeavesItForTheNext() async {
+    @Test func `a message too large for the kept connection leaves it for the next turn`() async {
         let harness = ClientHarness(
             .webSocket, [.answer("one"), .answer("two", id: "r2"), .answer("three", id: "r3")],
             messageLimit: 2000)
@@ -303,7 +307,7 @@ import Testing
         #expect(try harness.frames(1)[0]["input"]?.array?.count == 4)
     }
 
-    @Test(arguments: [0, 1, 2]) func aConnectionThatDiedBetweenTurnsIsReplacedUnseen(kind: Int) async {
+    @Test(arguments: [0, 1, 2]) func `a connection that died between turns is replaced unnoticed`(kind: Int) async {
         // The last kind is found out only when the request is out.
         let replies: [Reply] = [.answer("one")] + (kind == 2 ? [Reply(steps: [.cut])] : [])
         let harness = ClientHarness(.webSocket, replies + [.answer("two", id: "resp_2")])
@@ -315,7 +319,7 @@ import Testing
         #expect(seen.events == [.connected(.webSocket)])
     }
 
-    @Test func anOldConnectionIsReplacedBeforeTheServerEndsIt() async throws {
+    @Test func `an old connection is replaced before the server ends it`() async throws {
         let harness = ClientHarness(.webSocket, (1...3).map { .answer("\($0)", id: "resp_\($0)") })
         _ = await harness.ask("a")
         try await harness.clock.sleep(for: .seconds(54 * 60))
@@ -329,7 +333,7 @@ import Testing
         #expect(try harness.frames(1)[0]["input"]?.array?.count == 6)
     }
 
-    @Test func eventsAfterTheAnswerAreNotTakenForTheNext() async throws {
+    @Test func `events after the answer are not taken for the next answer`() async throws {
         let stray = Array(answering("stray").prefix(2))
         let harness = ClientHarness(
             .webSocket, [Reply(steps: [.events(answering("one") + stray)]), .answer("two", id: "resp_2")])

@@ -57,7 +57,7 @@ private final class MemoryModelCache: ChappieModelCache {
     ]
 
     @Test(arguments: Wire.allCases, refusals.indices)
-    func aModelThatRefusesTheLiteFormGetsTheFullOne(wire: Wire, index: Int) async throws {
+    func `a model that refuses the lite form gets the full form`(wire: Wire, index: Int) async throws {
         let answers: [Reply] = [.answer("one"), .answer("two", id: "resp_2")]
         for tools in [[], [Self.tool]] {
             // A model that the list does not know, too.
@@ -73,7 +73,7 @@ private final class MemoryModelCache: ChappieModelCache {
         }
     }
 
-    @Test func theRefusalIsKeptForADayOrUntilTheListChanges() async throws {
+    @Test func `the refusal is remembered for a day or until the list changes`() async throws {
         let cache = MemoryModelCache()
         let first = harness(.serverSentEvents, "lite", [Self.refusals[0], .answer("one")], cache: cache)
         #expect(await first.ask().text == "one")
@@ -114,7 +114,7 @@ private final class MemoryModelCache: ChappieModelCache {
         #expect(harness.http.receivedRequests.first?.headerFields[.responsesLite] == nil)
     }
 
-    @Test func aRefusedServiceToolIsNotRememberedAsARefusedForm() async throws {
+    @Test func `a refused service tool is not remembered as a refused form`() async throws {
         let cache = MemoryModelCache()
         let harness = harness(.serverSentEvents, "lite", [Self.refusals[1], .answer("one")], cache: cache)
         let request = ChappieResponseRequest(messages: [.user("a")], serviceTools: [.webSearch()])
@@ -126,7 +126,7 @@ private final class MemoryModelCache: ChappieModelCache {
     // MARK: Optional members
 
     @Test(arguments: ["reasoning.summary", "reasoning.effort", "text.verbosity", "parallel_tool_calls"])
-    func anOptionalMemberThatIsRefusedIsLeftOutAndRemembered(name: String) async throws {
+    func `an optional member that is refused is left out from then on`(name: String) async throws {
         let refusals = [
             Self.error("unsupported_parameter", "It is not supported with this model.", name),
             .refused(400, #"{"detail":"Unsupported parameter: \#(name)"}"#),
@@ -143,7 +143,7 @@ private final class MemoryModelCache: ChappieModelCache {
         }
     }
 
-    @Test func aRefusedValueIsLeftOutOnceAndTheUserIsTold() async throws {
+    @Test func `a refused value is left out once, and the user is told`() async throws {
         let refusal = Self.error("unsupported_value", "Unsupported value: 'high'.", "reasoning.effort")
         let harness = harness(.serverSentEvents, "flat", [refusal, .answer("one"), .answer("two", id: "resp_2")])
         let options = ChappieMessageOptions(reasoningEffort: .high)
@@ -161,7 +161,9 @@ private final class MemoryModelCache: ChappieModelCache {
         #expect(try harness.requests.count == 2)
     }
 
-    @Test(arguments: Wire.allCases) func instructionsMoveToTheirMemberWhereTheyAreDemanded(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `instructions move to their own member if the backend requires it`(wire: Wire)
+        async throws
+    {
         let refusal = Reply.refused(400, #"{"detail":"Instructions are required"}"#)
         let harness = harness(wire, "flat", [refusal, .answer("one"), .answer("two", id: "resp_2")])
         #expect(await harness.ask("a").text == "one")
@@ -227,7 +229,7 @@ private final class MemoryModelCache: ChappieModelCache {
     }
 
     @Test(arguments: Wire.allCases, itemRefusals.indices)
-    func aRefusedItemIsSentOnceMoreWithoutIdsAndReasoning(wire: Wire, index: Int) async throws {
+    func `a refused item is sent once more without IDs and reasoning`(wire: Wire, index: Int) async throws {
         let harness = await resumed(wire, [Self.itemRefusals[index], .answer("one"), .answer("two", id: "resp_2")])
         #expect(await harness.ask("c").text == "one")
         #expect(await harness.ask("d").text == "two")
@@ -238,7 +240,7 @@ private final class MemoryModelCache: ChappieModelCache {
     }
 
     @Test(arguments: itemRefusals.indices)
-    func anItemThatIsRefusedAgainIsAboutTheConversation(index: Int) async throws {
+    func `an item that is refused again is an error that suggests a new conversation`(index: Int) async throws {
         let refusal = Self.itemRefusals[index]
         let harness = await resumed(.serverSentEvents, [refusal, refusal, .answer("one")])
         let error = try #require(await harness.ask("c").error)

@@ -49,7 +49,7 @@ import Testing
         #expect(written.map { $0["id"] != nil } == [true, false, true])
     }
 
-    @Test func argumentsAboveTheLimitAreReplacedAndTheOutputSaysSo() throws {
+    @Test func `arguments above the limit are replaced, and the output reports it`() throws {
         let limit = 1_048_576
         for (count, isKept) in [(limit, true), (limit + 1, false)] {
             // Characters count, and not bytes.
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func aCallKeepsANamespaceThatTheRequestDeclares() {
+    @Test func `a call keeps a namespace that the request declares`() {
         func call(_ namespace: String?) -> ChappieJSON {
             var object: ChappieJSONObject = ["type": "function_call", "call_id": "c"]
             object["namespace"] = namespace.map { .string($0) }

@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(arguments: Wire.allCases, ["flat", "lite"])
-    func theWebIsSearchedAndCitedAndGoesOnWithTheConversation(wire: Wire, model: String) async throws {
+    func `a web search is cited and stays in the conversation`(wire: Wire, model: String) async throws {
         let harness = harness(
             wire, model,
             [Reply(steps: [.events(items([Self.search, Self.cited]))]), .answer("two", id: "resp_2")])
@@ -81,7 +81,7 @@ import Testing
         #expect(try harness.requests.map { $0["tool_choice"] } == [json, "auto"])
     }
 
-    @Test func inTheLiteFormToolsAreLeftOutOrChosenByTheModel() async throws {
+    @Test func `in the lite form, tools are left out or chosen by the model`() async throws {
         let harness = harness(.serverSentEvents, "lite", [.answer("one")])
         let none = ChappieResponseRequest(messages: [.user("a")], toolChoice: .none)
         #expect(try await harness.client.response(none).outputText == "one")

@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: Wire.allCases, Failure.transient)
-    func aResponseThatFailedForAnotherReasonIsAskedForAgain(wire: Wire, failure: Failure) async throws {
+    func `a response that failed for another reason is requested again`(wire: Wire, failure: Failure) async throws {
         let harness = ClientHarness(wire, [.failed(failure.error, after: "Hel"), .answer("Hello")])
         let seen = await harness.ask()
         #expect(seen.text == "Hello", "\(seen)")
@@ -202,7 +202,7 @@ import Testing
     ]
 
     @Test(arguments: Wire.allCases, limits)
-    func aUsageLimitIsRetriedUnlessItsResetIsFarAway(
+    func `a usage limit is retried unless its reset is far away`(
         wire: Wire, example: (members: String, pauses: [Duration])
     ) async {
         let body = #"{"error":{"type":"usage_limit_reached","plan_type":"pro"\#(example.members)}}"#

@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func providersAreAskedSideBySideAndKeepTheirOrder() async throws {
+    @Test func `providers are asked at the same time and keep their order`() async throws {
         let (first, second) = (ScriptedGate(), ScriptedGate())
         let harness = ClientHarness(
             .serverSentEvents, [.answer("done")],
@@ -129,7 +129,7 @@ import Testing
         #expect(places.count == 2 && places == places.sorted())
     }
 
-    @Test func anApprovalForAllCallsHoldsInItsConversationAlone() {
+    @Test func `an approval for all calls is valid only in its conversation`() {
         let ledger = ToolLedger()
         let asked = ChappieToolCall(name: "rm", callID: "a", arguments: "{}")
         let conversation = ledger.conversation
@@ -148,7 +148,7 @@ import Testing
         func tools() throws -> [ChappieHostTool] { throw Broken() }
     }
 
-    @Test func aProviderThatFailsIsSaidOnceAndCostsNoTurn() async throws {
+    @Test func `a provider that fails is reported once and fails no turn`() async throws {
         let harness = ClientHarness(.serverSentEvents, [.answer("one"), .answer("two")], providers: [Ill()])
         var notices: [ChappieNotice] = []
         for question in ["a", "b"] {

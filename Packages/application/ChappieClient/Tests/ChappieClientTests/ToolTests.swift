@@ -113,7 +113,7 @@ import Testing
         "additionalProperties": false,
     ]
 
-    @Test(arguments: Arrival.allCases, [1, 3]) func everyCallRunsOnceAtMostAndItsResultGoesBack(
+    @Test(arguments: Arrival.allCases, [1, 3]) func `every call runs at most once, and its result is sent back`(
         arrival: Arrival, count: Int
     ) async throws {
         for test in Self.cases {
@@ -165,7 +165,9 @@ import Testing
         }
     }
 
-    @Test(arguments: Wire.allCases) func aTurnThatIsCancelledWhileAToolRunsEndsAtOnce(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `a turn that is cancelled while a tool runs ends at once`(wire: Wire)
+        async throws
+    {
         let started = ScriptedGate()
         let tool = ChappieHostTool(name: "weather") { _ in
             started.open()
@@ -185,7 +187,9 @@ import Testing
         #expect(await harness.ask("again").text == "next")
     }
 
-    @Test(arguments: Wire.allCases) func aTurnThatIsCancelledWhileTheUserIsAskedEndsAtOnce(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `a turn that is cancelled while the user is asked ends at once`(wire: Wire)
+        async throws
+    {
         let asked = ScriptedGate()
         let tool = ChappieHostTool(name: "weather", policy: .ask) { _ in "sun" }
         let harness = ClientHarness(
@@ -222,7 +226,7 @@ import Testing
         #expect(seen.response?.usage?.totalTokens == 45)
     }
 
-    @Test func callsOfOneRoundRunSideBySideUnlessOneRunsAlone() async throws {
+    @Test func `calls of one round run concurrently unless a tool must run by itself`() async throws {
         let running = Mutex(0)
         // The first of the two that run side by side waits for the second.
         let both = ScriptedGate()
@@ -312,7 +316,7 @@ import Testing
         #expect(await second.client.context().sessionID == pending.context.sessionID)
     }
 
-    @Test func aResumedTurnThatFailsRepeatsNoCallWhenItIsResumedAgain() async throws {
+    @Test func `a resumed turn that fails repeats no call when it is resumed again`() async throws {
         let runs = Mutex(0)
         let tool = ChappieHostTool(name: "rm", policy: .ask) { _ in
             runs.withLock { $0 += 1 }
@@ -336,7 +340,7 @@ import Testing
         #expect(runs.withLock { $0 } == 1)
     }
 
-    @Test func aCallOfAnIDThatRanForAnEarlierPendingTurnRuns() async throws {
+    @Test func `a call runs even if its ID ran for an earlier pending turn`() async throws {
         let runs = Mutex<[String]>([])
         let tool = ChappieHostTool(name: "rm", policy: .ask) { call in
             runs.withLock { $0.append(call.arguments) }
@@ -426,7 +430,7 @@ import Testing
         #expect(try harness.requests.first?["tools"]?[0]?["parameters"] == Self.schema)
     }
 
-    @Test func declarationsAreTheHarnesssFirstThenTheHostsAndNamespacesLast() async throws {
+    @Test func `declarations list the harness's tools, then the host's, then namespaces`() async throws {
         struct Provider: ChappieToolProvider {
             func tools() -> [ChappieHostTool] {
                 [ChappieHostTool(name: "read", policy: .automatic, namespace: "files") { _ in "text" }]
@@ -474,7 +478,7 @@ import Testing
         #expect(last["tools"]?[0]?["name"] == "weather" && last["input"]?[0]?["type"] == "message")
     }
 
-    @Test func aToolThatCanNotBeDeclaredIsRefusedBeforeAnythingIsSent() async throws {
+    @Test func `a tool that cannot be declared is refused before anything is sent`() async throws {
         for (name, schema) in [
             ("two words", ["type": "object"]), ("", ["type": "object"]), ("list", ["type": "array"] as ChappieJSON),
             ("future", ["type": "object", "nullable": true]),

@@ -32,7 +32,7 @@ import Testing
         "content": [["type": "output_text", "text": "whole"]],
     ]
 
-    @Test func theHarnessComesFirstAndThePrefixNeverChanges() throws {
+    @Test func `the harness comes first, and the prefix never changes`() throws {
         var transcript = transcript("Be brief.")
         let first = try #require(body(transcript, "one")["input"]?.array)
         #expect(first.first?["role"]?.string == "developer")
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func theBodyHasTheMembersThatTheBackendRequires() {
+    @Test func `the body has the members that the backend requires`() {
         let transcript = transcript()
         let body = transcript.body(
             asking: [.user(String(repeating: " ", count: 4096))], model: "gpt-6-sol",
@@ -141,7 +141,7 @@ import Testing
         #expect(chain()?.request(request) == request)
     }
 
-    @Test func anAnswerWithoutIDOrItemsAndOneThatEndedEarlyAreNotContinued() {
+    @Test func `an answer that has no ID or no items or ended early is not continued`() {
         #expect(chain(id: "") == nil)
         #expect(chain(items: []) == nil)
         #expect(chain(status: .incomplete) == nil)

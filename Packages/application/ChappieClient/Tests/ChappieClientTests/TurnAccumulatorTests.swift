@@ -193,7 +193,7 @@ import Testing
 
     // MARK: Replays
 
-    @Test func commentaryNeverDivergesAndIsMutedOnceItDiffers() throws {
+    @Test func `commentary never diverges and is muted once it differs`() throws {
         let turn = Turn()
         try turn.shown([Self.began("commentary"), Self.aside("I look. "), Self.ended("I look. ", "commentary")])
         #expect(turn.accumulator.hasDelivered)
@@ -217,7 +217,7 @@ import Testing
         #expect(turn.told.count { if case .item = $0 { true } else { false } } == 3)
     }
 
-    @Test func aCallThatComesAgainIsHeldBackUnderItsFirstID() throws {
+    @Test func `a call that comes again is withheld and keeps its first ID`() throws {
         let turn = Turn()
         try turn.shown([Self.call("call_1", #"{"city":"Bern"}"#)])
         turn.accumulator.attemptBegan()
@@ -250,7 +250,7 @@ import Testing
         ([call("call_1", "{}")], [call("call_2", "{}", name: "time")], ""),
     ]
 
-    @Test func anotherAnswerIsFoundOutAndNamesWhatWasShown() throws {
+    @Test func `a different answer is detected, and the error names what was shown`() throws {
         for (first, second, named) in Self.divergences {
             let turn = Turn()
             try turn.shown(first)
@@ -443,7 +443,7 @@ import Testing
 
     // MARK: Text
 
-    @Test func everyCutAndEveryCuttingOfTheReplayGivesTheSameText() {
+    @Test func `every cut and every split of the replay gives the same text`() {
         let answer = "Größe: 10 €, 👩‍👩‍👧 e\u{301}nd"
         let scalars = Array(answer.unicodeScalars)
         func text(_ range: Range<Int>) -> String { String(String.UnicodeScalarView(scalars[range])) }
@@ -477,7 +477,7 @@ import Testing
         #expect(addresses.count < 40)
     }
 
-    @Test func textThatDiffersIsNotTakenInAndCanonicallyEqualIsNotTheSame() {
+    @Test func `text that differs is not accepted, even if it is canonically equal`() {
         for (first, second) in [("Hello, world", "Hello, moon"), ("\u{e9}", "e\u{301}")] {
             var delivered = DeliveredText()
             _ = delivered.said(first)

@@ -45,7 +45,7 @@ import Testing
         #expect(harness.http.receivedRequests.map { $0.headerFields[name] } == ["7", nil])
     }
 
-    @Test func headerFieldsOfATurnAreOfAConnectionOfItsOwn() async throws {
+    @Test func `a turn with header fields gets a separate connection`() async throws {
         let answers = (1...4).map { Reply.answer("\($0)", id: "resp_\($0)") }
         let harness = ClientHarness(.webSocket, answers)
         let traced = { (text: String) in

@@ -8,7 +8,8 @@ import Testing
 
 /// A turn and a conversation, the same over both transports.
 @Suite struct TurnTests {
-    @Test(arguments: Wire.allCases) func aRequestCarriesTheSignInAndNamesTheProgram(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `a request carries the sign-in and names the program`(wire: Wire) async throws
+    {
         let harness = ClientHarness(wire, [.answer("Hello")])
         #expect(try await harness.client.send("Hi") == "Hello")
         let (url, fields) = try #require(
@@ -91,7 +92,9 @@ import Testing
         #expect(harness.http.receivedRequests.isEmpty && harness.webSocket.receivedOpenings.isEmpty)
     }
 
-    @Test(arguments: Wire.allCases) func aChosenModelIsUsedFromTheNextTurnOnAndAskedInFull(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `a chosen model is used from the next turn on and gets the full input`(
+        wire: Wire
+    ) async throws {
         let harness = ClientHarness(wire, [.answer("one"), .answer("two", id: "resp_2")])
         _ = await harness.ask("a")
         await harness.client.selectModel("other")
@@ -115,7 +118,9 @@ import Testing
         #expect(await harness.ask().error == .missingToolHandler("frobnicate"))
     }
 
-    @Test(arguments: Wire.allCases) func theTurnStateIsEchoedWithinATurnAndForgottenAfterIt(wire: Wire) async throws {
+    @Test(arguments: Wire.allCases) func `the turn state is echoed within a turn and forgotten after it`(wire: Wire)
+        async throws
+    {
         let metadata = #"{"type":"response.metadata","headers":{"x-codex-turn-state":"sticky-%"}}"#
         let failed = (1...2).map { number in
             Reply(steps: [.events([metadata.replacing("%", with: "\(number)")]), .cut])
@@ -164,7 +169,7 @@ import Testing
         #expect(error.host == "chatgpt.com")
     }
 
-    @Test func aServerThatDoesNotKnowTheCodingGetsTheBodyPlain() async throws {
+    @Test func `a server that doesn't know the coding gets the body uncompressed`() async throws {
         let harness = ClientHarness(.serverSentEvents, [.refused(415), .answer("yes")])
         #expect(try await harness.client.send(String(repeating: "long ", count: 2000)) == "yes")
         #expect(harness.http.receivedRequests.map { $0.body?.coding } == [.zstd, .identity])

@@ -102,7 +102,7 @@ struct ConversationTests {
         try await runtime.clear()
     }
 
-    @Test func aListenerHearsEachEventOfATurnOnceAndInOrder() async throws {
+    @Test func `a listener receives each event of a turn once and in order`() async throws {
         let runtime = Model(.text("one")).client().runtime(store: store)
         let listening = runtime.events
         var streamed: [ChappieTurnEvent] = []

@@ -23,7 +23,7 @@ import Testing
         return kept
     }
 
-    @Test func whatWasSaidIsKeptAndAnotherProcessGoesOnFromIt() async throws {
+    @Test func `an interrupted answer is kept, and another process continues from it`() async throws {
         let gate = ScriptedGate()
         let model = Model(.half("half an ans", gate), .text("next"))
         let runtime = model.client().runtime(store: store)

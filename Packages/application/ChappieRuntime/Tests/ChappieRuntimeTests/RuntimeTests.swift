@@ -159,7 +159,7 @@ final class FaultyStore: ChappieThreadStore {
 struct RuntimeTests {
     private let store = ChappieInMemoryThreadStore()
 
-    @Test func commentaryIsKeptInTheThreadAndIsNoPartOfTheAnswer() async throws {
+    @Test func `commentary is stored in the thread and is not part of the answer`() async throws {
         let model = Model(.messages([("I'll look.", "commentary"), ("Four.", "final_answer")]), .text("Five."))
         let runtime = model.client().runtime(store: store)
         #expect(try await runtime.send("How many?") == "Four.")
@@ -183,7 +183,7 @@ struct RuntimeTests {
         var since: Date
     }
 
-    @Test func anAnswerOfAGivenFormBecomesAValueAndIsKept() async throws {
+    @Test func `an answer in a given form becomes a value and is stored`() async throws {
         let answer = #"{"name":"Ulm","since":"2026-11-24"}"#
         let model = Model(.text(answer), .text(#"{"name":"Ulm","since":"long"}"#))
         let runtime = model.client().runtime(store: store)
@@ -226,7 +226,7 @@ struct RuntimeTests {
         #expect(words(model.inputs[2]).suffix(4) == ["call look", "output seen", "Zanzibar.", "And?"])
     }
 
-    @Test func anAnswerThatIsNotInItsItemsIsStoredBesideThem() async throws {
+    @Test func `an answer that is not in its items is stored next to them`() async throws {
         let model = Model(.messages([("Only this.", "commentary")]))
         let runtime = model.client().runtime(store: store)
         #expect(try await runtime.send("What?") == "Only this.")
@@ -248,7 +248,7 @@ struct RuntimeTests {
         #expect(kept.context.accountID == context.accountID && kept.context.measuredTokens == context.measuredTokens)
     }
 
-    @Test func aThreadGoesOnInAnotherProcessAsIfNothingHadHappened() async throws {
+    @Test func `a thread continues in another process as if nothing had happened`() async throws {
         let model = Model(.text("one"), .text("two"), .text("three"))
         let client = model.client()
         let runtime = client.runtime(store: store)
@@ -269,7 +269,7 @@ struct RuntimeTests {
         try await expectKept(other, later)
     }
 
-    @Test func whatCannotBeKeptIsNoPartOfTheConversation() async throws {
+    @Test func `a turn that cannot be stored is not part of the conversation`() async throws {
         for kind in [ChappieThreadRecord.Kind.turnStarted, .turnFinished] {
             let model = Model(.text("lost"), .text("kept"))
             let faulty = FaultyStore(failingAt: kind)
@@ -284,7 +284,7 @@ struct RuntimeTests {
         }
     }
 
-    @Test func aTurnThatFailsIsKeptAsThatAndIsNoPartOfTheConversation() async throws {
+    @Test func `a turn that fails is stored as failed and isn't part of the conversation`() async throws {
         let model = Model(.text("one"), .failure(400), .text("three"))
         let client = model.client()
         let runtime = client.runtime(store: store)
@@ -298,7 +298,7 @@ struct RuntimeTests {
         try await expectKept(runtime, client)
     }
 
-    @Test func aTurnThatIsCancelledIsInterruptedAndCanBeGoneOnWith() async throws {
+    @Test func `a turn that is cancelled is interrupted and can be resumed`() async throws {
         let gate = ScriptedGate()
         let model = Model(.waiting(gate, "never"), .text("answer"))
         let client = model.client()
@@ -353,7 +353,7 @@ struct RuntimeTests {
         #expect(await other.currentThread?.turns.map(\.status) == [.finished])
     }
 
-    @Test func anApprovalIsAskedInOneProcessAndAnsweredInAnotherOnce() async throws {
+    @Test func `an approval requested in one process is answered once in another`() async throws {
         let model = Model(.calls([("look", "{}"), ("pay", #"{"sum":5}"#)]), .text("done"), .text("again"))
         let runs = Mutex<[String]>([])
         func tools() -> [ChappieHostTool] {
@@ -401,7 +401,7 @@ struct RuntimeTests {
         #expect(kept.turns.map(\.outputText) == ["a1", "b1", "a2"])
     }
 
-    @Test func aTurnThatEndsAfterAnotherProcessWroteIsKeptToo() async throws {
+    @Test func `a turn that ends after another process has written is also stored`() async throws {
         let gate = ScriptedGate()
         let model = Model(.waiting(gate, "late"), .text("quick"), .text("last"))
         let slow = model.client().runtime(store: store)
@@ -456,7 +456,7 @@ struct RuntimeTests {
         #expect(words(model.inputs[5]) == all + ["three", "fourth"])
     }
 
-    @Test func aForkHasTheTurnsUpToItsPlaceAndAnIdOfItsOwn() async throws {
+    @Test func `a fork has the turns up to its position and its own ID`() async throws {
         let model = Model(.text("one"), .text("two"), .text("other two"))
         let client = model.client()
         let runtime = client.runtime(store: store)
@@ -610,7 +610,7 @@ struct RuntimeTests {
         #expect(try await redacting.records(of: id, from: 0).count == 2)
     }
 
-    @Test func argumentsThatTheUserEditedAreRedactedAsWell() async throws {
+    @Test func `arguments that the user edited are also redacted`() async throws {
         let model = Model(.calls([("pay", #"{"name":"Bob"}"#)]), .text("done"))
         let tool = ChappieHostTool(name: "pay", description: "Pays.", policy: .ask) {
             ChappieToolResult(output: $0.arguments)
@@ -645,7 +645,7 @@ struct RuntimeTests {
         #expect(questions.withLock(\.self) == 1)
     }
 
-    @Test func aTurnThatAnotherProgramTookOverRunsItsToolsThere() async throws {
+    @Test func `a turn that another program took over runs its tools in that program`() async throws {
         let gate = ScriptedGate()
         let model = Model(.calls([("pay", "{}")]), .text("by the second"), .text("never"))
         let runs = Mutex<[String]>([])
@@ -672,7 +672,7 @@ struct RuntimeTests {
         #expect(kept.turns.map(\.status) == [.finished] && kept.context.messages.count == 2)
     }
 
-    @Test func aNoThatComesLateDoesNotReplaceWhatTheToolHasDone() async throws {
+    @Test func `a denial that comes late does not replace what the tool has done`() async throws {
         let answering = ScriptedGate()
         let asked = ScriptedGate()
         let model = Model(.calls([("pay", "{}")]), .waiting(answering, "by the second"))
@@ -732,7 +732,7 @@ struct RuntimeTests {
         #expect(runs.withLock { $0 } == 1)
     }
 
-    @Test func aThreadThatWasDeletedMeanwhileStaysDeleted() async throws {
+    @Test func `a thread that was deleted in the meantime stays deleted`() async throws {
         let gate = ScriptedGate()
         let model = Model(.waiting(gate, "late"))
         let runtime = model.client().runtime(store: store)

@@ -17,7 +17,7 @@ import Testing
 
     // MARK: Another process
 
-    @Test func anAnswerThatComesAfterAnotherProcessTookTheTurnOverIsDropped() async throws {
+    @Test func `an answer that comes after another process's takeover is dropped`() async throws {
         let gate = ScriptedGate()
         let model = Model(.waiting(gate, "late"), .text("by the second"), .text("next"))
         let first = model.client().runtime(store: store)
@@ -34,7 +34,7 @@ import Testing
         #expect(Model.words(model.inputs[2]) == ["question", "by the second", "and now?"])
     }
 
-    @Test func aCancelledTurnThatAnotherProcessTookOverIsNotInterruptedThere() async throws {
+    @Test func `cancelling a turn doesn't interrupt it in a process that took it over`() async throws {
         let gate = ScriptedGate()
         let answering = ScriptedGate()
         let model = Model(.waiting(gate, "never"), .waiting(answering, "by the second"))
@@ -67,7 +67,7 @@ import Testing
         #expect(await runtime.currentThread == thread)
     }
 
-    @Test func aTurnThatAnotherProcessFinishedIsNotResumed() async throws {
+    @Test func `a turn that another process finished is not resumed`() async throws {
         let model = Model(.calls([("pay", "{}")]), .text("done"))
         let runs = Mutex(0)
         let tool = ChappieHostTool(name: "pay", description: "Pays.", policy: .ask) { _ in
@@ -91,7 +91,7 @@ import Testing
         #expect(runs.withLock(\.self) == 1 && model.inputs.count == 2)
     }
 
-    @Test func aCompactionDoesNotHideWhatAnotherProcessHasAsked() async throws {
+    @Test func `a compaction does not hide what another process has asked`() async throws {
         let gate = ScriptedGate()
         let model = Model(.text("one"), .waitingCompaction(gate), .text("two"), .text("three"))
         let runtime = model.client().runtime(store: store)
@@ -108,7 +108,7 @@ import Testing
         #expect(Model.words(model.inputs[3]) == ["first", "one", "second", "two", "third"])
     }
 
-    @Test func aThreadThatWasDeletedIsBegunAgainByTheNextQuestion() async throws {
+    @Test func `a thread that was deleted is started again by the next question`() async throws {
         let model = Model(.text("one"), .text("two"))
         let runtime = model.client().runtime(store: store)
         try await runtime.send("first")
@@ -120,7 +120,7 @@ import Testing
 
     // MARK: A store that fails
 
-    @Test func aQuestionThatCannotBeKeptIsNotAskedEvenIfItIsResumed() async throws {
+    @Test func `a question that cannot be stored is not asked, even if it is resumed`() async throws {
         let model = Model(.calls([("pay", "{}")]), .text("done"))
         let runs = Mutex(0)
         let tool = ChappieHostTool(name: "pay", description: "Pays.", policy: .ask) { _ in
@@ -138,7 +138,7 @@ import Testing
         #expect(runs.withLock(\.self) == 1)
     }
 
-    @Test func anApprovalThatCannotBeKeptIsAskedForAgain() async throws {
+    @Test func `an approval that cannot be stored is requested again`() async throws {
         let model = Model(.calls([("pay", "{}")]), .text("done"))
         let tool = ChappieHostTool(name: "pay", description: "Pays.", policy: .ask) { _ in "paid" }
         let faulty = FaultyStore(failingAt: .approvalPending)
@@ -152,7 +152,7 @@ import Testing
         #expect(try await runtime.resumeTurn(decisions: ["call_1_0": .approved()]).outputText == "done")
     }
 
-    @Test func theErrorOfATurnIsThrownEvenIfItCannotBeKept() async throws {
+    @Test func `the error of a turn is thrown even if it cannot be stored`() async throws {
         let model = Model(.failure(400), .text("two"))
         let faulty = FaultyStore(failingAt: .turnFailed)
         let runtime = model.client().runtime(store: faulty)
@@ -164,7 +164,7 @@ import Testing
         #expect(await runtime.currentThread?.turns.map(\.status) == [.interrupted, .finished])
     }
 
-    @Test func aThreadThatCannotBeReadIsNotGoneOnWithBlindly() async throws {
+    @Test func `a thread that cannot be read is not continued blindly`() async throws {
         let model = Model(.text("one"), .text("from the other"), .text("two"))
         let faulty = FaultyStore(failingAt: nil)
         let runtime = model.client().runtime(store: faulty)
@@ -183,7 +183,7 @@ import Testing
         #expect(Model.words(model.inputs[2]) == ["first", "one", "elsewhere", "from the other", "second"])
     }
 
-    @Test func aCompactionThatCannotBeKeptChangesNothing() async throws {
+    @Test func `a compaction that cannot be stored changes nothing`() async throws {
         let model = Model(.text("one"), .compaction, .text("two"))
         let faulty = FaultyStore(failingAt: .compacted)
         let client = model.client()
@@ -281,7 +281,7 @@ import Testing
         #expect(await second.currentThread?.context.userID == "user-2")
     }
 
-    @Test func itemsThatAreEncryptedForAnotherAccountLeaveTheConversation() throws {
+    @Test func `items encrypted for another account or model leave the conversation`() throws {
         var thread = ChappieThread(id: "t", createdAt: Date(timeIntervalSince1970: 0))
         func finish(_ turn: String, account: String, model: String, encrypted: String) -> [ChappieThreadRecord] {
             let items: ChappieJSON = [

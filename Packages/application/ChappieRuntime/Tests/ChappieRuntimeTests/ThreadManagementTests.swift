@@ -71,7 +71,7 @@ struct ThreadManagementTests {
     }
 
     /// A session that was imported in the middle of a turn, and again later.
-    @Test func anUpdateThatFailsLeavesTheThreadThatIsThere() async throws {
+    @Test func `an update that fails leaves the existing thread`() async throws {
         let start = Date(timeIntervalSince1970: 1_790_000_000)
         func thread(_ items: [ChappieJSON]) throws -> ChappieThread {
             try ChappieThread(
@@ -157,7 +157,7 @@ struct ThreadManagementTests {
         #expect(try await runtime.listThreads(includeArchived: true).map(\.id) == ["a"])
     }
 
-    @Test(.timeLimit(.minutes(1))) func aThreadThatIsOpenedWhileItIsRenamedHasTheNameOnce() async throws {
+    @Test(.timeLimit(.minutes(1))) func `a thread that is opened while it is renamed has the name once`() async throws {
         try keep("a")
         let slow = SlowStore(store)
         let runtime = Model(.text("The answer.")).client().runtime(store: slow)

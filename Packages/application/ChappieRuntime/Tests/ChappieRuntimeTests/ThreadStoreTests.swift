@@ -10,7 +10,9 @@ struct ThreadStoreTests {
     }
 
     @Test(arguments: ThreadStoreContract.cases)
-    func aRedactingStoreThatTakesOutNothingKeepsTheContract(_ contractCase: ThreadStoreContract.Case) async throws {
+    func `a redacting store that removes nothing keeps the contract`(_ contractCase: ThreadStoreContract.Case)
+        async throws
+    {
         try await contractCase.run(ChappieRedactingThreadStore(wrapping: ChappieInMemoryThreadStore()) { $0 })
     }
 }

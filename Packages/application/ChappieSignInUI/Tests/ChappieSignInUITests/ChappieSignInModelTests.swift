@@ -119,7 +119,7 @@ import Testing
         #expect(await state(of: model) { !$0.isHidden && $0.ending == nil } != nil)
     }
 
-    @Test func withoutTheSheetThePageOpensByItselfAndTheSessionsNotifierIsUsedOnce() async {
+    @Test func `without the sheet, the page opens by itself and the session notifies once`() async {
         let it = Stand()
         let notifier = RecordingDesktop()
         let model = ChappieSignInModel(
@@ -134,7 +134,7 @@ import Testing
         #expect(notifier.notifications.count == 1 && notifier.permissionRequests == 0)
     }
 
-    @Test func aDesktopThatRefusesEverythingDoesNotStopASignIn() async {
+    @Test func `a desktop that refuses everything does not stop a sign-in`() async {
         let refusal = DesktopError("Not here.")
         let it = Stand(desktop: RecordingDesktop(failingWith: refusal))
         let model = it.model(sheet: false)
@@ -244,7 +244,7 @@ import Testing
         while it.clock.sleeperCount > 0 { await Task.yield() }
     }
 
-    @Test func aUserWhoSignsInElsewhereMeanwhileIsSignedIn() async throws {
+    @Test func `a user who signs in elsewhere in the meantime is signed in`() async throws {
         let it = Stand()
         let model = it.model()
         model.signIn()
@@ -316,7 +316,7 @@ import Testing
         }
     }
 
-    @Test func theNotificationOutlivesTheModelAndACancelledSignInAfterIt() async {
+    @Test func `the notification outlives the model and a later cancelled sign-in`() async {
         let gate = ScriptedGate()
         let it = Stand([Self.poll: Self.approved])
         var model: ChappieSignInModel? = it.model(notifier: Patient(gate: gate, desktop: it.desktop))

@@ -23,7 +23,7 @@ import Testing
             session: session)
     }
 
-    @Test func theButtonSaysContinueWithChatGPTAndNoStepNeedsACode() {
+    @Test func `the button is titled Continue with ChatGPT, and no step needs a code`() {
         var flow = flow()
         #expect(flow.state.title == "Continue with ChatGPT")
         #expect(flow.handle(.pressed, now: Self.start) == [.beginSignIn])

@@ -81,7 +81,7 @@ import Testing
         #expect(await updates.next { $0.isSignedIn } == .signedIn(expiresAt: nil))
     }
 
-    @Test func aNewerTokenThatAnotherProcessStoredIsUsedInstead() async throws {
+    @Test func `a newer token that another process stored is used instead`() async throws {
         let it = try await signedIn([Service.backend: [.refused, .ok]])
         let other = ChappieAuthSession(credentials: it.stand.otherManager())
         try await other.signIn(accessToken: "at-secret_2")
@@ -184,7 +184,7 @@ import Testing
         #expect(!error.explanation.contains("s3cret") && !"\(error)".contains("s3cret"))
     }
 
-    @Test func aStoredSignInStaysIfTheTokenIsNotAccepted() async throws {
+    @Test func `a stored sign-in stays if the token is not accepted`() async throws {
         let seed = person(endingIn: 7200)
         let it = SessionHarness(seed, [Self.path: [.error(.unauthorized, "invalid_token")]])
         await #expect(throws: ChappieAuthError.self) { try await it.session.signIn(accessToken: token) }

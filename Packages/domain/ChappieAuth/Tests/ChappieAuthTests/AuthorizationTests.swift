@@ -59,7 +59,7 @@ import Testing
     }
 
     /// The second credential has lost what it says about its account.
-    @Test func aRequestWithoutASignInOrAnAccountIsNotSent() async {
+    @Test func `a request without a sign-in or an account is not sent`() async {
         let bare =
             #"{"version":1,"issuer":"https://issuer.test","backend":"https://backend.test","tokens":"#
             + #"{"access_token":"opaque","refresh_token":"rt_1"},"last_refresh":"2026-11-20T12:00:00Z"}"#
@@ -93,7 +93,7 @@ import Testing
         #expect(stand.service.count(Service.backend) == 0)
     }
 
-    @Test func accountInfoComesFromTheClaimsWithoutTheNetwork() async throws {
+    @Test func `account info comes from the claims without the network`() async throws {
         let stand = Harness(person(endingIn: -10))
         #expect(
             try await stand.manager.accountInfo()
@@ -106,7 +106,7 @@ import Testing
     // MARK: One account
 
     @Test(arguments: [("account-2", "user-1"), ("account-1", "user-2")])
-    func aRequestOfOneAccountIsNotSentInAnothersName(account: String, user: String) async throws {
+    func `a request of one account is not sent in another account's name`(account: String, user: String) async throws {
         let gate = ScriptedGate()
         let stand = Harness(seed, [Service.backend: [.refused.after(gate), .ok], Service.revoke: [.ok]])
         let owner = try #require(try await stand.manager.accountInfo())
@@ -210,7 +210,7 @@ import Testing
         #expect(stand.service.count(Service.backend) == 1)
     }
 
-    @Test func anUnexpected401IsRefreshedAndTriedAgainWithTheSameRequest() async throws {
+    @Test func `an unexpected 401 causes a refresh and a retry of the same request`() async throws {
         let stand = Harness(seed, [Service.token: [.tokens(renewed)], Service.backend: [.refused, .ok]])
         var request = Service.backendRequest
         request.method = .post
@@ -220,7 +220,7 @@ import Testing
         #expect(stand.service.requests(Service.backend).map(\.body) == [request.body, request.body])
     }
 
-    @Test func aSecond401IsAnErrorAndLeavesTheCredential() async throws {
+    @Test func `a second 401 is an error and leaves the credential`() async throws {
         let stand = Harness(seed, [Service.token: [.tokens(renewed)], Service.backend: [.refused]])
         await #expect {
             try await stand.send()

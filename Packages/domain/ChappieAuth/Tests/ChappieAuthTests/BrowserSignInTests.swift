@@ -157,7 +157,7 @@ struct PlanHarness {
 
     // MARK: The way it goes
 
-    @Test func aFirstSignInAsksForARegistrationOfTheAppsOwn() async throws {
+    @Test func `a first sign-in requests a separate registration for the app`() async throws {
         let it = PlanHarness()
         let page = try await it.begin()
         #expect(!page.code.needsCode)
@@ -217,7 +217,7 @@ struct PlanHarness {
         #expect(names.sorted() == ["authorization", "user-agent"])
     }
 
-    @Test func aBrowserIsStartedWithAnAddressOfThisMachineThatLeadsToThePage() async throws {
+    @Test func `a browser is started with a local address that leads to the page`() async throws {
         let it = PlanHarness()
         #expect(it.session.browserURL() == nil)
         let page = try await it.begin()
@@ -230,7 +230,7 @@ struct PlanHarness {
         #expect(it.session.browserURL() == nil)
     }
 
-    @Test func aProgramThatEndsWaitsForTheLastPageOfTheBrowser() async throws {
+    @Test func `a program that ends waits until the browser has its last page`() async throws {
         let it = PlanHarness()
         #expect(try await it.signIn()?.name == "linked")
         #expect(it.listener.openCount == 1)
@@ -239,7 +239,7 @@ struct PlanHarness {
         #expect(it.listener.openCount == 0)
     }
 
-    @Test func aBrowserThatAsksForNoLastPageKeepsTheListenerForAMoment() async throws {
+    @Test func `the listener stays for a moment if the browser requests no last page`() async throws {
         let it = PlanHarness()
         #expect(try await it.signIn()?.name == "linked")
         while it.listener.openCount > 0 {
@@ -309,7 +309,7 @@ struct PlanHarness {
 
     // MARK: Endings
 
-    @Test func aUserWhoRefusesIsNotSignedInAndNoCodeIsExchanged() async throws {
+    @Test func `a user who refuses is not signed in, and no code is exchanged`() async throws {
         let it = PlanHarness()
         let updates = it.session.deviceLinkStateUpdates
         let page = try await it.begin()
@@ -319,7 +319,7 @@ struct PlanHarness {
         #expect(it.service.count(PlanHarness.token) == 0)
     }
 
-    @Test func aBrowserThatNeverComesBackEndsTheSignInAfterFifteenMinutes() async throws {
+    @Test func `a browser that never returns ends the sign-in after fifteen minutes`() async throws {
         let it = PlanHarness()
         let updates = it.session.deviceLinkStateUpdates
         _ = try await it.begin()
@@ -362,7 +362,7 @@ struct PlanHarness {
     // MARK: The registration
 
     @Test(arguments: [nil, "dynamic_agent_client", "a%20b", ""])
-    func aFirstSignInWithoutAnIssuedClientIsIncomplete(_ clientID: String?) async throws {
+    func `a first sign-in without an issued client is incomplete`(_ clientID: String?) async throws {
         let it = PlanHarness()
         let end = try await it.signIn(clientID: clientID)
         guard case .failed(.authorizationDenied(let words))? = end else { return #expect(Bool(false), "\(end as Any)") }
@@ -371,14 +371,14 @@ struct PlanHarness {
         #expect(it.service.count(PlanHarness.token) == 0)
     }
 
-    @Test func aRegistrationThatCanNotBeKeptIsNotRedeemed() async throws {
+    @Test func `a code is not redeemed if its registration cannot be stored`() async throws {
         let it = PlanHarness()
         it.registrations.failSaving(with: .failed("the disk is full"))
         #expect(try await it.signIn() == .failed(.credentialStoreUnavailable(.failed("the disk is full"))))
         #expect(it.service.count(PlanHarness.token) == 0)
     }
 
-    @Test func aRegistrationLostBetweenCallbackAndExchangeIsKeptAgain() async throws {
+    @Test func `a registration lost between callback and exchange is stored again`() async throws {
         let it = PlanHarness()
         let gate = ScriptedGate()
         it.service.play(PlanHarness.keys, ScriptedHTTPAnswer.json(ToyIssuer.keys("key-1")).after(gate))
@@ -394,7 +394,7 @@ struct PlanHarness {
         #expect(it.registrations[it.slot]?.subject == "user-1")
     }
 
-    @Test func aCodeThatIsRefusedLeavesTheRegistrationForTheNextSignIn() async throws {
+    @Test func `a code that is refused leaves the registration for the next sign-in`() async throws {
         let it = PlanHarness()
         let updates = it.session.deviceLinkStateUpdates
         let page = try await it.begin()
@@ -407,7 +407,7 @@ struct PlanHarness {
         #expect(next["state"] != page["state"])
     }
 
-    @Test func aClientThatTheServiceDoesNotKnowAfterAllIsNotUsedAgain() async throws {
+    @Test func `a client that the service turns out not to know is not used again`() async throws {
         let it = PlanHarness()
         let updates = it.session.deviceLinkStateUpdates
         let page = try await it.begin()
@@ -418,7 +418,7 @@ struct PlanHarness {
         #expect(try await it.begin()["client_id"] == "dynamic_agent_client")
     }
 
-    @Test func aReturningUserNeedsNoNewClientAndIsNamedToTheService() async throws {
+    @Test func `a returning user needs no new client and is named to the service`() async throws {
         let it = PlanHarness(PlanHarness.person(endingIn: -60))
         it.registrations[it.slot] = PlanHarness.seeded
         let updates = it.session.deviceLinkStateUpdates
@@ -470,7 +470,7 @@ struct PlanHarness {
         #expect(it.service.count(PlanHarness.token) == 0)
     }
 
-    @Test func anotherAccountForAReturningUserIsRefusedAndNothingIsReplaced() async throws {
+    @Test func `another account for a returning user is refused and replaces nothing`() async throws {
         let it = PlanHarness(PlanHarness.person(endingIn: 7200))
         it.registrations[it.slot] = PlanHarness.seeded
         let before = it.stored
@@ -539,7 +539,7 @@ struct PlanHarness {
 
     // MARK: Plan use
 
-    @Test func withoutPlanUseNothingIsSentAndTheNextSignInAsksForIt() async throws {
+    @Test func `without plan use, nothing is sent and the next sign-in asks for it`() async throws {
         let it = PlanHarness()
         #expect(try await it.signIn(scope: "openid profile email offline_access")?.name == "linked")
         #expect(it.session.accountInfo?.planUse == .notGranted)
@@ -550,7 +550,7 @@ struct PlanHarness {
 
     // MARK: The life of a sign-in
 
-    @Test func aRenewalRotatesTheTokensAndKeepsTheScopes() async throws {
+    @Test func `a renewal rotates the tokens and keeps the scopes`() async throws {
         let it = PlanHarness(PlanHarness.person(endingIn: 100))
         it.service.play(
             PlanHarness.token,
@@ -614,7 +614,7 @@ struct PlanHarness {
         #expect(try await it.send() == 200)
     }
 
-    @Test func aSignInWithoutARefreshTokenIsOverAtTheNextStart() async throws {
+    @Test func `an expired sign-in without a refresh token has ended at the next start`() async throws {
         var seed = PlanHarness.person(endingIn: -1)
         seed.refreshToken = nil
         let it = PlanHarness(seed)
@@ -623,7 +623,7 @@ struct PlanHarness {
         #expect(try it.ownPage().only("id_token_hint") == seed.idToken)
     }
 
-    @Test func aSignInWithoutARefreshTokenLastsAsLongAsItsAccessToken() async throws {
+    @Test func `a sign-in without a refresh token lasts as long as its access token`() async throws {
         let it = PlanHarness()
         let updates = it.session.deviceLinkStateUpdates
         let page = try await it.begin()
@@ -637,7 +637,7 @@ struct PlanHarness {
         #expect(it.service.count(PlanHarness.token) == 1)
     }
 
-    @Test func aTokenThatTheBackendRefusesAndTheIssuerDoesNotRenewIsTheEnd() async throws {
+    @Test func `a refused token that the issuer does not renew ends the sign-in`() async throws {
         let it = PlanHarness(PlanHarness.person(endingIn: 3600))
         it.service.play(PlanHarness.backend, .refused)
         it.service.play(PlanHarness.token, invalidGrant)
@@ -675,7 +675,7 @@ struct PlanHarness {
         #expect(page.fields.all("id_token_hint").isEmpty && page.fields.all("login_hint").isEmpty)
     }
 
-    @Test func aSignOutThatTheServiceDoesNotConfirmSaysWhereToDisconnect() async throws {
+    @Test func `a sign-out that the service doesn't confirm names where to disconnect`() async throws {
         let it = PlanHarness(PlanHarness.person(endingIn: 7200))
         it.service.play(PlanHarness.revoke, .response(status: .serviceUnavailable))
         await #expect {

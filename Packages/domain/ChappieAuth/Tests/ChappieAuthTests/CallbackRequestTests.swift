@@ -54,7 +54,7 @@ extension CallbackRequests {
         }
     }
 
-    @Test func theCallbackLeavesTheAddressBarAndAPageWithoutParametersFollows() throws {
+    @Test func `the callback leaves the address bar for a page without parameters`() throws {
         var requests = Self.requests()
         let first = String(decoding: requests.answer(Self.head(Self.callback)), as: UTF8.self)
         #expect(first.hasPrefix("HTTP/1.1 303 See Other\r\nLocation: /auth/done\r\n"))
@@ -69,7 +69,7 @@ extension CallbackRequests {
         #expect(Self.status(requests.answer(Self.head("/auth/done"))) == 200)
     }
 
-    @Test func anAddressThatTellsNothingLeadsABrowserToThePageOnce() throws {
+    @Test func `an address that reveals nothing leads a browser to the page once`() throws {
         var requests = Self.requests()
         #expect(requests.start(Secret("first")) == "http://127.0.0.1:50001/auth/start/first")
         #expect(Self.status(requests.answer(Self.head("/auth/start/first"))) == 404)
@@ -184,7 +184,7 @@ extension CallbackRequests {
         #expect(try! requests.outcome?.get().code == Secret("c+1"))
     }
 
-    @Test func aSecondCallbackIsRefusedAndTheFirstCounts() throws {
+    @Test func `a second callback is refused, and the first one counts`() throws {
         var requests = Self.requests()
         _ = requests.answer(Self.head(Self.callback))
         let second = requests.answer(Self.head("/auth/callback?code=code-2&state=\(Self.state)"))

@@ -72,7 +72,7 @@ import Testing
         #expect(trace.lifecycle.snapshot.status == .signedIn(credential(1).info, expiresAt: credential(1).expiresAt))
     }
 
-    @Test func aSlotThatIsEmptyOrCanNotBeReadIsReadAgainForTheNextCaller() {
+    @Test func `a slot that is empty or unreadable is read again for the next caller`() {
         var trace = Trace()
         trace.on(.asked(.account, 1), "read")
         trace.on(nothing, "answer 1 missing")
@@ -84,7 +84,7 @@ import Testing
         trace.on(.storeRead(stored(1)), "answer 3 rt_1")
     }
 
-    @Test func aRefreshWithoutASignInIsRejectedAndPoisonsNothing() {
+    @Test func `a refresh without a sign-in is rejected and has no later effect`() {
         var trace = Trace()
         trace.on(.asked(.refresh, 1), "read")
         trace.on(nothing, "answer 1 rejected")
@@ -116,7 +116,7 @@ import Testing
         #expect(actions == expected)
     }
 
-    @Test func aStoreThatCanNotSaveIsFoundOutBeforeTheRefreshTokenIsUsedUp() {
+    @Test func `a store that cannot save is detected before the refresh token is used up`() {
         var trace = Trace.preparing()
         trace.on(.asked(.token, 3))
         trace.on(.storePrepared(.failed("full")), "answer 1 store", "answer 3 store", "unlock 2")
@@ -127,7 +127,7 @@ import Testing
         trace.on(.storePrepared(nil), "refresh 3 rt_1")
     }
 
-    @Test func aSignOutWhileTheStoreIsAskedWhetherItCanSaveWins() {
+    @Test func `a sign-out wins while the store is asked whether it can save`() {
         var trace = Trace.preparing()
         trace.on(.signedOut(revoking: true, 9))
         trace.on(.settlingAsked(8))
@@ -137,7 +137,7 @@ import Testing
     }
 
     @Test(arguments: [("account-2", "user-1"), ("account-1", "user-2")])
-    func anotherAccountInTheSlotIsAPermanentMismatch(_ account: String, _ user: String) {
+    func `another account in the slot is a permanent mismatch`(_ account: String, _ user: String) {
         let other = CredentialLifecycle.Stored(credential: credential(9, account: account, user: user))
         var trace = Trace.reading()
         trace.on(.storeRead(.success(other)), "answer 1 rejected", "unlock 2")
@@ -147,14 +147,14 @@ import Testing
         #expect(reason.contains("another account"))
     }
 
-    @Test func aSlotThatAnotherProcessEmptiedIsSignedOut() {
+    @Test func `a slot that another process emptied is signed out`() {
         var trace = Trace.reading()
         trace.on(nothing, "answer 1 missing", "unlock 2")
         trace.on(.asked(.token, 2), "read")
         trace.on(.storeRead(stored(2)), "answer 2 rt_2")
     }
 
-    @Test func anEarlyRenewalThatFailsSoftlyLeavesTheOldTokenInUse() {
+    @Test func `an early renewal that fails temporarily leaves the old token in use`() {
         let soft = ChappieAuthError.networkFailure("n")
         for path in [
             [Input.lockAnswered(2, .busy(.seconds(45)))], [.lockAnswered(2, nil), .storeRead(.failure(locked))],
@@ -231,7 +231,7 @@ import Testing
         trace.on(.storeRead(.success(.init(credential: kept))), "prepare")
     }
 
-    @Test func anEndedTokenIsRenewedWhateverMomentTheServerHasNamed() {
+    @Test func `an expired token is renewed whatever time the server has named`() {
         var trace = Trace()
         trace.on(.asked(.token, 1), "read")
         trace.on(.storeRead(stored(1, endingIn: 200, earliest: 1000)), "answer 1 rt_1")
@@ -248,7 +248,7 @@ import Testing
         trace.on(.asked(.token, 2), "lock 3")
     }
 
-    @Test func aDeadRefreshTokenIsBelievedAfterTheStoreWasReadOnceMore() {
+    @Test func `a refresh token counts as dead only after the store was read once more`() {
         var trace = Trace.asking()
         trace.on(dead, "read")
         trace.on(.storeRead(stored(2)), "answer 1 rt_2", "unlock 2")
@@ -267,7 +267,7 @@ import Testing
 
     // MARK: A dead refresh token beside an access token that is still good
 
-    @Test func aRefusedRenewalThatNobodyAskedForLeavesTheAccessTokenInUseToItsEnd() {
+    @Test func `a refused automatic renewal leaves the access token in use to its end`() {
         var trace = Trace.signedIn(endingIn: 200)
         trace.on(.asked(.token, 1), "patience 1", "lock 2")
         trace.on(.lockAnswered(2, nil), "read")
@@ -293,7 +293,7 @@ import Testing
         #expect(reason.contains("invalid_grant"))
     }
 
-    @Test func aRefusedRenewalThatTheProgramAskedForIsShownAndTheAccessTokenStays() {
+    @Test func `a refused renewal on request is shown, and the access token stays`() {
         var trace = Trace.reading(.refresh, endingIn: 7200)
         trace.on(.storeRead(stored(1)), "prepare")
         trace.on(.storePrepared(nil), "refresh 2 rt_1")
@@ -304,7 +304,7 @@ import Testing
         trace.on(.asked(.token, 2), "answer 2 none")
     }
 
-    @Test func aTokenThatTheBackendRefusedAndThatCanNotBeRenewedIsOverInEveryProcess() {
+    @Test func `a refused token that cannot be renewed has ended in every process`() {
         var trace = Trace.reading(.replacement(of: 1), endingIn: 7200)
         trace.on(.storeRead(stored(1)), "prepare")
         trace.on(.storePrepared(nil), "refresh 2 rt_1")
@@ -326,7 +326,7 @@ import Testing
     }
 
     /// Another process has learned of the refusal a moment before.
-    @Test func aCredentialThatAnotherProcessMarkedIsTaken() {
+    @Test func `a credential that another process marked as unrenewable is accepted`() {
         let marked = CredentialLifecycle.Stored(
             credential: credential(1, endingIn: 200).unrenewable(because: "It was revoked.", refused: false))
         var trace = Trace.signedIn(endingIn: 200)
@@ -343,7 +343,7 @@ import Testing
                 )), "answer 1 rejected", "unlock 2")
     }
 
-    @Test func anotherAccountsTokensAreKeptAsideAndNotUsed() throws {
+    @Test func `another account's tokens are set aside and not used`() throws {
         let foreign = try #require(try? tokens(2, account: "account-9", user: "user-9").get())
         var trace = Trace.signedIn(endingIn: 200)
         trace.on(.asked(.token, 1), "patience 1", "lock 2")
@@ -359,7 +359,7 @@ import Testing
 
     // MARK: A hold of the lock that has ended
 
-    @Test func aRenewalWhoseHoldHasEndedTakesTheLockAgainAndReadsTheStore() {
+    @Test func `a renewal whose hold has ended takes the lock again and reads the store`() {
         var trace = Trace.preparing()
         trace.on(.storePrepared(.overtaken), "unlock 2", "lock 3")
         trace.on(.lockAnswered(3, nil), "read")
@@ -379,7 +379,7 @@ import Testing
         trace.on(.storeChanged(nil), "answer 1 rt_2 new", "unlock 3")
     }
 
-    @Test func aStoreThatRefusesEveryHoldIsNotAskedForEver() {
+    @Test func `a store that refuses every hold is not asked forever`() {
         var trace = Trace.preparing()
         for job in 3...4 {
             trace.on(.storePrepared(.overtaken), "unlock \(job - 1)", "lock \(job)")
@@ -389,7 +389,7 @@ import Testing
         trace.on(.storePrepared(.overtaken), "answer 1 store", "unlock 4")
     }
 
-    @Test func aBestEffortChangeWhoseHoldHasEndedIsNotTriedAgain() {
+    @Test func `a best-effort change whose hold has ended is not tried again`() {
         var trace = Trace.asking()
         trace.on(dead, "read")
         trace.on(.storeRead(stored(1, endingIn: -1)), "save none")
@@ -404,7 +404,7 @@ import Testing
         trace.on(.storeChanged(.overtaken), "revoke rt_7", "answer 5 store", "unlock 1")
     }
 
-    @Test func aSignOutWhoseHoldHasEndedDeletesNoOtherAccountsSignIn() {
+    @Test func `a sign-out whose hold has ended deletes no other account's sign-in`() {
         var trace = Trace.signedIn()
         trace.on(.signedOut(revoking: true, 9), "lock 2")
         trace.on(.lockAnswered(2, nil), "read")
@@ -418,7 +418,7 @@ import Testing
 
     private let refusal = ChappieAuthError.tokenExchangeFailed(statusCode: 403, body: #"{"error":"new_word"}"#)
 
-    @Test func aRefusedRenewalIsNotTriedAgainBeforeAReload() {
+    @Test func `a refused renewal is not tried again before a reload`() {
         var trace = Trace.asking()
         trace.on(.tokensRefreshed(2, .failure(refusal)), "answer 1 rejected", "unlock 2")
         let reason = "Your sign-in could not be renewed (status 403: new_word). Please sign in again."
@@ -433,7 +433,7 @@ import Testing
         trace.on(.asked(.token, 5), "lock 4")
     }
 
-    @Test func aRefusedEarlyRenewalLeavesTheTokenInUseUntilItEnds() {
+    @Test func `a refused early renewal leaves the token in use until it expires`() {
         var trace = Trace.signedIn(endingIn: 200)
         trace.on(.asked(.token, 1), "patience 1", "lock 2")
         trace.on(.lockAnswered(2, nil), "read")
@@ -479,7 +479,7 @@ import Testing
     }
 
     /// Another process has signed in another account meanwhile.
-    @Test func aSignOutLeavesALaterSignInOfAnotherAccountAlone() {
+    @Test func `a sign-out does not change a later sign-in of another account`() {
         for isMismatched in [false, true] {
             var trace = isMismatched ? Trace.reading() : Trace.signedIn()
             if isMismatched {
@@ -495,7 +495,7 @@ import Testing
         }
     }
 
-    @Test func aReloadReadsTheStoreThoughACredentialIsHeld() {
+    @Test func `a reload reads the store even if a credential is held`() {
         for (found, expected) in [
             (stored(1), "answer 1 rt_1"), (stored(2), "answer 1 rt_2"),
             (stored(9, account: "account-9"), "answer 1 rt_9"),
@@ -507,7 +507,7 @@ import Testing
         }
     }
 
-    @Test func aReloadTakesTheOtherAccountThatARenewalDidNotTake() {
+    @Test func `a reload accepts the other account that a renewal did not accept`() {
         var trace = Trace.reading()
         trace.on(.storeRead(stored(9, account: "account-9")), "answer 1 rejected", "unlock 2")
         trace.on(.asked(.token, 2), "answer 2 rejected")
@@ -515,7 +515,7 @@ import Testing
         trace.on(.storeRead(stored(9, account: "account-9")), "answer 3 rt_9")
     }
 
-    @Test func aCredentialWithoutARefreshTokenIsGivenUpWhenItEnds() {
+    @Test func `a credential without a refresh token is given up when it expires`() {
         var trace = Trace.signedIn(endingIn: -1)
         let bare = CredentialLifecycle.Stored(credential: credential(nil, endingIn: -1))
         trace.on(.asked(.token, 1), "lock 2")
@@ -607,7 +607,7 @@ import Testing
         }
     }
 
-    @Test func aSignOutWhileARenewalWaitsForAnotherProcessWins() {
+    @Test func `a sign-out wins while a renewal waits for another process`() {
         var trace = Trace.signedIn(endingIn: -1)
         trace.on(.asked(.token, 1), "lock 2")
         trace.on(.signedOut(revoking: true, 9), "answer 1 missing", "lock 3")
@@ -617,7 +617,7 @@ import Testing
         trace.on(.storeChanged(nil), "forget tombstone", "signed out 9 [rt_1 rt_2]")
     }
 
-    @Test func aSignOutWhileNewTokensAreSavedTakesThemWithIt() {
+    @Test func `a sign-out while new tokens are saved also removes them`() {
         var trace = Trace.asking()
         trace.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
         trace.on(.signedOut(revoking: true, 9))
@@ -648,7 +648,7 @@ import Testing
 
     /// Another account may have signed in since the credential was read.
     @Test(arguments: [CredentialStoreError.wrongPassphrase("w"), .denied("d"), .noPassphrase("n")])
-    func aSignOutDeletesNothingUnreadOnceACredentialWasKnown(_ denial: CredentialStoreError) {
+    func `a sign-out deletes nothing unread once a credential was known`(_ denial: CredentialStoreError) {
         var trace = Trace.signedIn()
         trace.on(.storeMayHaveChanged)
         trace.on(.asked(.token, 1), "read")
@@ -755,7 +755,7 @@ import Testing
     }
 
     /// A tombstone may come back: from a folder that was restored, or of a process that was killed before it removed it.
-    @Test func aTombstoneThatIsOlderThanTheSignInOfItsAccountIsForgotten() throws {
+    @Test func `a tombstone that is older than its account's sign-in is forgotten`() throws {
         let tombstone = Tombstone(at: start, revokes: true, [credential(1)])
         let later = credential(1).imported(at: start.addingTimeInterval(60))
         let answer = try #require(try? tokens(2).get())
@@ -774,7 +774,7 @@ import Testing
         #expect(Tombstone(at: start, revokes: true, [later]).means(later))
     }
 
-    @Test func aSignOutElsewhereIsObeyedThoughTheStoreCanNotBeRead() {
+    @Test func `a sign-out elsewhere is obeyed even if the store cannot be read`() {
         for (serial, account, isObeyed) in [(1, nil as String?, true), (9, "account-9", false)] {
             var trace = Trace.signedIn()
             let tombstone = Tombstone(at: start, revokes: true, [credential(serial, account: account)])
@@ -803,7 +803,7 @@ import Testing
 
     // MARK: Signing in
 
-    @Test func aSignInReplacesWhatTheStoreHoldsNotWhatIsRemembered() {
+    @Test func `a sign-in replaces what the store contains, not what is remembered`() {
         var trace = Trace.signedIn()
         trace.on(.signInCompleted(credential(7), after: 0, 5), "lock 2")
         trace.on(.lockAnswered(2, nil), "read")
@@ -835,7 +835,7 @@ import Testing
         }
     }
 
-    @Test func aSignInGoesBeforeARenewalThatWaitsForAnotherProcess() {
+    @Test func `a sign-in goes before a renewal that waits for another process`() {
         var trace = Trace.signedIn(endingIn: -1)
         trace.on(.asked(.token, 1), "lock 2")
         trace.on(.signInCompleted(credential(7), after: 0, 5), "lock 3")
@@ -898,7 +898,7 @@ import Testing
         }
     }
 
-    @Test func aSignInAfterARefusedSignOutTakesItsPlaceOrLeavesIt() {
+    @Test func `a sign-in after a refused sign-out replaces the credential or leaves it`() {
         var trace = refusedSignOut()
         trace.on(.signInCompleted(credential(7), after: 1, 5), "lock 3")
         trace.on(.lockAnswered(3, nil), "read")
@@ -911,7 +911,7 @@ import Testing
         trace.on(.storeRead(stored(8)), "revoke rt_6", "answer 6 cancelled", "unlock 4")
     }
 
-    @Test func anotherServicesCredentialIsNeitherReplacedNorDeleted() {
+    @Test func `another service's credential is neither replaced nor deleted`() {
         let foreign = Input.storeRead(.failure(.foreign("f")))
         var trace = Trace()
         trace.on(.signInCompleted(credential(7), after: 0, 5), "lock 1")
@@ -924,7 +924,7 @@ import Testing
 
     // MARK: Settling
 
-    @Test func aRenewalThatOnlyWaitsForAnotherProcessIsGivenUp() {
+    @Test func `settling gives up a renewal that only waits for another process`() {
         var trace = Trace.signedIn(endingIn: -1)
         trace.on(.asked(.token, 1), "lock 2")
         trace.on(.settlingAsked(8), "answer 1 store", "answer 8 settled")
@@ -963,7 +963,7 @@ import Testing
     }
 
     /// They are lost with the process, and the old refresh token is used up.
-    @Test func aProcessThatEndsWaitsForAStoreThatRefusedItsTokens() {
+    @Test func `a process that ends waits for a store that refused its tokens`() {
         var trace = Trace.asking()
         trace.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
         trace.on(.storeChanged(locked), "answer 1 store", "unlock 2")
@@ -984,7 +984,7 @@ import Testing
         trace.on(.storeChanged(nil), "unlock 2", "answer 8 settled")
     }
 
-    @Test func aProcessThatEndsWaitsForTheStoreNeitherForeverNorAgainstTheUser() {
+    @Test func `an ending process waits for the store neither forever nor after a denial`() {
         for isDenied in [true, false] {
             var trace = Trace.asking()
             trace.on(.tokensRefreshed(2, tokens(2)), "save rt_2")
@@ -997,7 +997,7 @@ import Testing
         }
     }
 
-    @Test func aReadThatEndsAfterSettlingBeginsNoRenewal() {
+    @Test func `a read that ends after settling begins no renewal`() {
         for (end, expected) in [(-1.0, "answer 1 store"), (200, "answer 1 rt_1"), (7200, "answer 1 rt_1")] {
             var trace = Trace()
             trace.on(.asked(.token, 1), "read")
@@ -1014,7 +1014,7 @@ import Testing
     // MARK: Two processes
 
     /// Two lives over one store, one lock and one server that takes every refresh token once, in many orders.
-    @Test func noOrderUsesARefreshTokenTwiceOrLosesACaller() {
+    @Test func `no order of events uses a refresh token twice or loses a caller`() {
         for seed in 0..<200 { World(seed: UInt64(seed)).run() }
     }
 }

@@ -38,7 +38,7 @@ import Testing
         #expect(stand.bearers == [renewed.accessToken])
     }
 
-    @Test func onlyTheTokensThatCameReplaceTheStoredOnes() async throws {
+    @Test func `only the tokens that were received replace the stored ones`() async throws {
         let stand = due(.json(#"{"access_token":"\#(renewed.accessToken)"}"#))
         stand.store[stand.slot] = Secret(
             #"{"version":1,"issuer":"https://issuer.test","backend":"https://backend.test","later":{"a":[1,2.50]},"tokens":{"access_token":"\#(person(endingIn: 0).accessToken)","refresh_token":"rt_1","account_id":"account-1","proof_key":"k"}}"#
@@ -70,7 +70,7 @@ import Testing
         await stand.manager.settle()
     }
 
-    @Test func aStalledEarlyRefreshHoldsARequestUpForTenSecondsAtMost() async throws {
+    @Test func `a stalled early refresh delays a request for at most ten seconds`() async throws {
         let gate = ScriptedGate()
         let stand = due(.tokens(renewed).after(gate), endingIn: 200)
         let request = Task { try await stand.send() }
@@ -89,7 +89,7 @@ import Testing
         #expect(stand.bearers.last == renewed.accessToken)
     }
 
-    @Test func aTokenEndpointThatNeverAnswersIsGivenUpAfterAMinute() async throws {
+    @Test func `a token endpoint that never answers is given up after a minute`() async throws {
         let stand = due(ScriptedHTTPAnswer(beforeHead: [.stall]))
         let request = Task { try await stand.send() }
         await stand.clock.waitForSleepers(count: 1)
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func aRefusedRefreshTokenIsTakenOutAndTheReasonStays() async throws {
+    @Test func `a refused refresh token is removed, and the reason is kept`() async throws {
         let stand = due(.error(.unauthorized, "refresh_token_expired"))
         for _ in 0..<2 {
             await #expect(
@@ -120,7 +120,7 @@ import Testing
     }
 
     @Test(arguments: [ScriptedHTTPAnswer.lost, .error(.serviceUnavailable, "x"), .page(.forbidden)])
-    func aRefreshThatMayWorkLaterLeavesTheCredential(_ answer: ScriptedHTTPAnswer) async throws {
+    func `a failed refresh that may work later leaves the credential`(_ answer: ScriptedHTTPAnswer) async throws {
         let stand = due(answer)
         await #expect {
             try await stand.send()
@@ -152,7 +152,7 @@ import Testing
         #expect(stand.bearers.last == renewed.accessToken)
     }
 
-    @Test func tokensThatCouldNotBeSavedAreKeptAndNotUsedBeforeTheyAre() async throws {
+    @Test func `tokens that could not be saved are kept and not used before they are saved`() async throws {
         let stand = due(.tokens(renewed))
         stand.store.fail(.save, with: .locked("l"), times: 2)
         for _ in 0..<2 {
@@ -166,7 +166,7 @@ import Testing
     }
 
     /// An app may drop its session and its client when a request fails.
-    @Test func tokensThatCouldNotBeSavedKeepTheirManager() async throws {
+    @Test func `tokens that could not be saved keep their manager alive`() async throws {
         let stand = due(.tokens(renewed))
         stand.store.fail(.save, with: .locked("l"), times: 1)
         weak let kept = try await managerWithoutAStore(stand)
@@ -184,7 +184,7 @@ import Testing
     }
 
     @Test(arguments: ["", #"{"version":1,"tokens":{"access_token":"a\r\nb: c"}}"#, "\u{0}\u{1}"])
-    func aDocumentThatCanNotBeReadIsReportedAndCanBeDeleted(_ document: String) async throws {
+    func `a document that cannot be read is reported and can be deleted`(_ document: String) async throws {
         let stand = Harness(nil)
         stand.store[stand.slot] = Secret(document)
         await #expect {
@@ -206,7 +206,7 @@ import Testing
 
     // MARK: The lock
 
-    @Test func aSignOutWaitsForARenewalElsewhereThoughOneHereWaitsToo() async throws {
+    @Test func `a sign-out waits for a renewal elsewhere even if one here also waits`() async throws {
         let gate = ScriptedGate()
         let stand = due(.tokens(renewed).after(gate))
         let here = stand.otherManager(FileCredentialLock(directory: folder))
@@ -223,7 +223,7 @@ import Testing
         #expect(stand.store[stand.slot] == nil, "the tokens that were renewed elsewhere were stored after the sign-out")
     }
 
-    @Test func aProcessThatEndsDoesNotWaitForAnothersLock() async throws {
+    @Test func `a process that ends does not wait for another process's lock`() async throws {
         let stand = Harness(person(endingIn: -1))
         let hold = try await FileCredentialLock(directory: folder).acquire(stand.slot, within: .zero)
         let manager = stand.otherManager(FileCredentialLock(directory: folder, clock: stand.clock))
@@ -236,7 +236,7 @@ import Testing
 
     // MARK: Another process
 
-    @Test(.timeLimit(.minutes(1))) func whatAnotherProcessDoesShowsBeforeTheNextRequest() async throws {
+    @Test(.timeLimit(.minutes(1))) func `another process's changes take effect before the next request`() async throws {
         let stand = Harness(person(endingIn: 7200), [Service.backend: [.ok], Service.revoke: [.ok]])
         let here = stand.otherManager(FileCredentialLock(directory: folder))
         let elsewhere = stand.otherManager(FileCredentialLock(directory: folder))
@@ -275,7 +275,7 @@ import Testing
         }
     }
 
-    @Test func aSignOutElsewhereDuringARenewalShowsBeforeTheNextRequest() async throws {
+    @Test func `a sign-out elsewhere during a renewal takes effect at the next request`() async throws {
         let gate = ScriptedGate()
         let stand = due(.tokens(renewed).after(gate))
         let lock = NotesInMemory()
@@ -298,7 +298,7 @@ import Testing
     // MARK: Signing out
 
     @MainActor
-    @Test func aSessionThatDoesNotWaitForItsStoreWaitsForItsSignOut() async throws {
+    @Test func `a session that does not wait for its store waits for its sign-out`() async throws {
         let stand = due(.ok, endingIn: 7200)
         let gate = ScriptedGate()
         // On a busy machine the task that it waits for may begin later than a user would wait.
@@ -339,7 +339,7 @@ import Testing
         #expect(stand.service.count(Service.revoke) == 1)
     }
 
-    @Test func aSignOutThatTheStoreRefusedIsMadeUpForWithoutAnyNotes() async throws {
+    @Test func `a sign-out that the store refused is completed later without any notes`() async throws {
         let stand = due(.ok, endingIn: 7200)
         _ = try await stand.manager.exportCredential()
         stand.store.fail(.delete, with: .locked("l"), times: 1)
@@ -351,7 +351,7 @@ import Testing
     }
 
     @MainActor
-    @Test func aStoreThatIsSlowLeavesAMarkThatTheNextProcessObeys() async throws {
+    @Test func `a store that is slow leaves a mark that the next process obeys`() async throws {
         let stand = due(.ok, endingIn: 7200)
         let lock = FileCredentialLock(directory: folder)
         let gate = ScriptedGate()
@@ -372,7 +372,7 @@ import Testing
     }
 
     @MainActor
-    @Test func aMarkThatIsSlowToWriteDoesNotOutliveTheSignOut() async throws {
+    @Test func `a mark that is slow to write does not outlive the sign-out`() async throws {
         let stand = due(.ok, endingIn: 7200)
         let gate = ScriptedGate()
         let lock = SlowNotes(gate)
@@ -424,7 +424,8 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(1))) func aDiskThatDoesNotAnswerDelaysASignOutForAWhile() async throws {
+    @Test(.timeLimit(.minutes(1))) func `a disk that does not answer delays a sign-out only for a while`() async throws
+    {
         let stand = due(.ok, endingIn: 7200)
         let lock = StalledNotes()
         let manager = stand.otherManager(lock)
@@ -450,7 +451,7 @@ import Testing
 
     // MARK: Importing
 
-    @Test func aScreenThatLocksDuringAnImportLosesNothing() async throws {
+    @Test func `a screen that locks during an import loses nothing`() async throws {
         let stand = Harness(nil)
         let gate = ScriptedGate()
         stand.store.wait(at: gate, before: .save)
@@ -462,7 +463,7 @@ import Testing
         #expect(stand.storedText?.contains("rt_seeded_2") == true)
     }
 
-    @Test func anImportThatTheStoreGarblesPutsBackWhatWasThere() async throws {
+    @Test func `an import that the store garbles restores the earlier credential`() async throws {
         let seed = person(endingIn: 7200)
         let store = GarblingStore(seed.credential)
         let manager = Harness(nil).otherManager(store: store)
@@ -527,7 +528,7 @@ import Testing
         }
     }
 
-    @Test func eachServiceHasASlotOfItsOwnAndADocumentWithoutAnIssuerIsTheDefaultOnes() async throws {
+    @Test func `each service has its own slot, and a missing issuer means the default one`() async throws {
         let old = Secret(#"{"version":1,"tokens":{"access_token":"a","account_id":"acc"}}"#)
         let transport = ScriptedHTTPTransport { _ in .response(status: .internalServerError) }
         for (endpoints, issuer, isRead) in [

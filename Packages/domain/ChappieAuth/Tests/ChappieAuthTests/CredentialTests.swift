@@ -116,7 +116,7 @@ import Testing
         )
     }
 
-    @Test func whatOnlyTheAccessTokenIsNeededForIsOptional() throws {
+    @Test func `only the access token is required, and everything else is optional`() throws {
         let credential = try read(
             #"{"version":1,"tokens":{"access_token":"a","id_token":7,"refresh_token":"two words","account_id":"a\nb"},"last_refresh":5}"#
         )
@@ -134,7 +134,7 @@ import Testing
         #expect(throws: CredentialStoreError.self) { try read(String(repeating: " ", count: (1 << 20) + 1)) }
     }
 
-    @Test func everyTruncationIsCorruptAndNothingOfItIsShown() {
+    @Test func `every truncation is corrupt, and the error shows nothing of it`() {
         let text = #"{"version":1,"tokens":{"access_token":"at_very_secret"}}"#
         for length in 0..<text.count {
             do {

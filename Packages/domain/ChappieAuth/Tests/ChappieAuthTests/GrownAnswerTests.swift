@@ -78,7 +78,7 @@ import Testing
         },
     ]
 
-    @Test(arguments: answers) func everyAnswerIsReadThatStillSaysWhatIsNeeded(answer: Answer) throws {
+    @Test(arguments: answers) func `every answer that still contains what is needed is read`(answer: Answer) throws {
         let expected = try answer.read(answer.body)
         let grown = GrownAnswer.all(of: answer.body)
         #expect(grown.count > answer.body.object?.members.count ?? 0)

@@ -177,7 +177,7 @@ private func answer(_ status: Int, _ body: String = "", fields: HTTPFields = [:]
         #expect(name(polling.receivedAnswer(answer(403), elapsed: begin)) == "wait 60")
     }
 
-    @Test func failuresInARowAreBoundedAndOthersForgiven() throws {
+    @Test func `consecutive failures are limited, and other failures are forgiven`() throws {
         var polling = try polling()
         let lost = ChappieTransportError(
             .connectionLost, stage: .request, host: "issuer.test", reason: "gone")

@@ -79,7 +79,7 @@ import Testing
         #expect(JWTClaims(bytes: token(full, header: "not JSON")) != nil, "nothing of the header is used")
     }
 
-    @Test func everyTruncationIsReadOrRefusedButNeverTraps() {
+    @Test func `every truncation is read or refused but never traps`() {
         let whole = token(full)
         let end = whole.lastIndex(of: UInt8(ascii: ".")) ?? 0
         for length in 0...whole.count {

@@ -28,7 +28,7 @@ import Testing
         #expect(it.session.lastStoreError == nil)
     }
 
-    @Test func aStoreThatCanNotBeReadIsAFailureWithASentenceUntilItCan() async throws {
+    @Test func `an unreadable store is a failure with a message until it can be read`() async throws {
         let stand = Harness(seed, [Service.backend: [.ok]])
         stand.store.fail(.load, with: .locked("l"), times: 1)
         let session = ChappieAuthSession(credentials: stand.manager)
@@ -40,7 +40,7 @@ import Testing
         #expect(session.lastStoreError == nil)
     }
 
-    @Test func aSessionThatLoadsWithoutBlockingReadsOnce() async throws {
+    @Test func `a session that loads without blocking reads once`() async throws {
         let stand = Harness(seed)
         let session = try await ChappieAuthSession(loading: stand.manager)
         #expect(session.state == .signedIn(expiresAt: seed.expiresAt))
@@ -91,7 +91,7 @@ import Testing
         #expect(await updates.next { $0 == .signedIn(expiresAt: start.addingTimeInterval(9000)) } != nil)
     }
 
-    @Test func aRejectionFoundByARequestShowsInTheSession() async throws {
+    @Test func `a rejection that a request meets appears in the session`() async throws {
         let it = SessionHarness(
             person(endingIn: -1), [Service.token: [.error(.unauthorized, "refresh_token_invalidated")]])
         let updates = it.session.stateUpdates
@@ -101,7 +101,7 @@ import Testing
         #expect(it.session.lastError?.requiresReauthentication == true)
     }
 
-    @Test func aFinal401IsSaidByTheSessionTooUntilATokenIsTaken() async throws {
+    @Test func `a final 401 is also reported by the session until a token is accepted`() async throws {
         let it = SessionHarness(
             seed, [Service.token: [.tokens(renewed)], Service.backend: [.refused, .refused, .ok]])
         let updates = it.session.stateUpdates
@@ -148,7 +148,7 @@ import Testing
             request.headerFields.map(\.name.canonicalName) == ["content-type", "originator", "user-agent", "accept"])
     }
 
-    @Test func withoutARefreshTokenTheAccessTokenIsRevoked() async throws {
+    @Test func `without a refresh token, the access token is revoked`() async throws {
         var seed = seed
         seed.refreshToken = nil
         let it = SessionHarness(seed, [Service.revoke: [.ok]])
@@ -178,7 +178,7 @@ import Testing
         #expect(it.session.state == .signedOut)
     }
 
-    @Test func aStoreThatDoesNotDeleteIsReportedAndTheServerToldAllTheSame() async throws {
+    @Test func `a store that does not delete is reported, and the token is still revoked`() async throws {
         let it = SessionHarness(seed, [Service.revoke: [.ok]])
         it.stand.store.fail(.delete, with: .locked("l"))
         await #expect(throws: ChappieAuthError.credentialStoreUnavailable(.locked("l"))) {
@@ -205,7 +205,7 @@ import Testing
         #expect(it.session.state == .signedOut)
     }
 
-    @Test func signingInRightAfterSigningOutIsNotUndoneByTheLateDeletion() async throws {
+    @Test func `a sign-in right after a sign-out is not undone by the late deletion`() async throws {
         let it = SessionHarness(seed, SessionHarness.signingIn(as: person(endingIn: 7200, serial: 7)))
         it.session.signOut()
         #expect(try await it.signIn()?.name == "linked")
@@ -226,7 +226,7 @@ import Testing
     }
 
     @Test(arguments: [400, 401, 403, 404, 429, 500])
-    func aRefusedRefreshRequiresReauthenticationWhenTheServerSaysSo(_ status: Int) async throws {
+    func `a refused refresh requires reauthentication if the server demands it`(_ status: Int) async throws {
         for code in ["invalid_grant", "x"] where status <= 403 || code == "x" {
             let it = SessionHarness(seed, [Service.token: [.error(.init(code: status), code, "Gone.")]])
             // An unknown word of the endpoint asks for a new sign-in, and leaves the credential for another try.
@@ -253,7 +253,7 @@ import Testing
         }
     }
 
-    @Test func refreshingWithoutARefreshTokenRequiresReauthentication() async throws {
+    @Test func `refreshing without a refresh token requires reauthentication`() async throws {
         var seed = seed
         seed.refreshToken = nil
         for it in [SessionHarness(seed), SessionHarness()] {
@@ -263,7 +263,7 @@ import Testing
         }
     }
 
-    @Test func refreshingWithALockedStoreIsTheStoresError() async throws {
+    @Test func `refreshing with a locked store throws the store's error`() async throws {
         let it = SessionHarness(seed, [Service.token: [.tokens(renewed)]])
         it.stand.store.fail(.save, with: .locked("l"), times: 1)
         await #expect(throws: ChappieAuthError.credentialStoreUnavailable(.locked("l"))) {

@@ -103,7 +103,7 @@ import Testing
 
     // MARK: No code
 
-    @Test func deviceSignInThatIsSwitchedOffSaysWhereToSwitchItOn() async throws {
+    @Test func `a device sign-in that is switched off reports where to switch it on`() async throws {
         let it = SessionHarness(nil, [Service.usercode: [.error(.notFound, "not_found")]])
         await #expect {
             try await it.session.startDeviceCodeSignIn()
@@ -119,7 +119,7 @@ import Testing
     }
 
     /// A keyring that asks its user may answer after the service has.
-    @Test func aStoreThatAnswersLateDoesNotTakeBackWhyASignInFailed() async throws {
+    @Test func `a store that answers late does not clear the reason of a failed sign-in`() async throws {
         let stand = Harness(nil, [Service.usercode: [.error(.notFound, "not_found")]])
         let gate = ScriptedGate()
         stand.store.wait(at: gate, before: .load)
@@ -138,7 +138,7 @@ import Testing
         #expect(await states.next() == .signedOut)
     }
 
-    @Test func aSignInThatFailsBesideAnAccountIsForgottenWithIt() async throws {
+    @Test func `a sign-in that fails next to an account is forgotten with the account`() async throws {
         let it = SessionHarness(
             person(endingIn: 7200), [Service.usercode: [.error(.notFound, "not_found")], Service.revoke: [.ok]])
         await #expect(throws: ChappieAuthError.self) { try await it.session.startDeviceCodeSignIn() }
@@ -317,7 +317,7 @@ import Testing
         #expect(it.stand.service.count(Service.poll) == 1)
     }
 
-    @Test func anExchangeThatIsNotAnsweredIsTriedOnceMore() async throws {
+    @Test func `an exchange that is not answered is tried once more`() async throws {
         let it = exchanging(ScriptedHTTPAnswer(beforeHead: [.stall]), .tokens(newcomer))
         let end = try await it.signIn {
             await it.stand.service.waitForRequests(Service.token, count: 1)
@@ -329,7 +329,7 @@ import Testing
     }
 
     /// The first request has arrived after all, and has used the code up.
-    @Test func aSecondExchangeThatIsRefusedTellsOfTheFirst() async throws {
+    @Test func `a second exchange that is refused reports the failure of the first`() async throws {
         let it = exchanging(.lost, .error(.badRequest, "invalid_grant"))
         guard case .failed(.networkFailure(let words))? = try await it.signIn() else {
             return #expect(Bool(false), "\(it.session.deviceLinkState)")
@@ -340,7 +340,7 @@ import Testing
 
     // MARK: No place to keep it
 
-    @Test func aStoreThatDoesNotTakeTheCredentialFailsTheSignIn() async throws {
+    @Test func `a store that does not accept the credential fails the sign-in`() async throws {
         let seed = person(endingIn: 7200)
         let it = SessionHarness(seed, SessionHarness.signingIn(as: newcomer))
         it.stand.store.fail(.save, with: .locked("the keyring is locked"))
@@ -388,7 +388,9 @@ import Testing
     }
 
     @Test(arguments: Stage.allCases, [true, false])
-    func cancellingEndsItAtAnyMomentAndLeavesTheEarlierCredential(_ stage: Stage, _ isSignedIn: Bool) async throws {
+    func `cancelling ends a sign-in at any moment and leaves the earlier credential`(_ stage: Stage, _ isSignedIn: Bool)
+        async throws
+    {
         let gate = ScriptedGate()
         let seed = isSignedIn ? person(endingIn: 7200) : nil
         let it = SessionHarness(seed, answers(stoppingAt: stage, gate))
@@ -458,7 +460,7 @@ import Testing
         #expect(it.stand.service.count(Service.token) == 1)
     }
 
-    @Test func aUserWhoIsSignedInByAnotherSessionMeanwhileNeedsNoCodeAnyMore() async throws {
+    @Test func `a user whom another session has signed in needs no code any more`() async throws {
         let it = SessionHarness(nil, [Service.usercode: [.deviceCode], Service.poll: [.pending]])
         let other = ChappieAuthSession(credentials: it.stand.manager)
         async let account = it.session.signIn { _ in
@@ -474,7 +476,7 @@ import Testing
         while it.stand.clock.sleeperCount > 0 { await Task.yield() }
     }
 
-    @Test func signingOutWhileTheCredentialIsBeingSavedWins() async throws {
+    @Test func `signing out while the credential is being saved wins`() async throws {
         let gate = ScriptedGate()
         let it = SessionHarness(nil, SessionHarness.signingIn(as: newcomer))
         it.stand.store.wait(at: gate, before: .save)

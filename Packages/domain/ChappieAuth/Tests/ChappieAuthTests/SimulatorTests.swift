@@ -68,7 +68,7 @@ import Testing
         await setting.end()
     }
 
-    @Test func processesShareTheirTokensUntilOneUsesAnOldCopy() async throws {
+    @Test func `processes share their tokens until one uses an old copy`() async throws {
         let setting = try await Setting(SimulatorConfiguration(autoApprove: true, pollInterval: 0))
         let manager = setting.manager()
         let first = ChappieAuthSession(credentials: manager)

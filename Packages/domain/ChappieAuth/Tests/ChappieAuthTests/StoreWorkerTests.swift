@@ -44,7 +44,7 @@ struct StoreWorkerTests {
         #expect(await blocker.end() == true)
     }
 
-    @Test func aCancelledCallAnswersAtOnceAndItsWorkIsTold() async throws {
+    @Test func `a cancelled call returns at once, and its work is notified`() async throws {
         let (worker, blocker, told) = (worker, Blocker(), DispatchSemaphore(value: 0))
         let call = Task {
             try await worker.perform(within: .seconds(5)) { call in

@@ -169,7 +169,7 @@ typealias SampleType = any (Decodable & Sendable).Type
         #expect(error.path == path && error.reason.contains(reason), "\(error)")
     }
 
-    @Test func aTypeWithoutASchemaIsRefusedWhereItsSchemaIsChecked() throws {
+    @Test func `a type without a schema is refused where its schema is checked`() throws {
         let error = try #require(throws: ChappieJSONSchemaError.self) { try Ring.jsonSchema.check() }
         #expect(error.reason.contains("contains itself") && error.reason.contains("/properties/others/items"))
         #expect(throws: ChappieJSONSchemaError.self) { try ChappieJSONSchema(Ring.jsonSchema.json).violations(in: [:]) }

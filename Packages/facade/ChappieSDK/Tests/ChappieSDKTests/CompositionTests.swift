@@ -9,7 +9,7 @@ import Testing
 
 /// An app with several accounts shares the network, and separates credentials.
 @Suite struct CompositionTests {
-    @Test func everyAccountHasAManagerOfItsOwnAndAllShareTheNetwork() {
+    @Test func `every account has its own manager, and all share the network`() {
         let composition = PlatformComposition()
         let first = ChappieConfiguration(keychainAccount: "first")
         #expect(composition.credentials(for: first) === composition.credentials(for: first))
@@ -26,7 +26,7 @@ import Testing
     }
 
     /// A sign-out has to reach all of them.
-    @Test func oneSlotHasOneManagerWhateverElseAConfigurationSays() {
+    @Test func `one slot has one manager, whatever else a configuration specifies`() {
         let composition = PlatformComposition()
         let manager = composition.credentials(for: ChappieConfiguration(keychainAccount: "one"))
         let issuer = ChappieEndpoints.chatGPT.issuer
@@ -53,7 +53,7 @@ import Testing
     }
 
     /// A start must not cost more than it did without that grant.
-    @Test func aSignInByBrowserHasItsPortsAndNoOtherGrantAsksForThem() throws {
+    @Test func `a browser sign-in has its ports, and no other grant asks for them`() throws {
         let folder = try TemporaryDirectory()
         let path = folder.path
         var asked = 0
@@ -79,7 +79,7 @@ import Testing
         func delete(_ slot: CredentialSlot) {}
     }
 
-    @Test func aStorageOfAStoreThatCanNotBeComparedIsOnePlace() {
+    @Test func `a storage whose store cannot be compared counts as one place`() {
         let composition = PlatformComposition()
         let storage = ChappieCredentialStorage.custom(Values())
         let managers = [storage, storage, .custom(Values())].map {

@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func aReturningPersonIsSignedInAtOnceAndOutAtOnce() {
+    @Test func `a returning person is signed in at once and signed out at once`() {
         let session = session(SeededAuth())
         #expect(describe(session) == "Plus")
         #expect(session.accountInfo?.email == "person@example.com")
@@ -77,7 +77,7 @@ import Testing
         #expect(describe(session) == "Plus")
     }
 
-    @Test func everyClientErrorThatTheDocumentsCatchCanBeCaught() async {
+    @Test func `every client error that the documents catch can be caught`() async {
         func caught(_ error: ChappieClientError) async -> String {
             do {
                 throw error as any Error
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    @Test func theFrontDoorGivesBothOverOneConfiguration() {
+    @Test func `the entry point returns session and client for one configuration`() {
         let session = Chappie.authSession(
             configuration: ChappieConfiguration(keychainService: "com.example.chappie-tests-\(UUID().uuidString)"))
         let client = Chappie.client(configuration: configuration, harness: "Be brief.", rateLimitBackoff: .disabled)

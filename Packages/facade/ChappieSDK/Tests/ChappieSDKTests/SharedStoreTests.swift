@@ -100,7 +100,9 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: [2, 4], [60, 1])
-    func machinesThatAskAtOnceRenewOnceAndAllGetAnAnswer(_ count: Int, _ lifetime: Int) async throws {
+    func `machines that ask at the same time renew once and all get an answer`(_ count: Int, _ lifetime: Int)
+        async throws
+    {
         try await withService(accessEndsIn: lifetime) { simulator, table in
             for round in 1...2 {
                 try await signIn(simulator, table)
@@ -113,7 +115,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func aMachineThatDiesBeforeItsRequestHoldsUpNobodyForLong() async throws {
+    func `a machine that dies before its request delays nobody for long`() async throws {
         try await withService(accessEndsIn: 1) { simulator, table in
             try await signIn(simulator, table)
             let holder = try start("hold", simulator, table, name: "holder")
@@ -125,7 +127,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func aMachineThatDiesDuringItsRequestCostsNothingThatIsNewer() async throws {
+    func `a machine that dies during its request destroys no newer sign-in`() async throws {
         try await withService(accessEndsIn: 1) { simulator, table in
             try await signIn(simulator, table)
             let holder = try start("ask", simulator, table, name: "holder")

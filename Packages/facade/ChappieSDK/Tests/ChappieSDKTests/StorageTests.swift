@@ -28,7 +28,7 @@ import Testing
         func delete(_ slot: CredentialSlot) {}
     }
 
-    @Test func oneConfigurationAndOneStoreShareACredential() {
+    @Test func `one configuration and one store share a credential`() {
         let composition = PlatformComposition()
         let (asking, object) = (ChappiePassphrase.asking { _ in nil }, InMemoryCredentialStore())
         let stores: [() -> ChappieCredentialStorage] = [
@@ -56,7 +56,7 @@ import Testing
 
     /// On Apple's platforms, where an access group of the keychain needs an app group: a lock of this program alone would
     /// let another one use up the refresh token.
-    @Test func aSharedCredentialWithoutAFolderInCommonIsNotTouched() async throws {
+    @Test func `a shared credential without a common folder is not touched`() async throws {
         let slot = configuration.credentialSlot
         let reason = CredentialStoreError.noSharedFolder("no app group is named")
         func store(_ storage: ChappieCredentialStorage) -> any CredentialStore {
@@ -111,7 +111,7 @@ import Testing
         #expect(await Chappie.loadedAuthSession(configuration: configuration, store: .memory).state == .signedOut)
     }
 
-    @Test func anEncryptedFileOpensWithItsPassphraseAlone() async throws {
+    @Test func `an encrypted file opens only with its passphrase`() async throws {
         let folder = try TemporaryDirectory()
         let place = folder.path("credentials")
         try await save(SeededAuth(), in: .encryptedFile(passphrase: "open sesame", directory: place))
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    @Test func aFolderThatCanNotBeUsedIsSaidByTheSession() async {
+    @Test func `a folder that cannot be used is reported by the session`() async {
         let session = Chappie.authSession(
             configuration: configuration, store: .encryptedFile(passphrase: "x", directory: "not/absolute"))
         #expect(
@@ -171,7 +171,7 @@ import Testing
         for await state in session.stateUpdates where state.isSignedIn { break }
     }
 
-    @Test func aKeyringThatIsUnlockedLaterIsReadByReload() async {
+    @Test func `a keyring that is unlocked later is read by a reload`() async {
         let store = InMemoryCredentialStore([configuration.credentialSlot: SeededAuth().credential])
         store.fail(.load, with: .locked("the login keyring is locked"), times: 1)
         let session = await Chappie.loadedAuthSession(configuration: configuration, store: .custom(store))

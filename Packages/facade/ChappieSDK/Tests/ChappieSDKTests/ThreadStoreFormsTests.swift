@@ -19,7 +19,7 @@ struct ThreadStoreFormsTests {
         #expect(store.directory == nil)
     }
 
-    @Test func aRuntimeGivesAStoreThePlaceOfItsClientsAppAndUser() async throws {
+    @Test func `a runtime gives a store the location of its client's app and user`() async throws {
         func directory(_ account: String, _ store: ChappieFileThreadStore) -> String? {
             let configuration = ChappieConfiguration(keychainService: "com.example.shop", keychainAccount: account)
             _ = Chappie.client(configuration: configuration, store: .memory).runtime(store: store)

@@ -72,7 +72,7 @@ private func list(_ mark: MarkdownList.Mark, _ blocks: [MarkdownBlock]) -> Markd
         for pieces in [[source], source.map(String.init)] { #expect(Page(pieces).blocks == expected) }
     }
 
-    @Test func aLinkIsFollowedByItsAddressUnlessItsTextIsThat() {
+    @Test func `a link is followed by its address unless its text is the address`() {
         #expect(
             MarkdownBlock.blocks(of: "[name](https://a.b) <https://c.d>") == [
                 .paragraph([

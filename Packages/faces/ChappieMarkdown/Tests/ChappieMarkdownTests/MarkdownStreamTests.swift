@@ -131,7 +131,7 @@ private let everything = """
         }
     }
 
-    @Test func wordsWaitUntilTheyAreWholeAndWideOnesDoNot() {
+    @Test func `words wait until they are complete, and wide characters do not`() {
         var markdown = MarkdownStream(width: 40, height: 12)
         #expect(markdown.append("hel").isEmpty && markdown.isAtLineStart)
         #expect(markdown.append("lo ") == "hello" && !markdown.isAtLineStart)
@@ -151,7 +151,9 @@ private let everything = """
         #expect(rows[2...9].joined(separator: " ") + " " == long)
     }
 
-    @Test(arguments: [(20, 3), (80, 1)]) func aTerminalOfAnotherWidthIsErasedByItsOwnRows(_ width: Int, _ rows: Int) {
+    @Test(arguments: [(20, 3), (80, 1)]) func `a terminal of another width is erased by its own number of rows`(
+        _ width: Int, _ rows: Int
+    ) {
         var markdown = MarkdownStream(width: 40, height: 24)
         #expect(markdown.append("a\n" + String(repeating: "x", count: 40) + " \n") != "")
         markdown.resize(width: width, height: 24)
@@ -200,7 +202,7 @@ private let everything = """
         #expect(seconds(4 * kilobytes) < 10 * short + 1)
     }
 
-    @Test(arguments: [nil, 24]) func aLineInManyDeltasTakesATimeThatGrowsWithItsLength(height: Int?) {
+    @Test(arguments: [nil, 24]) func `a line in many deltas takes time in proportion to its length`(height: Int?) {
         func seconds(_ count: Int) -> Double {
             var markdown = MarkdownStream(width: 80, height: height)
             let before = processorSeconds
@@ -236,7 +238,7 @@ private let everything = """
         #expect(bytes(String(repeating: "**a ", count: 2000)).contains("a"))
     }
 
-    @Test func aTableShrinksToTheScreenAndThenBecomesRecords() {
+    @Test func `a table shrinks to the screen and then becomes records`() {
         let table = "| Name | What it is about |\n|---|---|\n| one | \(long.prefix(50)) |\n"
         let rows = bytes(table, width: 30).split(separator: "\n").map(String.init)
         #expect(rows.allSatisfy { $0.columns <= 30 } && rows[0].hasPrefix("Name │ What it is about"))

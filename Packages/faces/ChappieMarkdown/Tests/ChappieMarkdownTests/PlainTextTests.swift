@@ -14,7 +14,7 @@ import Testing
         #expect(PlainText.wrapped(text, width: 10) == expected)
     }
 
-    @Test func everyWordOfALongTextIsThereAndNoLineIsTooLong() {
+    @Test func `every word of a long text is present, and no line is too long`() {
         let text = (0..<2000).map { "word\($0)" }.joined(separator: " ")
         for width in 10...40 {
             let lines = PlainText.wrapped(text, width: width).split(separator: "\n")

@@ -266,7 +266,7 @@ enum SampleThread {
         }
     }
 
-    @Test func anAnswersHeadingsAreMarkdownBelowThoseOfTheTranscript() throws {
+    @Test func `an answer's headings are Markdown headings below the transcript's`() throws {
         let answer = "# You asked\n\n- Words: 4\n\nPlain\n=====\n\n> Quoted\n> ---\n\n```text\n# code\n```"
         let text = ChappieThreadFormat.markdown.text(of: try SampleThread.thread([("q", "o", answer)]))
         let moved = "#### You asked\n\n- Words: 4\n\n#### Plain\n\n\n> ##### Quoted\n>\n\n```text\n# code\n```"

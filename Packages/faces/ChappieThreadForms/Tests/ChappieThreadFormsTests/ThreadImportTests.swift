@@ -106,7 +106,7 @@ import Testing
         #expect(thread.turns.map(\.model) == ["gpt-6-luna", "gpt-6-luna"])
     }
 
-    @Test func whatWasCutIsToldAndWhatHasNoResultIsLeftOut() throws {
+    @Test func `cut turns are reported, and calls without a result are left out`() throws {
         let cut = Array(session.prefix(9)) + [line(14, "event_msg", #"{"type":"turn_aborted"}"#)]
         let read = try ChappieThreadImport(lines(cut))
         #expect(read.threads.first?.turns.map(\.status) == [.interrupted])
@@ -230,7 +230,7 @@ import Testing
         ]
     }
 
-    @Test func aConversationThatWentOnAfterLlmsUpgradeIsWholeAndInOrder() throws {
+    @Test func `a conversation continued after llm's upgrade is complete and in order`() throws {
         let read = try ChappieThreadImport(path: try database(Self.conversations + Self.continued(as: "01aa")))
         let thread = try #require(read.threads.first { $0.id == "01aa" })
         #expect(thread.turns.map(\.id) == ["r1", "r3", "t3"])
@@ -252,7 +252,7 @@ import Testing
             ])
     }
 
-    @Test func aTreeWithoutTheOlderMessagesContinuesTheList() throws {
+    @Test func `a tree without the older messages continues the list`() throws {
         let tree = Self.continued(as: "01aa") + ["UPDATE messages SET parent_hash = NULL WHERE hash = 'u3'"]
         let thread = try #require(
             try ChappieThreadImport(path: try database(Self.conversations + tree)).threads.first { $0.id == "01aa" })
@@ -288,7 +288,7 @@ import Testing
         "conversation_id":"67a0-bb"}]
         """
 
-    @Test func theCurrentBranchOfAChatGPTConversationBecomesAThread() throws {
+    @Test func `the current branch of a ChatGPT conversation becomes a thread`() throws {
         let path = folder.path + "/conversations.json"
         try Data(Self.chatGPT.utf8).write(to: URL(filePath: path))
         let read = try ChappieThreadImport(path: path)
@@ -307,7 +307,7 @@ import Testing
     }
 
     /// In the time of this thread's own processor, which other work hardly changes.
-    @Test func aLongConversationCostsInProportionToItsLength() throws {
+    @Test func `a long conversation costs time in proportion to its length`() throws {
         func cost(of count: Int) throws -> Double {
             let nodes = (1...count).map { Self.node("n\($0)", "n\($0 - 1)", "user", Self.said("a")) }
             let text = """
@@ -343,7 +343,7 @@ import Testing
 
     // MARK: What cannot be kept
 
-    @Test func aSessionThatIsNestedTooDeepIsNamedAndCostsNoOther() throws {
+    @Test func `a session that is nested too deep is named and affects no other session`() throws {
         let deep = String(repeating: "[", count: 249) + String(repeating: "]", count: 249)
         let item = #"{"type":"function_call_output","call_id":"c1","output":\#(deep)}"#
         let said = session.map { $0.contains("function_call_output") ? line(14, "response_item", item) : $0 }

@@ -24,7 +24,7 @@ struct RunningProgramTests {
     }
 
     /// The starting process sends no farewell: the guard sees that the process that started it is no longer there.
-    @Test func aGuardedProgramEndsWithTheProcessThatStartedIt() async throws {
+    @Test func `a guarded program ends with the process that started it`() async throws {
         let starter = try SystemProgram("/usr/bin/env", packages: "coreutils").path()
         let program = try RunningProgram(
             starter, ["sh", "-c", "trap '' TERM; echo $$; while :; do cat /dev/zero >/dev/null; done"],
@@ -61,7 +61,7 @@ struct SystemProgramTests {
     }
 
     @Test(arguments: [(false, "out\n"), (true, "out\nwhy\n")])
-    func givesWhatItPrintedAndWhatItComplainedAbout(withErrors: Bool, text: String) async throws {
+    func `a run returns the program's output and its error output`(withErrors: Bool, text: String) async throws {
         let shell = SystemProgram("sh", packages: "dash")
         #expect(try await shell.run(["-c", "echo out; echo why >&2"], withErrors: withErrors) == text)
         let failure = await #expect(throws: FixtureFailure.self) {

@@ -77,7 +77,9 @@ extension OverTheWire {
         }
 
         /// The first exchange leaves its connection in the pool; the second finds it dead once its request is out.
-        @Test(arguments: Adapter.allCases) func aRequestIsNotRepeatedWhenAPooledConnectionDies(_ adapter: Adapter)
+        @Test(arguments: Adapter.allCases) func `a request is not repeated when a pooled connection dies`(
+            _ adapter: Adapter
+        )
             async throws
         {
             let server = try await ScriptedServer.start { request in

@@ -10,7 +10,9 @@ extension OverTheWire {
         static let short = Duration.milliseconds(300)
 
         @Test(arguments: Adapter.allCases, ["HTTP/1.1 200 OK\r\nx-half: a", "HTTP/1.1 103 Early Hints\r\n\r\n"])
-        func aHeadThatBreaksOffEndsAtThePolicysDeadline(_ adapter: Adapter, _ beginning: String) async throws {
+        func `a response head that breaks off ends at the policy's deadline`(_ adapter: Adapter, _ beginning: String)
+            async throws
+        {
             let server = try await ScriptedServer.start { _ in
                 ScriptedAnswer(steps: [.send(Array(beginning.utf8)), .stall])
             }
@@ -26,7 +28,9 @@ extension OverTheWire {
             await server.stop()
         }
 
-        @Test(arguments: Adapter.allCases) func aRequestThatIsNotTakenEndsAtTheIdleDeadline(_ adapter: Adapter)
+        @Test(arguments: Adapter.allCases) func `a request that the peer doesn't read ends at the idle deadline`(
+            _ adapter: Adapter
+        )
             async throws
         {
             let listener = try await SilentListener(backlog: 8, filled: false)

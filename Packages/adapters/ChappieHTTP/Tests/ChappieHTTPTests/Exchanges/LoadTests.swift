@@ -37,7 +37,7 @@ extension OverTheWire {
             await server.stop()
         }
 
-        @Test func oneThreadServesAHundredExchangesAndEndsWithTheTransport() async throws {
+        @Test func `one thread serves a hundred exchanges and ends with the transport`() async throws {
             let server = try await ScriptedServer.start { request in
                 ScriptedAnswer(steps: [
                     .send(Array("HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nhalf".utf8)), .wait(.milliseconds(700)),

@@ -56,7 +56,7 @@ import Testing
     }
 
     /// The reader may have given up because of the silence, and the next request would meet with the same.
-    @Test mutating func aConnectionIsInDoubtAfterATimeOutAndAfterASilenceThatWasCutOff() {
+    @Test mutating func `a connection is in doubt after a timeout or a cancelled long silence`() {
         _ = state.connected(hasBody: false, at: .seconds(20))
         let limit = Int.seconds(20) + TransferState.suspiciousSilence.nanoseconds
         for (end, isInDoubt) in [(limit - 1, false), (limit, true)] {
@@ -75,7 +75,7 @@ import Testing
     }
 
     /// URLSession may deliver some more after it was suspended.
-    @Test mutating func bytesThatCanNotBeOfferedAgainAreTakenAndTheNetworkWaits() throws {
+    @Test mutating func `bytes that cannot be offered again are taken, and the network waits`() throws {
         receiveHead(at: .seconds(1))
         let half = [UInt8](repeating: 1, count: TransferState.highWaterMark / 2)
         let goOn = (1...3).map { second in half.withUnsafeBytes { state.mustTakeBody($0, at: .seconds(second)) } }

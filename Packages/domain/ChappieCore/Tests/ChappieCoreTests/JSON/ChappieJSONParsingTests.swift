@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func everyChangedByteIsEitherRefusedOrReadStably() throws {
+    @Test func `every changed byte is either refused or read stably`() throws {
         let document = Array(Self.sample.utf8)
         var accepted = 0
         for index in document.indices {

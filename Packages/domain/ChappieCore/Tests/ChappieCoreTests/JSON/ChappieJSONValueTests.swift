@@ -84,7 +84,7 @@ import Testing
 
     /// Compared twice on each level, these would take longer than the machine lives.
     @Test(arguments: [#"{"a":"#, #"{"a":0,"a":"#, #"{"b":[0],"a":"#])
-    func valuesThatDifferAtTheBottomAreComparedOnce(level: String) throws {
+    func `values that differ at the deepest level are compared once`(level: String) throws {
         func nested(_ value: Int, in level: String) throws -> ChappieJSON {
             try ChappieJSON(
                 parsing: String(repeating: level, count: 200) + "\(value)" + String(repeating: "}", count: 200))

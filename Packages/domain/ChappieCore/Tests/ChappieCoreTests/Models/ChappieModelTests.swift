@@ -47,7 +47,7 @@ import Testing
         #expect(model == ChappieModel(json(#"{"slug":"m"}"#)))
     }
 
-    @Test func liteModelsDoNotCallInParallelUnlessTheySay() {
+    @Test func `lite models do not call in parallel unless they declare it`() {
         #expect(ChappieModel(json(#"{"slug":"m","use_responses_lite":true}"#))?.supportsParallelToolCalls == false)
         let both = json(#"{"slug":"m","use_responses_lite":true,"supports_parallel_tool_calls":true}"#)
         #expect(ChappieModel(both)?.supportsParallelToolCalls == true)

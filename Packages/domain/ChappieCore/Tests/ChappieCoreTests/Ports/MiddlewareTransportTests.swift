@@ -52,7 +52,7 @@ import Testing
         return try await transport.send(HTTPExchangeRequest(method: .post, url: url, body: .init(bytes: [1, 2])))
     }
 
-    @Test func theFirstSeesTheRequestFirstAndTheResponseLast() async throws {
+    @Test func `the first middleware sees the request first and the response last`() async throws {
         let response = try await send(through: ("a", 1), ("b", 1))
         #expect(response.status == .tooManyRequests, "a status of 400 and more is a response")
         #expect(try await response.body.collect(upTo: 10) == [1, 2])

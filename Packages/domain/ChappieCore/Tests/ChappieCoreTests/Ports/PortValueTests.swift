@@ -3,7 +3,7 @@ import FoundationEssentials
 import Testing
 
 @Suite struct PortValueTests {
-    @Test func theDefaultDeadlinesAreThoseThatAreDocumented() {
+    @Test func `the default deadlines are the documented ones`() {
         let deadlines = ChappieDeadlines.default
         #expect(deadlines.connect == .seconds(15) && deadlines.upgrade == .seconds(15))
         #expect(deadlines.responseHead == .seconds(60) && deadlines.firstByte == .seconds(120))

@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func anEventOverTheLimitIsAnErrorAfterWhatCameWhole() throws {
+    @Test func `an event over the limit is an error after the complete events`() throws {
         let limit = 64
         let good = "data: {\"type\":\"a\"}\n\n"
         let exact = "data: {\"type\":\"" + String(repeating: "b", count: limit - 11) + "\"}\n\n"
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func growsLinearlyWithTheNumberOfEventsAndTheirSize() {
+    @Test func `the cost grows linearly with the number of events and their size`() {
         let delta = Array("data: {\"type\":\"response.output_text.delta\",\"delta\":\"x\"}\n\n".utf8)
         let events = Growth.factor("Responses events", size: 256) { size in
             var decoder = ResponsesEventDecoder()

@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func deliversAnEventWithItsBlankLineAndNotLater() throws {
+    @Test func `an event is delivered with its blank line and not later`() throws {
         var decoder = ServerSentEventDecoder(maximumEventBytes: 100)
         // Half a CRLF is kept over empty chunks.
         let chunks = ["data: a\r", "", "\ndata: b\r", "", "\n", "", "\r", "", "\n", "data: c"]

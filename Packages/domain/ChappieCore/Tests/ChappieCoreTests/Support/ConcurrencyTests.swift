@@ -16,7 +16,7 @@ import Testing
         #expect(try await promise.value() == 7)
     }
 
-    @Test func cancellingAndFulfillingAtTheSameTimeResumesEveryWaiter() async {
+    @Test func `cancelling and fulfilling at the same time resumes every waiter`() async {
         for _ in 0..<200 {
             let promise = Promise<Int>()
             let task = Task { try await promise.value() }
@@ -62,7 +62,7 @@ import Testing
         try await lock.enter(lock.reserve())
     }
 
-    @Test func cancellingAndLeavingAtTheSameTimeKeepsTheLineMoving() async throws {
+    @Test func `cancelling and leaving at the same time keeps the line moving`() async throws {
         for _ in 0..<200 {
             let lock = AsyncLock()
             let (first, second, third) = (lock.reserve(), lock.reserve(), lock.reserve())

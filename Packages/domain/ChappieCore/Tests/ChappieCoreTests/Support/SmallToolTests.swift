@@ -3,7 +3,7 @@ import FoundationEssentials
 import Testing
 
 @Suite struct SmallToolTests {
-    @Test func base64URLAgreesWithFoundationAtEveryLength() {
+    @Test func `Base64URL agrees with Foundation at every length`() {
         for length in 0...66 {
             let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 89 &+ 251) }
             let padded = Data(bytes).base64EncodedString()

@@ -45,7 +45,7 @@ struct PlanResponsesTests {
         #expect(answer.status == 200, "\(answer.body)")
     }
 
-    @Test func aCallComesBackInItsNamespaceWhichMustBeKept() throws {
+    @Test func `a call is returned in its namespace, which must be kept`() throws {
         let flow = try PlanFlow()
         let token = flow.signIn().accessToken
         let tools: ChappieJSON = [Self.namespace([Self.function])]
@@ -151,7 +151,7 @@ struct PlanResponsesTests {
         #expect(answer.json["error"]?["param"]?.string == place)
     }
 
-    @Test func aModelThatIsNotThereAndAnEffortThatItLacksAreRefused() throws {
+    @Test func `a missing model and an effort that a model lacks are refused`() throws {
         let flow = try PlanFlow()
         let token = flow.signIn().accessToken
         for slug in ["gpt-0", "gpt-5.5"] {
@@ -195,7 +195,7 @@ struct PlanResponsesTests {
         #expect(flow.send(method, path).status == 401)
     }
 
-    @Test func aTokenThatIsUnknownOrExpiredIsToldByItsCode() throws {
+    @Test func `a token that is unknown or expired is reported by its error code`() throws {
         let flow = try PlanFlow()
         let token = flow.signIn().accessToken
         #expect(flow.ask(PlanFlow.turn(), "nonsense").json["detail"]?["error_code"] == "invalid_token")
@@ -208,7 +208,7 @@ struct PlanResponsesTests {
 
     // MARK: Who may use the plan
 
-    @Test func withoutTheScopeNothingIsAnsweredUntilTheUserConsents() throws {
+    @Test func `without the scope, nothing is answered until the user consents`() throws {
         let flow = try PlanFlow(scenario: "plan-use-until-consent")
         let first = flow.signIn()
         #expect(first.tokens["scope"]?.string?.contains("chatgpt.tokens.use.direct") == false)
@@ -243,7 +243,7 @@ struct PlanResponsesTests {
         }
     }
 
-    @Test func aChainStartsFromTheLastResponseOfTheSameConnection() throws {
+    @Test func `a chain starts from the last response of the same connection`() throws {
         let flow = try PlanFlow(scenario: "plan-app-cap")
         let token = flow.signIn().accessToken
         var terms = try #require(flow.webSocket(token))

@@ -51,7 +51,7 @@ struct PlanSignInTests {
         #expect(flow.authorize(flow.parameters([(name, old)])).status == 400)
     }
 
-    @Test func aClientWithItsIdComesBackWithoutOneAndItsHintsMustBeItsOwn() throws {
+    @Test func `a returning client gets no new ID, and its hints must be its own`() throws {
         let flow = try PlanFlow()
         let first = flow.signIn()
         let other = flow.signIn()
@@ -97,7 +97,7 @@ struct PlanSignInTests {
         #expect(flow.exchange(code: callback["code"], clientID: callback["client_id"]).status == 200)
     }
 
-    @Test func anotherClientsCodeAnOldOneAndAnotherFormAreRefused() throws {
+    @Test func `another client's code, an old code and another form are refused`() throws {
         let flow = try PlanFlow()
         let other = flow.signIn()
         let callback = flow.authorize(flow.parameters())
@@ -113,7 +113,7 @@ struct PlanSignInTests {
         #expect(flow.exchange(code: code, clientID: clientID).code == "invalid_grant")
     }
 
-    @Test func aRefreshTokenIsReplacedEachTimeAndNotBeforeItsTime() throws {
+    @Test func `a refresh token is replaced each time and not before its time`() throws {
         let flow = try PlanFlow()
         let signIn = flow.signIn()
         #expect(flow.refresh(signIn.refreshToken, clientID: signIn.clientID).code == "invalid_grant")

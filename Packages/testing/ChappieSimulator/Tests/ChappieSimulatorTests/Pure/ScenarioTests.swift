@@ -5,7 +5,7 @@ import Testing
 @testable import ChappieSimulator
 
 struct ScenarioTests {
-    @Test func everyBuiltInScenarioCanBeReadAndTheDocumentSaysWhatItDoes() throws {
+    @Test func `every built-in scenario can be read, and the document describes it`() throws {
         let scenarios = try SimulatorScenario.names.map { try SimulatorScenario(named: $0) }
         #expect(scenarios.map(\.name) == SimulatorScenario.names)
         #expect(scenarios.allSatisfy { !$0.rules.isEmpty || $0.settings != ScenarioSettings() })
@@ -57,7 +57,7 @@ struct ScenarioTests {
         }
     }
 
-    @Test func theFirstRuleThatAppliesWinsAndEveryRuleCounts() throws {
+    @Test func `the first rule that applies wins, and every rule counts its matches`() throws {
         let rules = """
             {"rules":[
              {"match":{"path":"/a","method":"post","nth":[2,3]},"effect":{"status":500}},
@@ -74,7 +74,7 @@ struct ScenarioTests {
         #expect(given == [nil, 500, 501, 500, nil, 502, nil])
     }
 
-    @Test func aTurnIsTheSameOverHTTPAndWebSocketUnlessTheRuleSaysOtherwise() throws {
+    @Test func `a turn is the same over HTTP and WebSocket unless the rule names one`() throws {
         let rules = """
             {"rules":[
              {"match":{"method":"POST","nth":[1,2]},"effect":{"status":500}},

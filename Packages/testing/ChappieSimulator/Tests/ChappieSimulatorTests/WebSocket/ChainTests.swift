@@ -33,7 +33,7 @@ struct ChainTests {
         }
     }
 
-    @Test func onlyTheLastResponseOfTheSameConnectionIsKnown() async throws {
+    @Test func `only the last response of the same connection is known`() async throws {
         try await Simulator.withWebSocket { client, simulator in
             let first = client.ask("one")
             let second = client.ask("two", [try after(first)])

@@ -5,7 +5,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3)))
 struct BackendExchangeTests {
 
-    @Test func readsZstdBodiesThatDoNotSayTheirSizeUpToALimit() async throws {
+    @Test func `zstd bodies that do not declare their size are read up to a limit`() async throws {
         try await Simulator.during { simulator in
             func post(_ coding: String, _ body: [UInt8]) throws -> Curl {
                 try simulator.authorized(

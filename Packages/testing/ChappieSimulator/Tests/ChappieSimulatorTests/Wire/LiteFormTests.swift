@@ -73,7 +73,7 @@ struct LiteFormTests {
         ),
     ]
 
-    @Test func aRequestThatLacksAPartOfTheFormIsToldWhich() async throws {
+    @Test func `the answer names the part of the form that a request lacks`() async throws {
         try await Simulator.during(Self.configuration) { simulator in
             let client = try TestWebSocket(simulator)
             for (name, value, parameter, words) in Self.violations {
@@ -160,7 +160,7 @@ struct LiteFormTests {
         }
     }
 
-    @Test func aLenientServiceChecksNoFormButStillItsModels() async throws {
+    @Test func `a lenient service checks no form but still checks its models`() async throws {
         try await Simulator.during(Self.configuration, named: "lenient") { simulator in
             let flat = try simulator.bare(
                 Simulator.flatTurn("Hi", [("model", "gpt-6.1-sol"), ("instructions", "Be brief.")]))

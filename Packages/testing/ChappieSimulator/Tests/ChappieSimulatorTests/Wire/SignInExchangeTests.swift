@@ -121,7 +121,7 @@ struct SignInExchangeTests {
          "plan":"pro","primaryUsedPercent":77,"models":["gpt-6-luna","no-such-model"]}]}}
         """
 
-    @Test func aTokenSpeaksForItsOwnAccountAloneAndTheLogSaysWhoAsked() async throws {
+    @Test func `a token is valid only for its own account, and the log names who asked`() async throws {
         let lines = try await Simulator.logged(scenario: Self.scenario) { simulator in
             let flow = try Flow(simulator)
             let error = #expect(throws: SimulatorError.self) {
