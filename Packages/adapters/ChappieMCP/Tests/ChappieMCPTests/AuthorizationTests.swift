@@ -13,7 +13,7 @@ import Testing
 private final class OAuthWorld: HTTPTransport {
     struct State {
         var requests: [HTTPExchangeRequest] = []
-        var answers: [String: [OAuthFlow.Answer]] = [:]
+        var answers: [String: [IssuerResponse]] = [:]
         /// The path whose next request finds a broken connection.
         var broken: String?
         /// The token that the tool server takes.
@@ -24,7 +24,7 @@ private final class OAuthWorld: HTTPTransport {
     let state = Mutex(State())
 
     /// The next answers for this path, before the usual one.
-    func script(_ path: String, _ answers: OAuthFlow.Answer...) { state.withLock { $0.answers[path] = answers } }
+    func script(_ path: String, _ answers: IssuerResponse...) { state.withLock { $0.answers[path] = answers } }
 
     func breakNext(_ path: String) { state.withLock { $0.broken = path } }
 
@@ -49,7 +49,7 @@ private final class OAuthWorld: HTTPTransport {
 
     private static func usual(
         _ path: String, _ request: HTTPExchangeRequest, _ state: inout State
-    ) -> OAuthFlow.Answer {
+    ) -> IssuerResponse {
         switch path {
         case "/mcp":
             let isKnown = request.headerFields[.authorization] == "Bearer \(state.accepted)"
@@ -454,9 +454,9 @@ struct AuthorizationTests {
     @Test func aDocumentWithoutAnEndIsNotReadToIt() async throws {
         world.script(
             "/.well-known/oauth-protected-resource/mcp",
-            OAuthFlow.Answer(status: 200, headerFields: [:], body: Array(repeating: 0x20, count: 300 << 10)))
+            IssuerResponse(status: 200, headerFields: [:], body: Array(repeating: 0x20, count: 2 << 20)))
         let (code, words) = await failure { _ = try await signIn(authorization()) }
-        #expect(code == .signInFailed && words.contains("the answer is over 262144 bytes"), "\(words)")
+        #expect(code == .signInFailed && words.contains("the answer is over 1048576 bytes"), "\(words)")
     }
 
     @Test func aSignInThatIsGivenUpClosesItsPort() async throws {

@@ -26,17 +26,17 @@ struct OAuthFlowTests {
 
     static func answer(
         _ json: ChappieJSON? = nil, _ status: Int = 200, _ fields: HTTPFields = [:]
-    ) -> OAuthFlow.Answer {
-        OAuthFlow.Answer(status: status, headerFields: fields, body: json?.serializedBytes() ?? [])
+    ) -> IssuerResponse {
+        IssuerResponse(status: status, headerFields: fields, body: json?.serializedBytes() ?? [])
     }
 
-    static func challenge(_ parameters: String = "") -> OAuthFlow.Answer {
+    static func challenge(_ parameters: String = "") -> IssuerResponse {
         answer(nil, 401, [.wwwAuthenticate: "Bearer \(parameters)"])
     }
 
     /// Runs a sign-in over these answers. Returns its requests, the page, and the sign-in if it has come to its end.
     private func run(
-        _ answers: [OAuthFlow.Answer], clientID: String? = nil, scopes: [String] = [],
+        _ answers: [IssuerResponse], clientID: String? = nil, scopes: [String] = [],
         visiting: (URL) -> Void = { _ in }
     ) throws -> (requests: [HTTPExchangeRequest], page: URL?, issuer: CallbackRequests.Issuer?, grant: OAuthGrant?) {
         let url = try #require(URL(string: Self.server))
@@ -68,7 +68,7 @@ struct OAuthFlowTests {
         }
     }
 
-    private func reason(_ answers: [OAuthFlow.Answer], clientID: String? = nil) -> String {
+    private func reason(_ answers: [IssuerResponse], clientID: String? = nil) -> String {
         do {
             return "no error, but \(try run(answers, clientID: clientID).requests.count) requests"
         } catch {
@@ -159,7 +159,7 @@ struct OAuthFlowTests {
         #expect(form(run.requests[3]).contains(#""token_endpoint_auth_method":"\#(method)""#))
     }
 
-    private static func changed(_ json: ChappieJSON, _ name: String, _ value: ChappieJSON?) -> OAuthFlow.Answer {
+    private static func changed(_ json: ChappieJSON, _ name: String, _ value: ChappieJSON?) -> IssuerResponse {
         var object = json.object ?? [:]
         object[name] = value
         return answer(.object(object))
@@ -172,7 +172,7 @@ struct OAuthFlowTests {
             (challenge(#"resource_metadata="http://127.0.0.1/x""#), "description can't be used"),
             (challenge(#"resource_metadata="https://localhost/x""#), "description can't be used"),
         ])
-    func aServerThatSendsTheClientAstrayIsRefused(first: OAuthFlow.Answer, words: String) {
+    func aServerThatSendsTheClientAstrayIsRefused(first: IssuerResponse, words: String) {
         #expect(reason([first]).contains(words), "\(reason([first]))")
     }
 
@@ -188,7 +188,7 @@ struct OAuthFlowTests {
             (answer("not an object"), "does not specify where"), (answer(nil, 302), "does not specify where"),
             (answer(nil, 500), "does not specify where"),
         ])
-    func aDescriptionOfTheServerThatDoesNotFitIsRefused(document: OAuthFlow.Answer, words: String) {
+    func aDescriptionOfTheServerThatDoesNotFitIsRefused(document: IssuerResponse, words: String) {
         // At both of its places.
         #expect(reason([Self.challenge(), document, document]).contains(words))
     }
@@ -225,7 +225,7 @@ struct OAuthFlowTests {
             (answer(["client_id": "c", "token_endpoint_auth_method": "private_key_jwt"]), "can't be used"),
             (answer(["client_id": "c", "token_endpoint_auth_method": "client_secret_post"]), "can't be used"),
         ])
-    func aRegistrationThatFailsIsASentence(registration: OAuthFlow.Answer, words: String) {
+    func aRegistrationThatFailsIsASentence(registration: IssuerResponse, words: String) {
         let found = reason([Self.challenge(), Self.answer(Self.resource), Self.answer(Self.issuer), registration])
         #expect(found.contains(words), "\(found)")
     }
@@ -240,7 +240,7 @@ struct OAuthFlowTests {
             (answer(["access_token": "a", "token_type": "mac"]), "no token that can be used"),
             (answer("access-1"), "gave no token: status 200"),
         ])
-    func anAnswerWithoutATokenIsASentenceWithoutSecrets(answer: OAuthFlow.Answer, words: String) {
+    func anAnswerWithoutATokenIsASentenceWithoutSecrets(answer: IssuerResponse, words: String) {
         let found = reason([
             Self.challenge(), Self.answer(Self.resource), Self.answer(Self.issuer), Self.answer(Self.client), answer,
         ])
@@ -273,7 +273,7 @@ struct OAuthFlowTests {
                     body.replaceSubrange(start..<end, with: Array((words.randomElement(using: &random) ?? "").utf8))
                 }
                 let status = [old.status, old.status, 200, 401, 404].randomElement(using: &random) ?? 200
-                answers[index] = OAuthFlow.Answer(status: status, headerFields: old.headerFields, body: body)
+                answers[index] = IssuerResponse(status: status, headerFields: old.headerFields, body: body)
             }
             var sent: [URL] = []
             do {

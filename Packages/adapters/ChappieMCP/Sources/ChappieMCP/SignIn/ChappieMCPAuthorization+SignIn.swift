@@ -91,7 +91,7 @@ extension ChappieMCPAuthorization {
         while true {
             switch step {
             case .fetch(let request):
-                let answer = try await flow.isExchanging ? exchange(request) : send(request)
+                let answer = try await send(request, repeatable: flow.isExchanging)
                 step = try flow.received(answer, at: clock.now)
             case .listen(let issuer):
                 let opened = try BrowserVisit(
@@ -139,6 +139,6 @@ extension ChappieMCPAuthorization {
             return ChappieMCPSignOut(wasSignedIn: grant != nil, isRevoked: false)
         }
         let answer = try? await send(revocation)
-        return ChappieMCPSignOut(wasSignedIn: true, isRevoked: answer?.isSuccess == true)
+        return ChappieMCPSignOut(wasSignedIn: true, isRevoked: answer?.isAccepted == true)
     }
 }

@@ -33,8 +33,6 @@ public final class ChappieMCPAuthorization: Sendable {
 
     /// The time after which an authorization server counts as unreachable.
     private static let deadline = Duration.seconds(30)
-    /// The largest size of a description or an answer, in bytes.
-    private static let answerLimit = 256 << 10
     /// The time that another process has to finish its renewal.
     private static let lockPatience = Duration.seconds(45)
 
@@ -48,7 +46,7 @@ public final class ChappieMCPAuthorization: Sendable {
     let clientID: String?
     let scopes: [String]
     private let store: any SharedCredentialStore
-    private let transport: any HTTPTransport
+    private let issuer: IssuerClient
     let clock: any ChappieClock
     private let state = Mutex(State())
     /// The lock that allows one read or renewal at a time in this process.
@@ -79,7 +77,7 @@ public final class ChappieMCPAuthorization: Sendable {
         self.clientID = clientID
         self.scopes = scopes
         self.store = store
-        self.transport = transport
+        issuer = IssuerClient(transport: transport, clock: clock)
         self.clock = clock
         let address = url.absoluteString.split(separator: "?", maxSplits: 1).map(String.init)
         let query = address.count > 1 ? "?" + FNV1a.hexadecimal([address[1]]) : ""
@@ -157,20 +155,19 @@ public final class ChappieMCPAuthorization: Sendable {
         case .use(let token): return token
         case .nothing: return nil
         case .signIn: throw Self.hasEnded
-        case .renew: return try await renewed(refused)
+        case .renew:
+            do {
+                return try await renewed(refused)
+            } catch let error as CredentialStoreError {
+                throw OAuthRefusal(store: error)
+            }
         }
     }
 
     /// Renews the tokens under the lock, unless another process has done so.
+    ///
+    /// - Throws: ``OAuthRefusal``, ``CredentialStoreError`` or `CancellationError`.
     private func renewed(_ refused: Secret?) async throws -> Secret? {
-        do {
-            return try await renewedWhileLocked(refused)
-        } catch let error as CredentialStoreError {
-            throw OAuthRefusal(store: error)
-        }
-    }
-
-    private func renewedWhileLocked(_ refused: Secret?) async throws -> Secret? {
         try await locked {
             let grant = try await self.stored()
             self.keep(grant, await self.changeMark())
@@ -186,7 +183,7 @@ public final class ChappieMCPAuthorization: Sendable {
             // A refresh token works only once, so the store must be able to keep the next one.
             try await self.store.prepareToSave(in: self.slot)
             let answer = try await self.send(grant.renewal(with: refreshToken))
-            guard answer.isSuccess, let json = answer.json else {
+            guard let json = answer.document else {
                 guard answer.endsTheGrant else {
                     throw OAuthFlow.refusal(of: answer, "its sign-in can't be renewed now", without: grant.secrets)
                 }
@@ -301,53 +298,27 @@ public final class ChappieMCPAuthorization: Sendable {
 
     // MARK: The network
 
-    /// Sends the request that exchanges the code, with a second attempt as in ChappieAuth. The user has approved, and a
-    /// code works only once.
-    ///
-    /// - Returns: The server's answer. If the server refuses the code at the second attempt, the first request has
-    ///   arrived after all, and this method returns the first answer.
-    /// - Throws: ``OAuthRefusal`` or `CancellationError`.
-    func exchange(_ request: HTTPExchangeRequest) async throws -> OAuthFlow.Answer {
-        let first: Result<OAuthFlow.Answer, any Error>
-        do {
-            let answer = try await send(request)
-            guard answer.status >= 500 else { return answer }
-            first = .success(answer)
-        } catch let error as OAuthRefusal {
-            first = .failure(error)
-        }
-        let second = try await send(request)
-        return second.endsTheGrant ? try first.get() : second
-    }
-
     /// Sends a request of the sign-in and reads the complete answer.
     ///
+    /// - Parameter isRepeatable: Whether the request may arrive twice. See ``IssuerClient/sendRepeatable(_:within:)``.
     /// - Throws: ``OAuthRefusal`` or `CancellationError`.
-    func send(_ request: HTTPExchangeRequest) async throws -> OAuthFlow.Answer {
+    func send(_ request: HTTPExchangeRequest, repeatable isRepeatable: Bool = false) async throws -> IssuerResponse {
         var request = request
         request.headerFields[.userAgent] = "chappie/\(ChappieVersion.current)"
-        let host = Origin(request.url)?.label ?? ""
-        let late = OAuthRefusal("\(host) did not answer within \(Self.deadline.components.seconds) s")
         do {
-            return try await withDeadline(Self.deadline, clock: clock, late: late) { [transport, request] in
-                let response = try await transport.send(request)
-                // A server that waits for more messages may keep its answer open.
-                let isProbe = request.url == self.url && response.status.kind == .successful
-                defer { response.body.cancel() }
-                let body = isProbe ? [] : try await response.body.collect(upTo: Self.answerLimit, host: host)
-                return OAuthFlow.Answer(
-                    status: response.status.code, headerFields: response.headerFields, body: body)
-            }
+            return isRepeatable
+                ? try await issuer.sendRepeatable(request, within: Self.deadline)
+                : try await issuer.send(request, within: Self.deadline)
         } catch let error as ChappieTransportError {
-            throw OAuthRefusal("\(host) can't be used: \(error.reason)")
+            throw OAuthRefusal("\(Origin(request.url)?.label ?? "") can't be used: \(error.reason)")
         }
     }
 }
 
-extension OAuthFlow.Answer {
+extension IssuerResponse {
     /// Whether the authorization server itself reports that the refresh token or the client is no longer valid.
     fileprivate var endsTheGrant: Bool {
-        ["invalid_grant", "invalid_client", "unauthorized_client"].contains(json?["error"]?.string)
+        ["invalid_grant", "invalid_client", "unauthorized_client"].contains(object?["error"]?.string)
     }
 }
 

@@ -17,17 +17,6 @@ struct OAuthFlow: Sendable {
         case finish(OAuthGrant)
     }
 
-    /// A complete answer.
-    struct Answer: Sendable {
-        let status: Int
-        let headerFields: HTTPFields
-        let body: [UInt8]
-
-        var isSuccess: Bool { (200..<300).contains(status) }
-        /// The body, if it is a JSON object.
-        var json: ChappieJSON? { (try? ChappieJSON(parsing: body))?.object.map { .object($0) } }
-    }
-
     /// A list of addresses. The first address is being requested.
     private struct Candidates: Sendable {
         var urls: ArraySlice<URL>
@@ -123,7 +112,7 @@ struct OAuthFlow: Sendable {
     }
 
     /// Processes the answer to the last request.
-    mutating func received(_ answer: Answer, at now: Date) throws(OAuthRefusal) -> Step {
+    mutating func received(_ answer: IssuerResponse, at now: Date) throws(OAuthRefusal) -> Step {
         let current = phase
         phase = .over
         switch current {
@@ -151,13 +140,13 @@ struct OAuthFlow: Sendable {
                 return Self.get(next)
             }
         case .registering(let server, let resource, let binding):
-            guard answer.isSuccess, let json = answer.json else {
+            guard let json = answer.document else {
                 throw Self.refusal(of: answer, "its authorization server does not register this program", without: [])
             }
             let client = try OAuthClient(json, asked: server.proof ?? .none)
             return try approve(server, resource, binding, client)
         case .exchanging(let server, let resource, let binding, let client, let secrets):
-            guard answer.isSuccess, let json = answer.json else {
+            guard let json = answer.document else {
                 throw Self.refusal(of: answer, "its authorization server gave no token", without: secrets)
             }
             return .finish(grant(try OAuthTokens(json), server, resource, binding, client, at: now))
@@ -196,10 +185,10 @@ struct OAuthFlow: Sendable {
 
     // MARK: Steps
 
-    private mutating func probed(_ answer: Answer) throws(OAuthRefusal) -> Step {
+    private mutating func probed(_ answer: IssuerResponse) throws(OAuthRefusal) -> Step {
         guard answer.status == 401 else {
             throw OAuthRefusal(
-                answer.isSuccess
+                answer.isAccepted
                     ? "it wants no sign-in" : "it answers with status \(answer.status), and asks for no sign-in")
         }
         let challenge = OAuthChallenge(answer.headerFields)
@@ -291,8 +280,8 @@ struct OAuthFlow: Sendable {
 
     /// Returns the description in an answer. An address without a description is not an error, so the refusal then has
     /// no text.
-    private static func document(_ answer: Answer) throws(OAuthRefusal) -> ChappieJSON {
-        guard answer.isSuccess, let json = answer.json else { throw nothing }
+    private static func document(_ answer: IssuerResponse) throws(OAuthRefusal) -> ChappieJSON {
+        guard let json = answer.document else { throw nothing }
         return json
     }
 
@@ -300,11 +289,19 @@ struct OAuthFlow: Sendable {
     private static let misuse = OAuthRefusal("its sign-in has ended")
 
     /// Returns a refusal with the authorization server's own message, if it has one (RFC 6749, 5.2; RFC 7591, 3.2.2).
-    static func refusal(of answer: Answer, _ reason: String, without secrets: [Secret]) -> OAuthRefusal {
+    static func refusal(of answer: IssuerResponse, _ reason: String, without secrets: [Secret]) -> OAuthRefusal {
         let hidden = secrets.map(\.text)
-        let words = UntrustedText.message(answer.json?["error_description"]?.string, without: hidden)
-        let code = UntrustedText.message(answer.json?["error"]?.string, without: hidden, limit: 64)
+        let words = UntrustedText.message(answer.object?["error_description"]?.string, without: hidden)
+        let code = UntrustedText.message(answer.object?["error"]?.string, without: hidden, limit: 64)
         let said = [words, code.map { "(\($0))" }].compactMap(\.self).joined(separator: " ")
         return OAuthRefusal("\(reason): \(said.isEmpty ? "status \(answer.status)" : said)")
     }
+}
+
+extension IssuerResponse {
+    /// Whether the server has accepted the request.
+    var isAccepted: Bool { (200..<300).contains(status) }
+
+    /// The answer to an accepted request, if it is a JSON object.
+    var document: ChappieJSON? { isAccepted ? object.map { .object($0) } : nil }
 }

@@ -1,22 +1,57 @@
 @_spi(ChappieInternals) public import ChappieCore
-import HTTPTypes
+public import HTTPTypes
 
-/// A client that sends requests to the authorization server and reads each answer completely.
-struct IssuerClient: Sendable {
+/// A client that sends requests to an authorization server and reads each answer completely.
+@_spi(ChappieInternals) public struct IssuerClient: Sendable {
     let transport: any HTTPTransport
     let clock: any ChappieClock
 
     /// The longest time that a server may ask a request of a sign-in to wait, because the user also waits.
     private static let patience = Duration.seconds(15)
 
+    /// Creates a client that uses this transport and this clock.
+    public init(transport: any HTTPTransport, clock: any ChappieClock) {
+        self.transport = transport
+        self.clock = clock
+    }
+
     /// Sends `request` and returns the answer, whatever its status. It may take `limit` from start to end.
     ///
-    /// - Throws: The errors of the transport. ``ChappieAuthError/init(_:)`` creates the message for the user.
-    func send(_ request: HTTPExchangeRequest, within limit: Duration) async throws -> IssuerResponse {
+    /// - Throws: The errors of the transport, and `CancellationError`. ``ChappieAuthError/init(_:)`` creates the message
+    ///   for the user.
+    public func send(_ request: HTTPExchangeRequest, within limit: Duration) async throws -> IssuerResponse {
         let late = ChappieTransportError(
             .timedOut, stage: .responseHead, host: request.url.hostAndPort,
             reason: "no whole answer within \(limit.words)")
         return try await withDeadline(limit, clock: clock, late: late) { try await exchange(request) }
+    }
+
+    /// Sends a request that may arrive twice, and returns the answer, whatever its status. It sends the request once
+    /// more, over a new connection, if the connection failed or if the server or a gateway in front of it has a fault
+    /// (5xx). If the server asks for a short pause (429), it does so after the pause.
+    ///
+    /// If the server then refuses the request permanently, the first request has arrived after all. The first answer
+    /// or failure is the result in this case.
+    ///
+    /// - Throws: The errors of ``send(_:within:)``.
+    public func sendRepeatable(_ request: HTTPExchangeRequest, within limit: Duration) async throws -> IssuerResponse {
+        let first: Result<IssuerResponse, any Error>
+        /// The pause before another attempt, or `nil` if another attempt does not help.
+        let pause: Duration?
+        do {
+            let answer = try await send(request, within: limit)
+            first = .success(answer)
+            pause =
+                answer.status == 511
+                ? nil : answer.status >= 500 ? .zero : answer.status == 429 ? answer.retryAfter : nil
+        } catch {
+            first = .failure(error)
+            pause = (error as? ChappieTransportError)?.isTransient == true ? .zero : nil
+        }
+        guard let pause, pause <= Self.patience else { return try first.get() }
+        try await clock.sleep(for: pause)
+        let second = try await send(request, within: limit)
+        return second.issuerError(secrets: []).isPermanent ? try first.get() : second
     }
 
     /// Sends `request` and returns the answer, but throws an error for every answer except a success.
@@ -35,36 +70,20 @@ struct IssuerClient: Sendable {
         return answer
     }
 
-    /// Sends a request that may arrive twice, and throws an error for every answer except a success. It sends the
-    /// request once more, over a new connection, if the connection failed or if the server or a gateway in front of it
-    /// has a fault (5xx). If the server asks for a short pause (429), it does so after the pause.
+    /// Sends a request that may arrive twice, and throws an error for every answer except a success.
     ///
-    /// - Throws: The first failure, if the server then refuses the request permanently, because the first request has
-    ///   arrived after all. ``ChappieAuthError/tooManyRequests(retryAfter:)`` if the server asks for a longer pause.
+    /// - Throws: ``ChappieAuthError/tooManyRequests(retryAfter:)`` if the server asks for a longer pause.
     func successOfTwo(
         _ request: HTTPExchangeRequest, secrets: [Secret], within limit: Duration
     ) async throws(ChappieAuthError) -> IssuerResponse {
-        let first: ChappieAuthError
-        /// The pause before another attempt, or `nil` if another attempt does not help.
-        let pause: Duration?
+        let answer: IssuerResponse
         do {
-            let answer = try await send(request, within: limit)
-            if answer.isSuccess { return answer }
-            first = answer.signInError(host: request.url.hostAndPort, secrets: secrets)
-            pause =
-                answer.status == 511
-                ? nil : answer.status >= 500 ? .zero : answer.status == 429 ? answer.retryAfter : nil
+            answer = try await sendRepeatable(request, within: limit)
         } catch {
-            first = ChappieAuthError(error)
-            pause = (error as? ChappieTransportError)?.isTransient == true ? .zero : nil
+            throw ChappieAuthError(error)
         }
-        guard let pause, pause <= Self.patience else { throw first }
-        try await sleep(for: pause)
-        do throws(ChappieAuthError) {
-            return try await success(request, secrets: secrets, within: limit)
-        } catch {
-            throw error.requiresReauthentication ? first : error
-        }
+        guard answer.isSuccess else { throw answer.signInError(host: request.url.hostAndPort, secrets: secrets) }
+        return answer
     }
 
     /// Sleeps for `duration`.
@@ -80,7 +99,13 @@ struct IssuerClient: Sendable {
 
     private func exchange(_ request: HTTPExchangeRequest) async throws -> IssuerResponse {
         let response = try await transport.send(request)
-        let body = try await response.body.collect(upTo: IssuerResponse.maximumSize, host: request.url.hostAndPort)
+        var body: [UInt8] = []
+        if response.headerFields[.contentType]?.lowercased().hasPrefix("text/event-stream") == true {
+            // A tool server that is asked without a token may keep its answer open.
+            response.body.cancel()
+        } else {
+            body = try await response.body.collect(upTo: IssuerResponse.maximumSize, host: request.url.hostAndPort)
+        }
         return IssuerResponse(status: response.status.code, headerFields: response.headerFields, body: body)
     }
 }
@@ -110,14 +135,18 @@ extension ChappieTransportError {
 }
 
 /// A complete answer of the authorization server, in memory.
-struct IssuerResponse: Sendable {
+@_spi(ChappieInternals) public struct IssuerResponse: Sendable {
     /// The maximum size of an answer in bytes. No legitimate answer is larger.
-    static let maximumSize = 1 << 20
+    fileprivate static let maximumSize = 1 << 20
     /// The number of bytes that are shown of the body of an error.
     private static let shownSize = 64 << 10
 
-    let status: Int
-    let body: [UInt8]
+    /// The status code.
+    public let status: Int
+    /// The header fields.
+    public let headerFields: HTTPFields
+    /// The complete body, which is empty for an event stream.
+    public let body: [UInt8]
     /// Whether this is a web page. It is then from a proxy, a portal or a wrong address, not from the token endpoint.
     let isWebPage: Bool
     /// The time that the server asks the client to wait (RFC 9110, 10.2.3).
@@ -125,8 +154,10 @@ struct IssuerResponse: Sendable {
     /// The time by the server's clock.
     let date: Date?
 
-    init(status: Int, headerFields: HTTPFields = [:], body: [UInt8] = []) {
+    /// Creates an answer.
+    public init(status: Int, headerFields: HTTPFields = [:], body: [UInt8] = []) {
         self.status = status
+        self.headerFields = headerFields
         self.body = body
         isWebPage = BlockingPage.isWebPage(contentType: headerFields[.contentType], body: body)
         date = headerFields[.date].flatMap(HTTPDate.imfFixdate)
@@ -140,7 +171,7 @@ struct IssuerResponse: Sendable {
     var isSuccess: Bool { (200..<300).contains(status) && !isWebPage }
 
     /// The body as a JSON object, or `nil` if it is anything else.
-    var object: ChappieJSONObject? { (try? ChappieJSON(parsing: body))?.object }
+    public var object: ChappieJSONObject? { (try? ChappieJSON(parsing: body))?.object }
 
     /// Returns the server's error, which is empty for a web page.
     func issuerError(secrets: [Secret]) -> IssuerError {

@@ -58,6 +58,7 @@ extension IssuerClient {
             case .cancelledSignIn, .blockedByGateway: throw error
             case .networkFailure(let words): throw .networkFailure("\(words) Nothing was changed; try again later.")
             case .tokenExchangeFailed(let status, _): throw Self.outage(url, "the status was \(status)")
+            case .tooManyRequests: throw Self.outage(url, "the status was 429")
             default: throw Self.outage(url, "the answer could not be understood")
             }
         }
