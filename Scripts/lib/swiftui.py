@@ -70,7 +70,9 @@ def sources(module):
 
 def compile(module, texts, options=(), modules=BUILD / "Modules"):
     """What the compiler says of these sources: (path, line, error)."""
-    maps = [word for path in [*BUILD.glob("*.build/module.modulemap"), *PACKAGE.glob("Sources/C*/include/module.modulemap")] for word in ("-Xcc", f"-fmodule-map-file={path}")]
+    system = PACKAGE / ".build/checkouts/swift-system/Sources/CSystem/include/module.modulemap"
+    paths = [*BUILD.glob("*.build/module.modulemap"), *PACKAGE.glob("Sources/C*/include/module.modulemap"), system]
+    maps = [word for path in paths for word in ("-Xcc", f"-fmodule-map-file={path}")]
     with tempfile.TemporaryDirectory() as folder:
         for path, text in texts.items():
             (pathlib.Path(folder) / path).parent.mkdir(exist_ok=True)
