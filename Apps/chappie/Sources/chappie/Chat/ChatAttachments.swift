@@ -1,5 +1,5 @@
 import ChappieDesktopLinux
-@_spi(ChappieInternals) import ChappieFiles
+import ChappieFiles
 import ChappieMarkdown
 import ChappieSDK
 

@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieDesktopLinux
-@_spi(ChappieInternals) import ChappieFiles
+import ChappieFiles
 import ChappieMCP
 import ChappieMarkdown
 @_spi(ChappieInternals) import ChappieRuntime

@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieFiles
+import ChappieFiles
 import ChappieSDK
 import FoundationEssentials
 

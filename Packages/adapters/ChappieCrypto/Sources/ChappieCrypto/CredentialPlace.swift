@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) public import ChappieAuth
-@_spi(ChappieInternals) import ChappieCore
+import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
 import SystemPackage
 

@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
-@_spi(ChappieInternals) import ChappieProcess
+import ChappieProcess
 import Dispatch
 import FoundationEssentials
 import SystemPackage

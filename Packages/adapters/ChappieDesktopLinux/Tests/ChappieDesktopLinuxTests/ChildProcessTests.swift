@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) import ChappieFiles
-@_spi(ChappieInternals) import ChappieProcess
+import ChappieProcess
 import Foundation
 import Testing
 

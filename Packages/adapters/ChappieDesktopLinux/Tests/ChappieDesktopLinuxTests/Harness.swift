@@ -1,6 +1,6 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieFiles
-@_spi(ChappieInternals) import ChappieProcess
+import ChappieProcess
 import Foundation
 import Synchronization
 import SystemPackage

@@ -15,7 +15,7 @@ import Synchronization
 ///
 /// A separate thread reads and writes. The thread keeps this value alive until the program has ended, so the owner must
 /// end the program with ``end(patience:grace:)`` or ``kill()``.
-@_spi(ChappieInternals) public final class PipedProgram: Sendable {
+public final class PipedProgram: Sendable {
     /// An event that the thread reports. The thread waits until the handler returns.
     public enum Event: Sendable, Hashable {
         /// Bytes of the program's standard output, at most 64 KiB.

@@ -9,7 +9,7 @@ import FoundationEssentials
 #endif
 
 /// A program with its arguments, its environment and its folder. No shell interprets them.
-@_spi(ChappieInternals) public struct ProgramInvocation: Sendable, Hashable {
+public struct ProgramInvocation: Sendable, Hashable {
     /// The path of the program, which is also its first argument.
     public var path: String
     /// The arguments after the program's name. They must not contain a secret, because every process of the machine can
@@ -90,7 +90,7 @@ import FoundationEssentials
 }
 
 /// The reason why a program could not be started.
-@_spi(ChappieInternals) public struct StartFailure: Error, Sendable, Hashable {
+public struct StartFailure: Error, Sendable, Hashable {
     /// The reason as one clause, without a full stop.
     public let reason: String
 

@@ -15,7 +15,7 @@ import Synchronization
 ///
 /// The child has its own session, without a terminal. An interrupt from the keyboard does not reach it, and it can't
 /// read the user's input. It inherits only the three open files that it was given.
-@_spi(ChappieInternals) public final class StartedChild: Sendable {
+public final class StartedChild: Sendable {
     /// The number of the child's process and of its process group.
     private let id: pid_t
     private struct State {

@@ -3,7 +3,7 @@ import Glibc
 import SystemPackage
 import Testing
 
-@_spi(ChappieInternals) @testable import ChappieProcess
+@testable import ChappieProcess
 
 struct OrphanWatchTests {
     /// Starts a program that runs until it gets a signal, and returns its number.

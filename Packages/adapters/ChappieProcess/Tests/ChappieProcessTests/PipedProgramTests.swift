@@ -4,7 +4,7 @@ import Synchronization
 import TestFixtures
 import Testing
 
-@_spi(ChappieInternals) @testable import ChappieProcess
+@testable import ChappieProcess
 
 /// A program and all of its events.
 private final class Listener: Sendable {

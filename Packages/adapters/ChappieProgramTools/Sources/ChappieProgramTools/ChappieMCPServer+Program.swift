@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) public import ChappieCore
 @_spi(ChappieInternals) public import ChappieMCP
-@_spi(ChappieInternals) import ChappieProcess
+import ChappieProcess
 
 extension ChappieMCPServer {
     /// Creates a server that is a program on this machine, without starting it.

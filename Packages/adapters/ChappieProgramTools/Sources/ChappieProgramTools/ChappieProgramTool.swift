@@ -1,6 +1,6 @@
 public import ChappieClient
 @_spi(ChappieInternals) public import ChappieCore
-@_spi(ChappieInternals) import ChappieProcess
+import ChappieProcess
 import Synchronization
 
 /// A program as a tool. It receives the arguments as JSON on its standard input, and its standard output is the result.

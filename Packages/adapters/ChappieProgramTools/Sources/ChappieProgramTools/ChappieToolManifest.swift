@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) public import ChappieCore
-@_spi(ChappieInternals) import ChappieProcess
+import ChappieProcess
 import FoundationEssentials
 
 /// A file that lists tools for the model: programs, and Model Context Protocol servers.

@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
-@_spi(ChappieInternals) import ChappieProcess
+import ChappieProcess
 import FoundationEssentials
 import Glibc
 import TestFixtures

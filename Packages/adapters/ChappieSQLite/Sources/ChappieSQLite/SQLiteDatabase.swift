@@ -1,7 +1,7 @@
 import CSQLite
 
 /// SQLite's error for a call that failed.
-@_spi(ChappieInternals) public struct SQLiteFailure: Error, Sendable, Hashable {
+public struct SQLiteFailure: Error, Sendable, Hashable {
     /// The result code, including its extension (https://www.sqlite.org/rescode.html).
     public let code: Int32
     /// SQLite's own message.
@@ -9,7 +9,7 @@ import CSQLite
 }
 
 /// A value for a statement's `?`.
-@_spi(ChappieInternals) public enum SQLiteValue {
+public enum SQLiteValue {
     /// A number.
     case integer(Int)
     /// Text.
@@ -19,7 +19,7 @@ import CSQLite
 }
 
 /// The current row of a statement.
-@_spi(ChappieInternals) public struct SQLiteRow {
+public struct SQLiteRow {
     fileprivate let statement: OpaquePointer
 
     /// Returns the number in a column, or 0 for NULL.
@@ -55,7 +55,7 @@ import CSQLite
 ///
 /// Its functions throw the error that its owner creates from SQLite's error. An error that the owner throws in a
 /// transaction is passed on with its type.
-@_spi(ChappieInternals) public final class SQLiteDatabase<Failure: Error> {
+public final class SQLiteDatabase<Failure: Error> {
     private let handle: OpaquePointer
     private let failure: (SQLiteFailure) -> Failure
     private var statements: [String: OpaquePointer] = [:]

@@ -1,6 +1,6 @@
 import CSQLite
 import ChappieRuntime
-@_spi(ChappieInternals) import ChappieSQLite
+import ChappieSQLite
 
 typealias StoreError = ChappieThreadStoreError
 typealias Database = SQLiteDatabase<StoreError>

@@ -3,7 +3,7 @@ import ChappieCore
 @_spi(ChappieInternals) import ChappieCrypto
 @_spi(ChappieInternals) import ChappieFiles
 @_spi(ChappieInternals) public import ChappieRuntime
-@_spi(ChappieInternals) import ChappieSQLite
+import ChappieSQLite
 import SystemPackage
 
 #if canImport(Glibc)

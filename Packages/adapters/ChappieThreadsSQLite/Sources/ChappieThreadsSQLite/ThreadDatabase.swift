@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
-@_spi(ChappieInternals) import ChappieRuntime
-@_spi(ChappieInternals) import ChappieSQLite
+import ChappieRuntime
+import ChappieSQLite
 
 /// The database of a thread store. It is synchronous, and only one thread uses it at a time.
 ///

@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieRuntime
-@_spi(ChappieInternals) import ChappieSQLite
+import ChappieSQLite
 
 // The list of threads. Each thread has a row with its sealed summary.
 

@@ -4,7 +4,7 @@ import ChappieAuth
 @_spi(ChappieInternals) import ChappieCrypto
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieRuntime
-@_spi(ChappieInternals) import ChappieSQLite
+import ChappieSQLite
 import SystemPackage
 
 #if canImport(Glibc)

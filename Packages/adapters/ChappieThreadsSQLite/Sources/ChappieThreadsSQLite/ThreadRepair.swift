@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) public import ChappieRuntime
-@_spi(ChappieInternals) import ChappieSQLite
+import ChappieSQLite
 
 /// The readable parts of a damaged thread.
 public struct ChappieSalvagedThread: Sendable, Hashable {

@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) public import ChappieRuntime
-@_spi(ChappieInternals) import ChappieSQLite
+import ChappieSQLite
 
 /// The hits of a search, and the problems with the records that could not be read.
 public struct ChappieReadableHits: Sendable {

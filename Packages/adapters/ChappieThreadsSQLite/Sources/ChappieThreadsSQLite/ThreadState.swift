@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieRuntime
-@_spi(ChappieInternals) import ChappieSQLite
+import ChappieSQLite
 
 // The facts about all threads. They reveal an old row, a revived thread and a database without its last changes.
 

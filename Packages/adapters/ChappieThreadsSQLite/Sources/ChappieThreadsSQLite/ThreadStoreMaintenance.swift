@@ -2,7 +2,7 @@ import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieCrypto
 public import ChappieRuntime
-@_spi(ChappieInternals) import ChappieSQLite
+import ChappieSQLite
 import Synchronization
 
 // Keys, checks and salvage of a file thread store, and the support for its backups.

@@ -1,5 +1,5 @@
 import ChappieClient
-@_spi(ChappieInternals) import ChappieCore
+import ChappieCore
 
 /// The latest turn that a runtime runs or has run itself.
 struct OwnTurn {

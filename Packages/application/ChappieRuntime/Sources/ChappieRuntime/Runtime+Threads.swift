@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) import ChappieClient
-@_spi(ChappieInternals) import ChappieCore
+import ChappieCore
 
 // These functions manage threads. Functions that need no client are in the store (ThreadManagement.swift).
 extension ChappieRuntime {

@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) import ChappieClient
-@_spi(ChappieInternals) import ChappieCore
+import ChappieCore
 
 extension ChappieThread {
     /// Returns the record of a step of the turn `id`.

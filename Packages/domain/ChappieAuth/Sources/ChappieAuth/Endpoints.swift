@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) public import ChappieCore
+public import ChappieCore
 
 /// The addresses of the service, the way in which users sign in, and the program's identity there.
 ///

@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) public import ChappieCore
+public import ChappieCore
 
 extension ChappieJSONSchemaProviding where Self: Decodable {
     /// The result of ``ChappieJSONSchema/derived(from:)``. If that fails, this is a schema whose

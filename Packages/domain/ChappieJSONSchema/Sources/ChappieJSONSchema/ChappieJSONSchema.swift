@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) public import ChappieCore
+public import ChappieCore
 
 /// A JSON Schema (draft 2020-12), for the arguments of tools and for structured output.
 ///

@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+import ChappieCore
 
 /// A JSON number that is compared by its value. `1`, `1.0` and `10e-1` are equal, and digits that a double would lose
 /// also count.

@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+import ChappieCore
 public import ChappieRuntime
 
 /// A form in which a thread can leave its store.

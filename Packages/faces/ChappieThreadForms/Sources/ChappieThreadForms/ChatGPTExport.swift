@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+import ChappieCore
 import ChappieRuntime
 import FoundationEssentials
 

@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
-@_spi(ChappieInternals) import ChappieSQLite
+import ChappieSQLite
 
 /// A reader of the log database of the program `llm` (`llm logs path`). It was tried with the databases of versions
 /// 0.19, 0.27.1 and 0.36. Up to some version before 0.36, a log is a list of responses in conversations. Since then it

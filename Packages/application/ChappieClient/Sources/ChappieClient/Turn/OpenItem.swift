@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+import ChappieCore
 
 /// An item that has begun.
 struct OpenItem {

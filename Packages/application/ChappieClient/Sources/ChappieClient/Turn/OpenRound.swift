@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+import ChappieCore
 import Synchronization
 
 /// The progress of a round's calls.

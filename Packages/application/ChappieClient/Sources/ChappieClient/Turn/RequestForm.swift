@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) import ChappieAuth
-@_spi(ChappieInternals) import ChappieCore
+import ChappieCore
 import HTTPTypes
 
 /// The form of requests, in which the two backends differ.

@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+import ChappieCore
 
 /// A sans-IO state machine that decides the next step after a failed attempt.
 ///

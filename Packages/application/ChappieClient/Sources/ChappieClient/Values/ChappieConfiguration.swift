@@ -1,5 +1,5 @@
 public import ChappieAuth
-@_spi(ChappieInternals) public import ChappieCore
+public import ChappieCore
 
 /// The configuration of a session and a client. Pass the same value to both, so that they share a credential.
 public struct ChappieConfiguration: Sendable, Hashable, Codable {

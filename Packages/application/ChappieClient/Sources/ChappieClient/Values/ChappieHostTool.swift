@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) public import ChappieCore
+public import ChappieCore
 public import ChappieJSONSchema
 
 /// A tool that the host runs for the model.

@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) public import ChappieCore
+public import ChappieCore
 
 /// A turn that waits for the user's approval of a tool call. It is a value. Store it, in a file if necessary, and
 /// continue it in any process with ``ChappieClient/resume(_:decisions:)``.

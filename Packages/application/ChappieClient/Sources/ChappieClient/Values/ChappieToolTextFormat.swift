@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+import ChappieCore
 
 /// The form of the free text that a custom tool takes instead of JSON arguments.
 ///

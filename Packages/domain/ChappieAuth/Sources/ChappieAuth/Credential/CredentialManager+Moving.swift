@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+import ChappieCore
 
 extension CredentialManager {
     /// Returns the slot's credential as a document, for ``importCredential(_:)`` on another machine. If the credential

@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+import ChappieCore
 
 /// A sign-in whose credential is to be stored, queued or in progress. The credential is used once it is stored.
 struct SignInJob: Sendable {

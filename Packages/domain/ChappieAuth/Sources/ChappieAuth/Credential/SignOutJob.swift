@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+import ChappieCore
 
 /// A sign-out that the store has not carried out yet, queued or in progress.
 ///
