@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
-import ChappieProcess
+@_spi(ChappieInternals) import ChappieProcess
 import ChappieSDK
 import Dispatch
 import Glibc

@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) import ChappieFiles
-import ChappieProcess
+@_spi(ChappieInternals) import ChappieProcess
 import ChappieSDK
 import Dispatch
 import FoundationEssentials

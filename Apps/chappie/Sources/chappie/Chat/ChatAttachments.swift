@@ -1,5 +1,5 @@
 import ChappieDesktopLinux
-import ChappieFiles
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieMarkdown
 import ChappieSDK
 

@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieDesktopLinux
-import ChappieFiles
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieMCP
 import ChappieMarkdown
 @_spi(ChappieInternals) import ChappieRuntime

@@ -2,7 +2,7 @@ import CSpawn
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieLineEditor
-import ChappieProcess
+@_spi(ChappieInternals) import ChappieProcess
 import Dispatch
 import Glibc
 import Synchronization

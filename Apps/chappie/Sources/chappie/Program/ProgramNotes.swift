@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
-import ChappieFiles
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 
 /// The program's own notes in `$XDG_STATE_HOME/chappie/notes.json`. They are the accounts that have signed in, the

@@ -1,4 +1,4 @@
-import ChappieFiles
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 import FoundationEssentials
 

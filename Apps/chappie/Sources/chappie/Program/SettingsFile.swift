@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
-import ChappieFiles
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
 
 /// The user's choices, which are kept in `$XDG_CONFIG_HOME/chappie/settings.json`. They do not contain a secret.

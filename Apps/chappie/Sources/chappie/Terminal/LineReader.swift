@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieLineEditor
-import ChappieProcess
+@_spi(ChappieInternals) import ChappieProcess
 import Glibc
 import SystemPackage
 

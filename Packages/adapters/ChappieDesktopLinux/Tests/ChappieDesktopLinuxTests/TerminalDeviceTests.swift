@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) import ChappieFiles
-import ChappieProcess
+@_spi(ChappieInternals) import ChappieProcess
 import Foundation
 import TestFixtures
 import Testing

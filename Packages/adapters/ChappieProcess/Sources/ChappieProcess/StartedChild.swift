@@ -38,7 +38,7 @@ public final class StartedChild: Sendable {
     ///     killed. The default is `false`.
     ///   - onExit: A closure that receives the exit code. This is 128 plus the number of the signal if a signal ended
     ///     the child, and -1 if another part of this process has reaped it.
-    public init(
+    @_spi(ChappieInternals) public init(
         _ program: ProgramInvocation, input: Descriptor, output: Descriptor, errors: Descriptor,
         endsGroup: Bool = false, endsWithProgram: Bool = false, onExit: @escaping @Sendable (Int32) -> Void
     ) throws(StartFailure) {
