@@ -146,6 +146,13 @@
         return searched == 0 ? nil : (Array(buffer[start...]), false)
     }
 
+    /// Returns the next unread bytes without regard to lines. They are empty at the end.
+    public func nextPiece() throws(WholeFile.Failure) -> [UInt8] {
+        if start == buffer.count { _ = try readMore() }
+        defer { start = buffer.count }
+        return Array(buffer[start...])
+    }
+
     private func readMore() throws(WholeFile.Failure) -> Bool {
         guard !hasEnded else { return false }
         guard let piece = readPiece(of: descriptor) else { throw WholeFile.failure() }

@@ -36,6 +36,25 @@ struct ThreadCareTests {
         #expect(try await store.threads().map(\.id) == ["b", "c", "a"])
     }
 
+    @Test func `a thread is named after the question, and not after what precedes it`() throws {
+        func message(_ role: String, _ texts: String...) -> ChappieJSON {
+            let parts = texts.map { ["type": "input_text", "text": .string($0)] as ChappieJSON }
+            return ["type": "message", "role": .string(role), "content": .array(parts)]
+        }
+        func name(_ messages: ChappieJSON...) -> String? {
+            let record = ChappieThreadRecord(
+                position: 0, kind: .turnStarted, date: Date(timeIntervalSince1970: 0),
+                body: ["messages": .array(messages)])
+            return ChappieThreadSummary(id: "a", records: [record])?.name
+        }
+        #expect(name(message("system", "You are brief"), message("user", "What is X?")) == "What is X?")
+        #expect(
+            name(message("user", "<document name=\"notes.txt\">…</document>\n\n", "Who wrote this?"))
+                == "Who wrote this?")
+        #expect(name(message("user", "a document", " ")) == "a document")
+        #expect(name(message("developer", "Begin.")) == "Begin.")
+    }
+
     @Test func aTitleIsGivenAndTakenAway() async throws {
         try keep("a", saying: "about elephants")
         try await store.rename("a", to: "Big animals")
