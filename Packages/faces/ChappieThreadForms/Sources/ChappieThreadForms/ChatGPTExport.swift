@@ -23,10 +23,10 @@ struct ChatGPTExport: ThreadForm {
 
     /// Returns a reader of a document that is one conversation, or an object with a list of them. It returns `nil` for
     /// another document.
-    init?(document: ChappieJSON, fileDate: Date) {
+    init?(document: ChappieJSON, fileDate: Date) throws(ThreadFault) {
         let list = document["conversations"]?.array ?? (document["mapping"]?.object == nil ? nil : [document])
         guard let list else { return nil }
-        self.init(ImportLines(ChappieJSON.array(list).serializedBytes()), fileDate: fileDate)
+        self.init(try ImportLines(ChappieJSON.array(list).serializedBytes()), fileDate: fileDate)
     }
 
     mutating func next() throws(ThreadFault) -> ChappieThread? {

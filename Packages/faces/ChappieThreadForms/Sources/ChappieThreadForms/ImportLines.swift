@@ -3,16 +3,18 @@
 
 /// The JSON lines of a file, or of bytes, one after the other.
 struct ImportLines {
-    private enum Source {
-        case file(FileLines)
-        case bytes(ArraySlice<UInt8>)
-    }
+    /// Returns the next bytes, which are empty at the end.
+    typealias Pieces = () throws(ThreadFault) -> [UInt8]
 
-    private var source: Source
+    private let pieces: Pieces
+    /// The bytes that were read. Those from `start` on have not been returned yet.
+    private var buffer: [UInt8]
+    private var start = 0
+    private var hasEnded = false
+    private var byteCount = 0
     private var number = 0
     /// A first line that is not JSON by itself.
     private var first: [UInt8] = []
-    private var isAtStart = true
     /// Whether lines that are not JSON objects are counted and left out. Otherwise they are errors.
     var leavesOutDamage = false
     /// The number of lines that were left out.
@@ -20,24 +22,24 @@ struct ImportLines {
     /// The number of an incomplete last line, whose program ended while it wrote the line.
     private(set) var tornLine: Int?
 
-    init(_ file: FileLines) { source = .file(file) }
-
-    init(_ bytes: [UInt8]) { source = .bytes(bytes[...]) }
+    /// Begins to read. A byte order mark, which some programs write at the start of a file, is left out.
+    init(_ bytes: [UInt8] = [], _ pieces: @escaping Pieces = { () throws(ThreadFault) in [] }) throws(ThreadFault) {
+        self.pieces = pieces
+        buffer = bytes
+        while buffer.count < 3, try readMore() {}
+        if buffer.starts(with: [0xEF, 0xBB, 0xBF]) { start = 3 }
+    }
 
     /// Returns the first character that is not blank, or `nil` if there is none near the start.
-    func firstCharacter() throws(ThreadFault) -> Character? {
-        let start: [UInt8] =
-            switch source {
-            case .file(let file): try ThreadFault.reading { () throws(WholeFile.Failure) in try file.start(1024) }
-            case .bytes(let bytes): Array(bytes.prefix(1024))
-            }
-        return Self.withoutMark(start).first { !Self.isBlank($0) }.map { Character(Unicode.Scalar($0)) }
+    mutating func firstCharacter() throws(ThreadFault) -> Character? {
+        while buffer.count < 1024, try readMore() {}
+        return buffer[start...].prefix(1024).first { !Self.isBlank($0) }.map { Character(Unicode.Scalar($0)) }
     }
 
     /// Returns the next line that is not blank. It returns `nil` at the end, for an incomplete line at the end, and for
     /// a first line that is only a part of a document.
     mutating func next() throws(ThreadFault) -> (line: Int, json: ChappieJSON)? {
-        while let (bytes, isWhole) = try nextBytes() {
+        while let (bytes, isWhole) = try nextLine() {
             number += 1
             if bytes.allSatisfy(Self.isBlank) { continue }
             if let json = try? ChappieJSON(parsing: bytes), json.object != nil { return (number, json) }
@@ -58,48 +60,50 @@ struct ImportLines {
     /// Returns all bytes that ``next()`` has not returned as lines.
     mutating func rest() throws(ThreadFault) -> [UInt8] {
         var all = first
-        while let (bytes, _) = try nextBytes() {
-            if !all.isEmpty { all.append(UInt8(ascii: "\n")) }
-            all += bytes
-        }
+        if !all.isEmpty { all.append(UInt8(ascii: "\n")) }
+        while let piece = try nextPiece() { all += piece }
         return all
     }
 
     /// Returns the next bytes without regard to lines, or `nil` at the end.
     mutating func nextPiece() throws(ThreadFault) -> [UInt8]? {
-        let piece: [UInt8]
-        switch source {
-        case .file(let file):
-            piece = try ThreadFault.reading { () throws(WholeFile.Failure) in try file.nextPiece() }
-        case .bytes(let bytes):
-            piece = Array(bytes)
-            source = .bytes([])
-        }
-        defer { isAtStart = false }
-        guard !piece.isEmpty else { return nil }
-        return isAtStart ? Self.withoutMark(piece) : piece
+        if start == buffer.count { _ = try readMore() }
+        defer { start = buffer.count }
+        return start == buffer.count ? nil : Array(buffer[start...])
     }
 
-    private mutating func nextBytes() throws(ThreadFault) -> (bytes: [UInt8], isWhole: Bool)? {
-        defer { isAtStart = false }
-        guard let line = try nextLine() else { return nil }
-        return isAtStart ? (Self.withoutMark(line.bytes), line.isWhole) : line
-    }
-
-    /// Returns the bytes without a byte order mark, which some programs write at the start of a file.
-    private static func withoutMark(_ bytes: [UInt8]) -> [UInt8] {
-        bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
-    }
-
+    /// Returns the next line without its line feed, and whether it has one.
     private mutating func nextLine() throws(ThreadFault) -> (bytes: [UInt8], isWhole: Bool)? {
-        switch source {
-        case .file(let file): return try ThreadFault.reading { () throws(WholeFile.Failure) in try file.next() }
-        case .bytes(let bytes):
-            guard !bytes.isEmpty else { return nil }
-            let line = bytes.prefix { $0 != UInt8(ascii: "\n") }
-            source = .bytes(bytes[line.endIndex...].dropFirst())
-            return (Array(line), line.endIndex < bytes.endIndex)
+        var searched = 0
+        while true {
+            if let end = buffer[(start + searched)...].firstIndex(of: UInt8(ascii: "\n")) {
+                defer { start = end + 1 }
+                return (Array(buffer[start..<end]), true)
+            }
+            searched = buffer.count - start
+            guard try readMore() else { break }
         }
+        defer { start = buffer.count }
+        return searched == 0 ? nil : (Array(buffer[start...]), false)
+    }
+
+    private mutating func readMore() throws(ThreadFault) -> Bool {
+        guard !hasEnded else { return false }
+        let piece = try pieces()
+        hasEnded = piece.isEmpty
+        byteCount += piece.count
+        // A compressed file may have any number of bytes.
+        guard byteCount <= ChappieThreadImport.byteLimit else {
+            throw ThreadFault("it is over \(ChappieThreadImport.byteLimit >> 30) GiB.", .unreadable)
+        }
+        // The memory depends on the length of a line, not of the file. Each removal takes more than half, so that a
+        // byte moves once on average.
+        if start > buffer.count / 2 {
+            buffer.removeFirst(start)
+            start = 0
+        }
+        buffer += piece
+        return !hasEnded
     }
 
     static func isBlank(_ byte: UInt8) -> Bool { [0x20, 0x09, 0x0A, 0x0D].contains(byte) }

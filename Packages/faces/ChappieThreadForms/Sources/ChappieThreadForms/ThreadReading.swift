@@ -21,7 +21,8 @@ public struct ChappieThreadReader {
     /// The kinds of things that were left out so far, and the number of each. A damaged conversation is named.
     public var leftOut: [String: Int] { form.leftOut.counts }
 
-    /// Opens a file. This call blocks as long as the disk does.
+    /// Opens a file, which may be a zip archive of files, or compressed with zstd. This call blocks as long as the disk
+    /// does.
     ///
     /// - Throws: ``ChappieThreadImportError``, which names the file, and the line or the table if it is damaged.
     public init(path: String) throws(ChappieThreadImportError) {
@@ -33,10 +34,15 @@ public struct ChappieThreadReader {
             let start = try ThreadFault.reading { () throws(WholeFile.Failure) in try file.start(16) }
             let attributes = try? FileManager.default.attributesOfItem(atPath: path)
             let date = attributes?[.modificationDate] as? Date ?? Date(timeIntervalSince1970: 0)
-            if start == Array("SQLite format 3\0".utf8) {
-                form = try LLMLog(path, fileDate: date)
-            } else {
-                form = try Self.form(of: ImportLines(file), fileName: path, fileDate: date)
+            switch FileKind(start) {
+            case .database: form = try LLMLog(path, fileDate: date)
+            case .archive: form = ZippedExport(file, fileDate: date)
+            case .zstd: form = try Self.form(of: Self.decompressed(file), fileName: path, fileDate: date)
+            case .other:
+                let lines = try ImportLines { () throws(ThreadFault) in
+                    try ThreadFault.reading { () throws(WholeFile.Failure) in try file.nextPiece() }
+                }
+                form = try Self.form(of: lines, fileName: path, fileDate: date)
             }
         } catch {
             throw ChappieThreadImportError(error.code, path: path, reason: error.sentence)
@@ -49,7 +55,7 @@ public struct ChappieThreadReader {
     public init(_ bytes: [UInt8]) throws(ChappieThreadImportError) {
         path = nil
         do throws(ThreadFault) {
-            form = try Self.form(of: ImportLines(bytes), fileName: nil, fileDate: Date(timeIntervalSince1970: 0))
+            form = try Self.form(of: try ImportLines(bytes), fileName: nil, fileDate: Date(timeIntervalSince1970: 0))
         } catch {
             throw ChappieThreadImportError(error.code, reason: error.sentence)
         }
@@ -69,7 +75,37 @@ public struct ChappieThreadReader {
 
     // MARK: Forms
 
-    private static func form(
+    private enum FileKind {
+        case database
+        case archive
+        case zstd
+        case other
+
+        init(_ start: [UInt8]) {
+            if start == Array("SQLite format 3\0".utf8) {
+                self = .database
+            } else if start.starts(with: Array("PK\u{3}\u{4}".utf8)) {
+                self = .archive
+            } else if start.starts(with: [0x28, 0xB5, 0x2F, 0xFD]) {
+                self = .zstd
+            } else {
+                self = .other
+            }
+        }
+    }
+
+    private static func decompressed(_ file: FileLines) throws(ThreadFault) -> ImportLines {
+        #if canImport(CZstd)
+            let contents = ZstdFile(file)
+            return try ImportLines { () throws(ThreadFault) in
+                try ThreadFault.reading { () throws(WholeFile.Failure) in try contents.nextPiece() }
+            }
+        #else
+            throw ThreadFault("It is compressed. Decompress it first with zstd -d.", .unknownForm)
+        #endif
+    }
+
+    static func form(
         of lines: ImportLines, fileName: String?, fileDate: Date
     ) throws(ThreadFault) -> any ThreadForm {
         var lines = lines
@@ -98,12 +134,12 @@ public struct ChappieThreadReader {
         _ json: ChappieJSON, fileName: String?, fileDate: Date
     ) throws(ThreadFault) -> any ThreadForm {
         if json["format"]?.string == "chappie.thread", json["records"] != nil { return try ChappieExport(json) }
-        if let export = ChatGPTExport(document: json, fileDate: fileDate) { return export }
+        if let export = try ChatGPTExport(document: json, fileDate: fileDate) { return export }
         // The first versions of the Codex CLI wrote a session as one document.
         guard let session = json["session"], let items = json["items"]?.array, CodexSession.canBegin(with: session)
         else { throw .unknown }
         let lines = items.map { $0.serialized() + "\n" }.joined()
-        return CodexSession(session, ImportLines(Array(lines.utf8)), fileName: fileName, fileDate: fileDate)
+        return CodexSession(session, try ImportLines(Array(lines.utf8)), fileName: fileName, fileDate: fileDate)
     }
 }
 

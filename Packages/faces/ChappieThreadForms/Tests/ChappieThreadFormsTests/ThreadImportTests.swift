@@ -396,6 +396,40 @@ import Testing
         #expect(read.leftOut.keys.contains { $0.hasPrefix(what) }, "\(read.leftOut)")
     }
 
+    // MARK: Compressed files
+
+    private static let zipped = [
+        "UEsDBBQAAAAAACCue11x2uSbDwAAAA8AAAAJAAAAY2hhdC5odG1sPGh0bWw+UEs8L2h0bWw+UEsDBBQAAAAAACCue11PAMSEGwEAABsBAAAdAAAAZXhwb3J0L2NvbnZlcnNhdGlvbnMtMDAwLmpzb25beyJjb252ZXJzYXRpb25faWQiOiAiemlwcGVkIiwgImNyZWF0ZV90aW1lIjogMTc2MDAwMDAwMCwgImN1cnJlbnRfbm9kZSI6ICJhIiwgIm1hcHBpbmciOiB7InEiOiB7Im1lc3NhZ2UiOiB7ImF1dGhvciI6IHsicm9sZSI6ICJ1c2VyIn0sICJjb250ZW50IjogeyJwYXJ0cyI6IFsiTmFtZSBhIGNvbG91ci4iXX19fSwgImEiOiB7InBhcmVudCI6ICJxIiwgIm1lc3NhZ2UiOiB7ImF1dGhvciI6IHsicm9sZSI6ICJhc3Npc3RhbnQifSwgImNvbnRlbnQiOiB7InBhcnRzIjogWyJCbHVlLiJdfX19fX1dUEsDBBQAAAAAACCue11Dv6ajAgAAAAIAAAAJAAAAdXNlci5qc29ue31QSwECFAMUAAAAAAAgrntdcdrkmw8AAAAPAAAACQAAAAAAAAAAAAAAgAEAAAAAY2hhdC5odG1sUEsBAhQDFAAAAAAAIK57XU8AxIQbAQAAGwEAAB0AAAAAAAAAAAAAAIABNgAAAGV4cG9ydC9jb252ZXJzYXRpb25zLTAwMC5qc29uUEsBAhQDFAAAAAAAIK57XUO/pqMCAAAAAgAAAAkAAAAAAAAAAAAAAIABjAEAAHVzZXIuanNvblBLBQYAAAAAAwADALkAAAC1AQAAAAA=",
+        "UEsDBBQAAAAIACCue11x2uSbDQAAAA8AAAAJAAAAY2hhdC5odG1ss8koyc2xC/C20QczAFBLAwQUAAAACAAgrntdTwDEhKAAAAAbAQAAHQAAAGV4cG9ydC9jb252ZXJzYXRpb25zLTAwMC5qc29ufY1BCgIxDEWvMmQtohsFlx7ACwwyhJkwFqZNTVIXDr27bQeXmkX44f+f168wcniRKJrjMLgJLh28XYw0wa6DUQiNBnOeinE8nw7bVCuJULAh8FQ9wJr3GKMLc7lXeLbtSRVnahqTPViaFF5aKykJ5PqOg5V3zYwopkX1cENPHXYjL5xkD/ecaxa/qa1QSBX9H4SqTg1L4TftuiTaIDnfP1BLAwQUAAAACAAgrntdQ7+mowQAAAACAAAACQAAAHVzZXIuanNvbquuBQBQSwECFAMUAAAACAAgrntdcdrkmw0AAAAPAAAACQAAAAAAAAAAAAAAgAEAAAAAY2hhdC5odG1sUEsBAhQDFAAAAAgAIK57XU8AxISgAAAAGwEAAB0AAAAAAAAAAAAAAIABNAAAAGV4cG9ydC9jb252ZXJzYXRpb25zLTAwMC5qc29uUEsBAhQDFAAAAAgAIK57XUO/pqMEAAAAAgAAAAkAAAAAAAAAAAAAAIABDwEAAHVzZXIuanNvblBLBQYAAAAAAwADALkAAAA6AQAAAAA=",
+        "UEsDBBQACAAIACCue10AAAAAAAAAAAAAAAAJAAAAY2hhdC5odG1ss8koyc2xC/C20QczAFBLBwhx2uSbDQAAAA8AAABQSwMEFAAIAAgAIK57XQAAAAAAAAAAAAAAAB0AAABleHBvcnQvY29udmVyc2F0aW9ucy0wMDAuanNvbn2NQQoCMQxFrzJkLaIbBZcewAsMMoSZMBamTU1SFw69u20Hl5pF+OH/n9evMHJ4kSia4zC4CS4dvF2MNMGug1EIjQZznopxPJ8O21QriVCwIfBUPcCa9xijC3O5V3i27UkVZ2oakz1YmhReWispCeT6joOVd82MKKZF9XBDTx12Iy+cZA/3nGsWv6mtUEgV/R+Eqk4NS+E37bok2iA53z9QSwcITwDEhKAAAAAbAQAAUEsDBBQACAAIACCue10AAAAAAAAAAAAAAAAJAAAAdXNlci5qc29uq64FAFBLBwhDv6ajBAAAAAIAAABQSwECFAMUAAgACAAgrntdcdrkmw0AAAAPAAAACQAAAAAAAAAAAAAAgAEAAAAAY2hhdC5odG1sUEsBAhQDFAAIAAgAIK57XU8AxISgAAAAGwEAAB0AAAAAAAAAAAAAAIABRAAAAGV4cG9ydC9jb252ZXJzYXRpb25zLTAwMC5qc29uUEsBAhQDFAAIAAgAIK57XUO/pqMEAAAAAgAAAAkAAAAAAAAAAAAAAIABLwEAAHVzZXIuanNvblBLBQYAAAAAAwADALkAAABqAQAAAAA=",
+    ]
+
+    @Test(arguments: zipped)
+    func `a zip archive of an export is read`(_ archive: String) throws {
+        let path = folder.path + "/export.zip"
+        let bytes = try #require(Data(base64Encoded: archive))
+        try bytes.write(to: URL(filePath: path))
+        let read = try ChappieThreadImport(path: path)
+        #expect(read.threads.map(\.id) == ["zipped"] && read.threads.first?.turns.map(\.outputText) == ["Blue."])
+        #expect(read.leftOut == ["unreadable file chat.html": 1, "unreadable file user.json": 1])
+        for length in stride(from: 4, to: bytes.count, by: 7) {
+            try bytes.prefix(length).write(to: URL(filePath: path))
+            _ = try? ChappieThreadImport(path: path)
+        }
+    }
+
+    @Test func `a session that zstd compressed is read`() throws {
+        let session =
+            "KLUv/WBfAFUFAPLJHx5gNW4DgF+/kYmITGkg3sKvEZSQS47gX1TJRBXMcDzFe8jDwXbTmmnzMivysCn1A6LUA++kG8cWACVs9mZNYc6NaswDlPlrvTc5s+b4zFO8h8sFFHW4+KCEizblqNP+Slhb5vOd04gEmMhMmcmQCEIaRxqFIw9ECd3S5q9tfAIPAAn7BsKWIwODfEWCUQFNtX7GSIx7CLUMqRfQCv2sKlGJvzPSRqDK"
+        let path = folder.path + "/rollout-1.jsonl.zst"
+        let bytes = try #require(Data(base64Encoded: session))
+        try bytes.write(to: URL(filePath: path))
+        let thread = try #require(try ChappieThreadImport(path: path).threads.first)
+        #expect(thread.id == "packed" && thread.turns.map(\.outputText) == ["Hi."])
+        try (bytes.prefix(6) + [0xFF, 0xFF, 0xFF, 0xFF]).write(to: URL(filePath: path))
+        #expect(throws: ChappieThreadImportError.self) { try ChappieThreadImport(path: path) }
+    }
+
     // MARK: What cannot be kept
 
     @Test func aSessionThatIsNestedTooDeepIsNamed() throws {
