@@ -168,7 +168,8 @@ private struct ThreadChange {
         if same == old.records.count { return (.continued, Array(new.records[same...])) }
         let pairs = zip(old.turns, new.turns)
         let equal = pairs.prefix { $0.items == $1.items }.count
-        if hasAll(of: new, in: old, equal) {
+        let isCompacted = new.compactionSummaries.count > old.compactionSummaries.count
+        if hasAll(of: new, in: old, equal), !isCompacted || old.turns.count > new.turns.count {
             guard new.turns.count >= old.turns.count, let title = newTitle(old, new) else { return (.unchanged, []) }
             return (.continued, [title])
         }

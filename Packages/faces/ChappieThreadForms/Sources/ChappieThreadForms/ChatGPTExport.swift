@@ -50,7 +50,8 @@ struct ChatGPTExport: ThreadForm {
     private mutating func thread(of json: ChappieJSON) throws(ThreadFault) -> ChappieThread? {
         guard let mapping = json["mapping"]?.object else { throw ThreadFault("it has no messages") }
         isRecognized = true
-        let branch = try branch(json["current_node"]?.string, in: mapping)
+        let current = json["current_node"]?.string ?? ""
+        let branch = try branch(current.isEmpty ? nil : current, in: mapping)
         guard branch.contains(where: Self.isSaid) else {
             leftOut.add("conversation without messages")
             return nil

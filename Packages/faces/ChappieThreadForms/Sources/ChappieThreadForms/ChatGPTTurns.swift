@@ -167,7 +167,7 @@ struct ChatGPTContent {
             }
         }
         // Code, quoted pages, output of programs and errors have their text in other members.
-        for name in ["title", "name", "url", "text", "result", "summary"] where content?["parts"] == nil {
+        for name in ["title", "name", "url", "text", "result", "summary"] where content?["parts"]?.array == nil {
             if let text = content?[name]?.string { texts.append(text) }
         }
         plainText = texts.filter { !$0.isEmpty }.joined(separator: "\n")

@@ -103,7 +103,7 @@ struct CodexSession: ThreadForm {
         case "task_complete", "turn_complete": endTurn()
         case "turn_aborted": turn?.isCut = true
         case "error": turn?.error = event["message"]?.string
-        case "thread_name_updated": thread.name(event["thread_name"]?.string, at: latest)
+        case "thread_name_updated": thread.name(event["thread_name"]?.string ?? event["name"]?.string, at: latest)
         case "thread_rolled_back":
             endTurn()
             thread.takeBack(event["num_turns"]?.int ?? 1)

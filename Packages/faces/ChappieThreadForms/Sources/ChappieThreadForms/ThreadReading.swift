@@ -168,7 +168,7 @@ extension ChappieThreadImport {
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder else { return [path] }
         let all = (try? FileManager.default.subpathsOfDirectory(atPath: path)) ?? []
         return all.sorted().map { path + "/" + $0 }.filter {
-            FileManager.default.fileExists(atPath: $0, isDirectory: &isFolder) && !isFolder
+            !FileManager.default.fileExists(atPath: $0, isDirectory: &isFolder) || !isFolder
         }
     }
 }

@@ -90,8 +90,9 @@ import Testing
         #expect(Set(read.threads.map(\.id)).count == 2 && read.leftOut == ["repeated conversation": 1])
     }
 
-    @Test func `without a current message the newest branch is read`() throws {
-        var conversation = try #require(Self.conversation(current: .null).object)
+    @Test(arguments: [.null, "", 1] as [ChappieJSON])
+    func `without a current message the newest branch is read`(_ current: ChappieJSON) throws {
+        var conversation = try #require(Self.conversation(current: current).object)
         var mapping = try #require(conversation["mapping"]?.object)
         mapping["old"] = ["parent": "n1", "message": Self.message("assistant", ["Red."], at: 1_750_000_000)]
         conversation["mapping"] = .object(mapping)

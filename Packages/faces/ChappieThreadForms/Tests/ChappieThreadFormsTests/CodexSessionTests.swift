@@ -167,6 +167,12 @@ import Testing
         #expect(try await store.update(short) == .added)
         #expect(try await store.update(long) == .continued)
         #expect(try await store.thread("one") == long)
+        // A name before the first turn, and a summary after the last one.
+        let name = Self.event("thread_name_updated", ["thread_name": "Metals"])
+        let named = try read(name, lines[0], lines[1], lines[2], lines[3], lines[4], ("compacted", ["message": "Two."]))
+        #expect(try await store.update(try #require(named.threads.first)) == .continued)
+        #expect(try await store.thread("one").compactionSummaries == ["A metal.", "Two."])
+        #expect(try await store.thread("one").summary.title == "Metals")
     }
 
     @Test func `tokens and a refusal are kept`() throws {
