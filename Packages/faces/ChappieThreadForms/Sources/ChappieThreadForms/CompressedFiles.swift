@@ -10,14 +10,14 @@ import FoundationEssentials
     /// The bytes of a file that zstd compressed, as the Codex CLI does with older sessions. A file that is cut ends
     /// there.
     final class ZstdFile {
-        private let file: FileLines
+        private let file: FilePieces
         private let context: OpaquePointer?
         private var input: [UInt8] = []
         private var position = 0
         /// Whether the library may have more output for the input so far.
         private var isFull = false
 
-        init(_ file: FileLines) {
+        init(_ file: FilePieces) {
             self.file = file
             context = ZSTD_createDStream()
         }
@@ -29,7 +29,7 @@ import FoundationEssentials
             var output = [UInt8](repeating: 0, count: 64 << 10)
             while true {
                 if position == input.count, !isFull {
-                    input = try file.nextPiece()
+                    input = try file.next()
                     position = 0
                     if input.isEmpty { return [] }
                 }
@@ -61,13 +61,13 @@ final class ZipArchive {
         case deflated
     }
 
-    private let file: FileLines
+    private let file: FilePieces
     private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     private var input: [UInt8] = []
     private var position = 0
     private var entry = Entry.none
 
-    init(_ file: FileLines) {
+    init(_ file: FilePieces) {
         self.file = file
         stream.initialize(to: z_stream())
         _ = czlib_inflate_init_raw(stream, 15)
@@ -160,7 +160,7 @@ final class ZipArchive {
     }
 
     private func readMore() throws(WholeFile.Failure) {
-        input = try file.nextPiece()
+        input = try file.next()
         position = 0
     }
 }
@@ -179,7 +179,7 @@ struct ZippedExport: ThreadForm {
         return all
     }
 
-    init(_ file: FileLines, fileDate: Date) {
+    init(_ file: FilePieces, fileDate: Date) {
         archive = ZipArchive(file)
         self.fileDate = fileDate
     }

@@ -29,7 +29,7 @@ public struct ChappieThreadReader {
         self.path = path
         do throws(ThreadFault) {
             let file = try ThreadFault.reading { () throws(WholeFile.Failure) in
-                try FileLines(path, limit: ChappieThreadImport.byteLimit)
+                try FilePieces(path, limit: ChappieThreadImport.byteLimit)
             }
             let start = try ThreadFault.reading { () throws(WholeFile.Failure) in try file.start(16) }
             let attributes = try? FileManager.default.attributesOfItem(atPath: path)
@@ -40,7 +40,7 @@ public struct ChappieThreadReader {
             case .zstd: form = try Self.form(of: Self.decompressed(file), fileName: path, fileDate: date)
             case .other:
                 let lines = try ImportLines { () throws(ThreadFault) in
-                    try ThreadFault.reading { () throws(WholeFile.Failure) in try file.nextPiece() }
+                    try ThreadFault.reading { () throws(WholeFile.Failure) in try file.next() }
                 }
                 form = try Self.form(of: lines, fileName: path, fileDate: date)
             }
@@ -94,7 +94,7 @@ public struct ChappieThreadReader {
         }
     }
 
-    private static func decompressed(_ file: FileLines) throws(ThreadFault) -> ImportLines {
+    private static func decompressed(_ file: FilePieces) throws(ThreadFault) -> ImportLines {
         #if canImport(CZstd)
             let contents = ZstdFile(file)
             return try ImportLines { () throws(ThreadFault) in
