@@ -248,7 +248,8 @@ struct Threads: ParsableCommand {
             commandName: "import", abstract: "Import exported threads, or threads of other programs.",
             discussion: """
                 Takes what export gives as json or jsonl, sessions of the Codex CLI (~/.codex/sessions), the log database \
-                of llm (logs.db), and the conversations of ChatGPT's own export. A folder is searched for these files. \
+                of llm (logs.db), and ChatGPT's own export (its zip file, or conversations.json). A folder is searched for \
+                these files. \
                 Conversations are imported one by one, and what can't be read is left out and named. A thread that you \
                 imported before gets its new messages. If you continued it here, that copy is kept next to it. A path \
                 that gives no thread is an error. \

@@ -20,6 +20,24 @@ extension ChappieThreadStore {
         try ChappieThread(id: id, records: try await records(of: id, from: 0))
     }
 
+    /// Returns the last `count` turns of a thread for display. Only the end of a long thread is read.
+    ///
+    /// - Throws: ``ChappieThreadStoreError/notFound(thread:)`` if the thread is missing.
+    @_spi(ChappieInternals) public func thread(
+        _ id: String, last count: Int
+    ) async throws(ChappieThreadStoreError) -> ChappieThread {
+        guard let summary = try await summary(of: id) else { throw .notFound(thread: id) }
+        // Most turns have two to eight records.
+        var length = count.multipliedReportingOverflow(by: 8).partialValue
+        while length > 0, length < summary.recordCount {
+            let records = try await records(of: id, from: summary.recordCount - length)
+            let end = ChappieThread(endOf: summary, records: records)
+            if end.turns.count > count { return end.last(count) }
+            length = length.multipliedReportingOverflow(by: 8).partialValue
+        }
+        return try await thread(id).last(count)
+    }
+
     /// Gives a thread a title. An empty title removes it.
     ///
     /// ```swift

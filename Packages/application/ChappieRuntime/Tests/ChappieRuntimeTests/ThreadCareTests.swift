@@ -1,6 +1,6 @@
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
-import ChappieRuntime
+@_spi(ChappieInternals) import ChappieRuntime
 import ChappieTesting
 import Synchronization
 import Testing
@@ -53,6 +53,22 @@ struct ThreadCareTests {
                 == "Who wrote this?")
         #expect(name(message("user", "a document", " ")) == "a document")
         #expect(name(message("developer", "Begin.")) == "Begin.")
+    }
+
+    @Test func `the last turns of a long thread are read without the others`() async throws {
+        let start = Date(timeIntervalSince1970: 1_790_000_000)
+        let records = (0..<2000).map { position in
+            ChappieThreadRecord(
+                position: position, kind: position % 20 == 0 ? .turnStarted : .turnResumed, date: start,
+                body: ["turn": .string("t\(position / 20)")])
+        }
+        try store.append(records, to: try #require(ChappieThreadSummary(id: "a", records: records)), at: 0)
+        let thread = try await store.thread("a")
+        for count in [1, 2, 7, 99, 100, 101, Int.max] {
+            let end = try await store.thread("a", last: count)
+            #expect(end == thread.last(count), "\(count)")
+        }
+        await #expect(throws: ChappieThreadStoreError.notFound(thread: "b")) { try await store.thread("b", last: 1) }
     }
 
     @Test func aTitleIsGivenAndTakenAway() async throws {
