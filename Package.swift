@@ -154,7 +154,10 @@ let package = Package(
         module("faces/ChappieMarkdown", ["ChappieCore", "CCMark"]),
         module(
             "faces/ChappieThreadForms",
-            ["ChappieCore", "ChappieRuntime", "ChappieFiles", "ChappieMarkdown", "ChappieSQLite"]),
+            [
+                "ChappieCore", "ChappieRuntime", "ChappieFiles", "ChappieMarkdown", "ChappieSQLite", "CZlib",
+                .byName(name: "CZstd", condition: onLinux),
+            ]),
         // Facade
         .target(
             name: "ChappieSDK",

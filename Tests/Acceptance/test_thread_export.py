@@ -257,7 +257,8 @@ def test_histories_of_other_programs_are_shown_found_and_gone_on_with(simulate, 
                              "left_out": {"instruction of the program": 2, "reasoning": 1}}
     told = imports(sessions)
     assert (told["imported"], told["present"]) == (ids[1:], ids[:1])
-    assert f"unreadable file {day}/rollout-torn.jsonl" in told["left_out"], told
+    for name in ("rollout-torn.jsonl", "notes.jsonl"):
+        assert told["left_out"][f"unreadable file {day}/{name}"] == 1, told
     assert imports(log) == {"imported": ["01kb1"], "updated": [], "present": [], "left_out": {"attachment": 1}}
     someone.run("threads", "import", str(log), says="Left out: attachment (1)")
 
@@ -271,12 +272,13 @@ def test_histories_of_other_programs_are_shown_found_and_gone_on_with(simulate, 
         assert someone.ask("reply: it goes on", "--thread", thread).output == "it goes on\n"
 
 
-def test_a_damaged_file_is_refused_with_its_line_and_those_before_it_are_kept(simulate, user, tmp_path):
+def test_a_file_without_threads_is_an_error_and_costs_no_other_file(simulate, user, tmp_path):
     someone = user(simulate())
     good = exported(tmp_path, ("one", [], [message("assistant", "1")]))
     bad = tmp_path / "rollout-bad.jsonl"
     bad.write_text('{"timestamp":"2026-11-22T12:17:34Z","type":"session_meta","payload":{"id":"a"}}\n{"type":\n{}\n')
-    told = someone.run("threads", "import", str(good), str(bad), status=BAD_DATA, says="Line 2")
+    told = someone.run("threads", "import", str(bad), str(good), status=BAD_DATA, says="It contains no threads.")
+    assert "Left out: unreadable line (2)." in told.errors, told.errors
     assert told.output == "Imported: 1.\n"
     assert len(someone.run("threads", "list", "--json").events[0]["threads"]) == 1
 

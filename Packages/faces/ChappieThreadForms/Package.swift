@@ -12,6 +12,8 @@ let package = Package(
         .package(path: "../../adapters/ChappieFiles"),
         .package(path: "../ChappieMarkdown"),
         .package(path: "../../adapters/ChappieSQLite"),
+        .package(path: "../../adapters/CZlib"),
+        .package(path: "../../adapters/CZstd"),
     ],
     targets: [
         .target(
@@ -22,6 +24,8 @@ let package = Package(
                 "ChappieFiles",
                 "ChappieMarkdown",
                 "ChappieSQLite",
+                "CZlib",
+                .byName(name: "CZstd", condition: .when(platforms: [.linux])),
             ])
     ],
     swiftLanguageModes: [.v6],

@@ -11,8 +11,8 @@ import Testing
 @Suite struct ImportReportTests {
     private let folder = TemporaryFolder()
 
-    /// An export of a thread with so many turns.
-    private func export(_ id: String, turns: Int = 1) throws -> ChappieThreadImport {
+    /// Writes an export of a thread with so many turns, and returns its path.
+    private func export(_ id: String, turns: Int = 1, to name: String? = nil) throws -> String {
         let text = String(repeating: "words ", count: 20_000)
         let records = (0..<turns).flatMap { turn in
             [
@@ -24,8 +24,10 @@ import Testing
                     body: ["turn": .string("t\(turn)"), "items": []]),
             ]
         }
-        return try ChappieThreadImport(
-            Array(ChappieThreadFormat.json.text(of: ChappieThread(id: id, records: records)).utf8))
+        let path = "\(folder.path)/\(name ?? id).json"
+        let thread = try ChappieThread(id: id, records: records)
+        try Data(ChappieThreadFormat.json.text(of: thread).utf8).write(to: URL(filePath: path))
+        return path
     }
 
     private func store(_ bytes: Int) -> ChappieFileThreadStore {
@@ -34,31 +36,52 @@ import Testing
             limits: .init(maximumBytes: bytes), keys: NoKeys())
     }
 
-    @Test func `the space for a thread that has grown is checked before anything is stored`() async throws {
+    @Test func `threads are kept until the store is full`() async throws {
         let store = store(400_000)
-        var report = try await ImportReport(into: store)
+        var report = ImportReport()
         try await report.keep(export("one"), in: store)
-        var again = try await ImportReport(into: store)
-        var both = try export("two")
-        both.threads += try export("one", turns: 4).threads
-        await #expect(throws: ChappieThreadStoreError.self) { try await again.keep(both, in: store) }
-        #expect(try await store.summaries().map(\.id) == ["one"])
+        await #expect(throws: ChappieThreadStoreError.self) {
+            try await report.keep(export("one", turns: 4), in: store)
+        }
+        #expect(try await store.summaries().map(\.turnCount) == [1])
         // Records that the store has already need no room.
-        let full = self.store(130_000)
-        var unchanged = try await ImportReport(into: full)
-        try await unchanged.keep(export("one"), in: full)
+        try await report.keep(export("one"), in: self.store(130_000))
     }
 
-    @Test func aCancelledImportEndsInAnError() async throws {
+    @Test func `a cancelled import ends in an error`() async throws {
         let store = store(1 << 20)
-        let read = try export("one")
+        let path = try export("one")
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
-            var report = try await ImportReport(into: store)
-            try await report.keep(read, in: store)
+            var report = ImportReport()
+            try await report.keep(path, in: store)
         }
         await #expect(throws: CancellationError.self) { try await task.value }
         #expect(try await store.summaries().isEmpty)
+    }
+
+    @Test func `a folder gives its threads although one file is odd`() async throws {
+        let store = ChappieInMemoryThreadStore()
+        let place = folder.path + "/exports"
+        try FileManager.default.createDirectory(atPath: place + "/a", withIntermediateDirectories: true)
+        _ = try export("one", to: "exports/one")
+        _ = try export("two", to: "exports/a/two")
+        try Data("hello".utf8).write(to: URL(filePath: place + "/notes.txt"))
+        var report = ImportReport()
+        try await report.keep(place, in: store)
+        #expect(Set(store.summaries().map(\.id)) == ["one", "two"])
+        #expect(report.leftOut == ["unreadable file \(place)/notes.txt": 1])
+    }
+
+    @Test func `a path that gives no thread is an error`() async throws {
+        let store = ChappieInMemoryThreadStore()
+        let place = folder.path + "/nothing"
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+        var report = ImportReport()
+        await #expect(throws: ChappieThreadImportError.self) { try await report.keep(place, in: store) }
+        try Data("{\"hello\":1}".utf8).write(to: URL(filePath: place + "/rollout-1.jsonl"))
+        await #expect(throws: ChappieThreadImportError.self) { try await report.keep(place, in: store) }
+        #expect(report.leftOut == ["unreadable file \(place)/rollout-1.jsonl": 1])
     }
 }
 

@@ -1,41 +1,40 @@
 import ChappieCore
 import ChappieRuntime
 import ChappieThreadForms
-import ChappieThreadsSQLite
 
 /// The result of an import so far. The user also sees it if a later file fails.
 struct ImportReport {
     private var updates = ThreadUpdates()
-    private var leftOut: [String: Int] = [:]
-    /// The number of records of each thread before the import.
-    private let counts: [String: Int]
+    private(set) var leftOut: [String: Int] = [:]
 
-    init(into store: ChappieFileThreadStore) async throws {
-        let threads = try await store.readableThreads().threads
-        counts = Dictionary(threads.map { ($0.id, $0.recordCount) }) { first, _ in first }
-    }
-
-    /// Keeps the threads of one file.
+    /// Keeps the threads of a file, or of the files in a folder. A file in a folder that cannot be read is counted.
     ///
-    /// - Throws: `full` before anything of the file is kept, if its new records do not fit, or `CancellationError`
-    ///   between two threads.
-    mutating func keep(_ read: ChappieThreadImport, in store: ChappieFileThreadStore) async throws {
-        let usage = try await store.usage()
-        if let limit = usage.limit {
-            let records = read.threads.flatMap { $0.records.dropFirst(counts[$0.id] ?? 0) }
-            let bytes = usage.bytes + records.reduce(0) { $0 + $1.body.serializedBytes().count }
-            guard records.isEmpty || bytes <= limit else {
-                throw ChappieThreadStoreError.full(bytes: bytes, limit: limit)
+    /// - Throws: ``ChappieThreadImportError`` if `path` is a file that cannot be read, or gives no thread. The error is
+    ///   `full` at the first thread that does not fit, and `CancellationError` between two threads.
+    mutating func keep(_ path: String, in store: some ChappieThreadStore) async throws {
+        var count = 0
+        for file in ChappieThreadImport.files(at: path) {
+            do {
+                count += try await keep(threadsOf: file, in: store)
+            } catch let error as ChappieThreadImportError where file != path {
+                leftOut["unreadable file \(error.path ?? file)", default: 0] += 1
             }
         }
-        for thread in read.threads {
-            try Task.checkCancellation()
-            updates.threads[try await store.update(thread), default: []].append(thread.id)
-        }
-        leftOut.merge(read.leftOut, uniquingKeysWith: +)
+        guard count > 0 else { throw ChappieThreadImportError(.damaged, path: path, reason: "It contains no threads.") }
     }
 
-    mutating func leaveOut(_ what: String) { leftOut[what, default: 0] += 1 }
+    /// Keeps one thread of a file after the other, and returns their number.
+    private mutating func keep(threadsOf file: String, in store: some ChappieThreadStore) async throws -> Int {
+        var reader = try ChappieThreadReader(path: file)
+        var count = 0
+        defer { leftOut.merge(reader.leftOut, uniquingKeysWith: +) }
+        while let thread = try reader.next() {
+            try Task.checkCancellation()
+            updates.threads[try await store.update(thread), default: []].append(thread.id)
+            count += 1
+        }
+        return count
+    }
 
     func say(_ program: Program) {
         let leftOut = leftOut.sorted { $0.key < $1.key }
@@ -55,11 +54,14 @@ struct ThreadUpdates {
             .array(updates.flatMap { threads[$0] ?? [] }.map { .string($0) })
         }
         let parts = [
-            ("Brought up to date", count(.continued)), ("Already present", count(.unchanged)),
-            ("Skipped because you continued them here", count(.diverged)),
+            ("Brought up to date", count(.continued)),
+            ("Replaced, because earlier messages were changed in the other program", count(.changed)),
+            ("Brought up to date, with a copy of what you continued here", count(.copied)),
+            ("Already present", count(.unchanged)), ("Skipped because you continued them here", count(.diverged)),
         ]
         let json: [(String, ChappieJSON)] = [
-            ("imported", ids([.added])), ("updated", ids([.continued])), ("present", ids([.unchanged, .diverged])),
+            ("imported", ids([.added])), ("updated", ids([.continued, .changed, .copied])),
+            ("present", ids([.unchanged, .diverged])),
         ]
         program.say(
             .object(ChappieJSONObject(json + more)),

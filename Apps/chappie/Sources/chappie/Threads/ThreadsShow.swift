@@ -39,9 +39,15 @@ extension Threads {
         var thread: String?
 
         func run(in program: Program) async throws {
-            var thread = try await Threads.read(thread, from: Threads.store(program))
-            if response || extract || lastBlock { return try showAnswer(of: thread, program) }
-            if let turns { thread = thread.last(turns) }
+            let store = try Threads.store(program)
+            let id = try await store.thread(named: self.thread).id
+            if response || extract || lastBlock {
+                // The last turn may have no answer.
+                let end = try await store.thread(id, last: 1)
+                let hasAnswer = end.turns.contains { !$0.outputText.isEmpty }
+                return try showAnswer(of: hasAnswer ? end : try await store.thread(id), program)
+            }
+            let thread = if let turns { try await store.thread(id, last: turns) } else { try await store.thread(id) }
             guard !options.json else { return program.console.json(thread.json) }
             let text = ChappieThreadFormat.markdown.text(of: thread)
             let choice = markdown ?? program.settings.markdown ?? .auto

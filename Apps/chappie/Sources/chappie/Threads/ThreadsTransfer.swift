@@ -89,33 +89,34 @@ extension Threads {
         static let configuration = CommandConfiguration(
             commandName: "import", abstract: "Import exported threads, or threads of other programs.",
             discussion: """
-                Takes what export gives as json or jsonl, session files of the Codex CLI (rollout-….jsonl), folders of \
-                these (~/.codex/sessions), the log database of llm (logs.db), and conversations.json of ChatGPT's own \
-                export. Files are imported one by one: if a file can't be read, the threads of the earlier files stay. A \
-                thread that you imported before gets its new messages, unless you continued it here. \
+                Takes what export gives as json or jsonl, sessions of the Codex CLI (~/.codex/sessions), the log database \
+                of llm (logs.db), and ChatGPT's own export (its zip file, or conversations.json). A folder is searched for \
+                these files. \
+                Conversations are imported one by one, and what can't be read is left out and named. A thread that you \
+                imported before gets its new messages. If you continued it here, that copy is kept next to it. A path \
+                that gives no thread is an error. \
                 With --json: {"imported":[…],"updated":[…],"present":[…],"left_out":{…}}.
                 """)
 
         @OptionGroup var options: GlobalOptions
 
-        @Argument(help: "The files, or folders of sessions.", completion: .file())
+        @Argument(help: "The files, or folders with them.", completion: .file())
         var files: [String]
 
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
-            var report = try await ImportReport(into: store)
+            var report = ImportReport()
             defer { report.say(program) }
+            var problems: [ChappieThreadImportError] = []
             for path in files {
-                for file in ChappieThreadImport.files(at: path) {
-                    try Task.checkCancellation()
-                    do {
-                        try await report.keep(try ChappieThreadImport(path: file), in: store)
-                    } catch let error as ChappieThreadImportError where file != path {
-                        // The other files of a folder are sessions anyway.
-                        report.leaveOut("unreadable file \(error.path ?? file)")
-                    }
+                do {
+                    try await report.keep(path, in: store)
+                } catch let error as ChappieThreadImportError {
+                    problems.append(error)
                 }
             }
+            for problem in problems.dropLast() { program.console.note("chappie: \(problem.errorDescription ?? "")") }
+            if let last = problems.last { throw last }
         }
     }
 }

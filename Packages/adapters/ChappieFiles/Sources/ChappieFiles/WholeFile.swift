@@ -106,15 +106,13 @@ import SystemPackage
     }
 }
 
-/// The lines of a regular file, read on demand.
-@_spi(ChappieInternals) public final class FileLines {
+/// The bytes of a regular file, read on demand in pieces.
+@_spi(ChappieInternals) public final class FilePieces {
     private let file: Descriptor
     private let limit: Int
-    /// The bytes that were read. Those from `start` on have not been returned yet.
-    private var buffer: [UInt8] = []
-    private var start = 0
     private var count = 0
-    private var hasEnded = false
+    /// The bytes that were read and not returned yet.
+    private var unread: [UInt8] = []
 
     /// Opens the file.
     ///
@@ -126,40 +124,28 @@ import SystemPackage
 
     /// Returns the first unread bytes, at most `length` of them, without consuming them.
     public func start(_ length: Int) throws(WholeFile.Failure) -> [UInt8] {
-        while buffer.count - start < length, try readMore() {}
-        return Array(buffer[start...].prefix(length))
-    }
-
-    /// Returns the next line without its line feed, and whether it has one, since the final line may have none. Returns
-    /// `nil` at the end.
-    public func next() throws(WholeFile.Failure) -> (bytes: [UInt8], isWhole: Bool)? {
-        var searched = 0
-        while true {
-            if let end = buffer[(start + searched)...].firstIndex(of: UInt8(ascii: "\n")) {
-                defer { start = end + 1 }
-                return (Array(buffer[start..<end]), true)
-            }
-            searched = buffer.count - start
-            guard try readMore() else { break }
+        while unread.count < length {
+            let piece = try read()
+            if piece.isEmpty { break }
+            unread += piece
         }
-        defer { start = buffer.count }
-        return searched == 0 ? nil : (Array(buffer[start...]), false)
+        return Array(unread.prefix(length))
     }
 
-    private func readMore() throws(WholeFile.Failure) -> Bool {
-        guard !hasEnded else { return false }
+    /// Returns the next bytes, which are empty at the end.
+    public func next() throws(WholeFile.Failure) -> [UInt8] {
+        guard unread.isEmpty else {
+            defer { unread = [] }
+            return unread
+        }
+        return try read()
+    }
+
+    private func read() throws(WholeFile.Failure) -> [UInt8] {
         let piece: [UInt8]
         do { piece = try file.read() } catch { throw WholeFile.Failure(error) }
-        hasEnded = piece.isEmpty
         count += piece.count
         guard count <= limit else { throw .tooLarge(limit: limit) }
-        // The memory depends on the length of a line, not of the file. Each removal takes more than half, so that a
-        // byte moves once on average.
-        if start > buffer.count / 2 {
-            buffer.removeFirst(start)
-            start = 0
-        }
-        buffer += piece
-        return !hasEnded
+        return piece
     }
 }

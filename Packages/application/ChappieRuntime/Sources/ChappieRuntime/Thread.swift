@@ -68,6 +68,13 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         read(records)
     }
 
+    /// Creates the end of a thread for display, from its last records.
+    init(endOf summary: ChappieThreadSummary, records: [ChappieThreadRecord]) {
+        self.init(id: summary.id, createdAt: summary.createdAt)
+        read(records)
+        self.summary = summary
+    }
+
     /// The conversation with which the client continues.
     public var context: ChappieClientContext {
         var context = ChappieClientContext(

@@ -20,6 +20,24 @@ extension ChappieThreadStore {
         try ChappieThread(id: id, records: try await records(of: id, from: 0))
     }
 
+    /// Returns the last `count` turns of a thread for display. Only the end of a long thread is read.
+    ///
+    /// - Throws: ``ChappieThreadStoreError/notFound(thread:)`` if the thread is missing.
+    @_spi(ChappieInternals) public func thread(
+        _ id: String, last count: Int
+    ) async throws(ChappieThreadStoreError) -> ChappieThread {
+        guard let summary = try await summary(of: id) else { throw .notFound(thread: id) }
+        // Most turns have two to eight records.
+        var length = count.multipliedReportingOverflow(by: 8).partialValue
+        while length > 0, length < summary.recordCount {
+            let records = try await records(of: id, from: summary.recordCount - length)
+            let end = ChappieThread(endOf: summary, records: records)
+            if end.turns.count > count { return end.last(count) }
+            length = length.multipliedReportingOverflow(by: 8).partialValue
+        }
+        return try await thread(id).last(count)
+    }
+
     /// Gives a thread a title. An empty title removes it.
     ///
     /// ```swift
@@ -73,17 +91,27 @@ extension ChappieThreadStore {
         try await append(thread.records, to: thread.summary, at: 0)
     }
 
-    /// Stores an imported thread, or adds its new records to the stored thread with the same id. Another program may
-    /// have continued the thread since it was imported.
+    /// Stores an imported thread, or brings the stored thread with the same id up to date. Another program may have
+    /// continued the thread since it was imported.
     ///
-    /// The thread in the store stays unchanged if it was continued here. A turn that was running at the earlier import
-    /// is replaced by the complete one.
+    /// Only what was asked and answered is compared. A title that was given here stays, and so does an archived thread.
+    /// A turn that was running at the earlier import is replaced by the complete one.
     ///
+    /// If the thread was continued here and in the other program, the other program's thread keeps the id, and the
+    /// stored one is kept as a copy with the title "… (continued here)". Two threads of this program are not combined,
+    /// and the stored one stays unchanged.
+    ///
+    /// - Parameters:
+    ///   - thread: The imported thread.
+    ///   - clock: The clock for the id and the title of a copy.
+    ///   - entropy: The source of randomness for the id of a copy.
     /// - Throws: ``ChappieThreadStoreError``. In that case the stored thread stays unchanged. The error is
     ///   ``ChappieThreadStoreError/conflict(thread:expected:actual:)`` if another process writes to the thread at the
     ///   same time.
     @discardableResult
-    public func update(_ thread: ChappieThread) async throws(ChappieThreadStoreError) -> ChappieThreadUpdate {
+    public func update(
+        _ thread: ChappieThread, clock: any ChappieClock = SystemClock(), entropy: any Entropy = SystemEntropy()
+    ) async throws(ChappieThreadStoreError) -> ChappieThreadUpdate {
         // A store searches everywhere for a thread that it doesn't find, but reports at once that it has one.
         do throws(ChappieThreadStoreError) {
             try await `import`(thread)
@@ -91,16 +119,30 @@ extension ChappieThreadStore {
         } catch {
             guard case .conflict = error else { throw error }
         }
-        let old = try await records(of: thread.id, from: 0)
-        let same = zip(old, thread.records).prefix { $0.kind == $1.kind && $0.body == $1.body }.count
-        guard same < thread.records.count else { return .unchanged }
-        if same == old.count {
-            try await append(Array(thread.records[same...]), to: thread.summary, at: same)
-            return .continued
+        let change = ThreadChange(from: try await self.thread(thread.id), to: thread)
+        switch change.update {
+        case .continued where !change.added.isEmpty:
+            guard let summary = ChappieThreadSummary(id: thread.id, records: change.old.records + change.added) else {
+                return .unchanged
+            }
+            try await append(change.added, to: summary, at: change.old.records.count)
+        case .continued, .changed: try await replace(with: change)
+        case .copied:
+            let id = UUIDv7.make(now: clock.now, entropy: entropy)
+            let title: ChappieJSON = .string("\(change.old.summary.name) (continued here)")
+            let record = ChappieThreadRecord(
+                position: change.old.records.count, kind: .renamed, date: change.old.summary.updatedAt,
+                body: ["title": title])
+            try await `import`(try ChappieThread(id: id, records: change.old.records + [record]))
+            try await replace(with: change)
+        default: break
         }
-        guard same == old.count - 1, thread.records[same].continues(old[same]) else { return .diverged }
-        try await replace(thread.records, of: thread.summary, expecting: old.count)
-        return .continued
+        return change.update
+    }
+
+    private func replace(with change: ThreadChange) async throws(ChappieThreadStoreError) {
+        let thread = try ChappieThread(id: change.old.id, records: change.combined)
+        try await replace(thread.records, of: thread.summary, expecting: change.old.records.count)
     }
 
     /// Adds a record at the end of the thread, even if another writer moves that end.
@@ -122,21 +164,96 @@ extension ChappieThreadStore {
     }
 }
 
-extension ChappieThreadRecord {
-    /// Returns whether this is the end of the same turn, with the same items and perhaps more.
-    fileprivate func continues(_ earlier: ChappieThreadRecord) -> Bool {
-        let ends: Set<Kind> = [.turnFinished, .turnInterrupted, .turnFailed]
-        guard ends.contains(kind), ends.contains(earlier.kind), turnID == earlier.turnID else { return false }
-        return (body["items"]?.array ?? []).starts(with: earlier.body["items"]?.array ?? [])
+/// The difference between a stored thread and the same thread in another file.
+private struct ThreadChange {
+    let old: ChappieThread
+    private let new: ChappieThread
+    let update: ChappieThreadUpdate
+    /// The records to add at the end. If there are none, a thread that has changed is replaced.
+    let added: [ChappieThreadRecord]
+
+    init(from old: ChappieThread, to new: ChappieThread) {
+        self.old = old
+        self.new = new
+        (update, added) = Self.compare(old, new)
     }
+
+    private static func compare(
+        _ old: ChappieThread, _ new: ChappieThread
+    ) -> (ChappieThreadUpdate, added: [ChappieThreadRecord]) {
+        let same = zip(old.records, new.records).prefix { $0.kind == $1.kind && $0.body == $1.body }.count
+        if same == new.records.count { return (.unchanged, []) }
+        if same == old.records.count { return (.continued, Array(new.records[same...])) }
+        let pairs = zip(old.turns, new.turns)
+        let equal = pairs.prefix { $0.items == $1.items }.count
+        let isCompacted = new.compactionSummaries.count > old.compactionSummaries.count
+        if hasAll(of: new, in: old, equal), !isCompacted || old.turns.count > new.turns.count {
+            guard new.turns.count >= old.turns.count, let title = newTitle(old, new) else { return (.unchanged, []) }
+            return (.continued, [title])
+        }
+        if hasAll(of: old, in: new, equal) { return (.continued, []) }
+        guard let date = new.importDate else { return (.diverged, []) }
+        // This is an older copy of the other program's thread.
+        if let known = old.importDate, date < known { return (.unchanged, []) }
+        return (old.records.contains { $0.isSaid && !$0.isImported } ? .copied : .changed, [])
+    }
+
+    /// Returns whether the other thread has all turns of a thread, the last one perhaps with more items.
+    ///
+    /// - Parameter equal: The number of turns from the beginning that are the same in both threads.
+    private static func hasAll(of thread: ChappieThread, in other: ChappieThread, _ equal: Int) -> Bool {
+        if equal == thread.turns.count { return true }
+        guard equal == thread.turns.count - 1, equal < other.turns.count else { return false }
+        return other.turns[equal].items.starts(with: thread.turns[equal].items)
+    }
+
+    /// Returns the record with the other program's new title, or `nil` if a title was given here.
+    private static func newTitle(_ old: ChappieThread, _ new: ChappieThread) -> ChappieThreadRecord? {
+        let current = old.records.last { $0.kind == .renamed }
+        guard let title = new.records.last(where: { $0.kind == .renamed }), title.body != current?.body,
+            current?.isImported ?? true, title.isImported
+        else { return nil }
+        // The new title does not make the thread the latest one.
+        return ChappieThreadRecord(
+            position: old.records.count, kind: .renamed, date: old.summary.updatedAt, body: title.body)
+    }
+
+    /// The records of the new thread, and the titles and the other care that the stored one was given here.
+    var combined: [ChappieThreadRecord] {
+        let care = old.records.filter { record in
+            !record.isSaid && !record.isImported
+                && !new.records.contains { $0.kind == record.kind && $0.body == record.body && $0.date == record.date }
+        }
+        return (new.records + care).enumerated().map { position, record in
+            ChappieThreadRecord(position: position, kind: record.kind, date: record.date, body: record.body)
+        }
+    }
+}
+
+extension ChappieThread {
+    /// The date of the latest question or answer from another program, or `nil` if there is none.
+    fileprivate var importDate: Date? { records.filter { $0.isImported && $0.isSaid }.map(\.date).max() }
+}
+
+extension ChappieThreadRecord {
+    /// Whether the record is from another program.
+    fileprivate var isImported: Bool { body["imported"]?.bool == true }
+
+    /// Whether the record belongs to the conversation, and not to the care for the thread.
+    fileprivate var isSaid: Bool { ![.renamed, .archived, .unarchived, .forked].contains(kind) }
 }
 
 /// The result of ``ChappieThreadStore/update(_:)``.
 public enum ChappieThreadUpdate: String, Sendable, Hashable, Codable {
     /// There was no thread with this id.
     case added
-    /// The stored thread has grown.
+    /// The stored thread has grown, or has another title.
     case continued
+    /// The stored thread was replaced, because the other program changed earlier messages.
+    case changed
+    /// The stored thread was replaced, because the other program continued it. What was continued here is kept as a
+    /// copy.
+    case copied
     /// There was nothing new.
     case unchanged
     /// Each thread has something that the other one lacks. The stored thread is unchanged.

@@ -91,6 +91,15 @@ public struct ChappieThreadRecord: Sendable, Hashable {
         return texts.isEmpty ? nil : texts.joined(separator: "\n")
     }
 
+    /// The user's question without what precedes it: the instructions of the program, and the documents before the
+    /// question in the same message.
+    fileprivate var question: String {
+        let messages = body["messages"]?.array ?? []
+        let asked = messages.first { $0["role"]?.string == "user" } ?? messages.first
+        let texts = (asked?["content"]?.array ?? []).compactMap { $0["text"]?.string }
+        return texts.last { $0.contains { !$0.isWhitespace } } ?? ""
+    }
+
     /// Returns the texts of an item, which is a message, a tool call, its output, or reasoning.
     private static func texts(of item: ChappieJSON) -> [String] {
         let parts = ["content", "summary", "output"].flatMap { item[$0]?.array ?? [] }
@@ -173,7 +182,7 @@ public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
     public let id: String
     /// The title that the user gave, or `nil` if there is none.
     public var title: String?
-    /// The beginning of the first message, as one line of at most 100 characters. Empty before the first turn.
+    /// The beginning of the first question, as one line of at most 100 characters. Empty before the first turn.
     public var preview: String
     /// The model of the last answer. Before the first answer it is the model that was asked.
     public var model: String
@@ -225,7 +234,7 @@ public struct ChappieThreadSummary: Sendable, Hashable, Codable, Identifiable {
         case .turnStarted:
             turnCount += 1
             if self.model.isEmpty, let model = record.body["model"]?.string { self.model = model }
-            if preview.isEmpty { preview = Self.line(record.searchableText ?? "") }
+            if preview.isEmpty { preview = Self.line(record.question) }
         // If a turn named no model, or its model was no longer available, its last record names the model that
         // answered.
         case .turnFinished: if let model = record.body["model"]?.string { self.model = model }

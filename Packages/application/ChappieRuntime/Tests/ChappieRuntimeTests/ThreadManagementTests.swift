@@ -1,6 +1,6 @@
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
-import ChappieRuntime
+@_spi(ChappieInternals) import ChappieRuntime
 import ChappieTesting
 import Synchronization
 import Testing
@@ -34,6 +34,41 @@ struct ThreadManagementTests {
         #expect(try await store.threads(includeArchived: true).map(\.id) == ["b", "c", "a"])
         try await store.unarchive("b")
         #expect(try await store.threads().map(\.id) == ["b", "c", "a"])
+    }
+
+    @Test func `a thread is named after the question, and not after what precedes it`() throws {
+        func message(_ role: String, _ texts: String...) -> ChappieJSON {
+            let parts = texts.map { ["type": "input_text", "text": .string($0)] as ChappieJSON }
+            return ["type": "message", "role": .string(role), "content": .array(parts)]
+        }
+        func name(_ messages: ChappieJSON...) -> String? {
+            let record = ChappieThreadRecord(
+                position: 0, kind: .turnStarted, date: Date(timeIntervalSince1970: 0),
+                body: ["messages": .array(messages)])
+            return ChappieThreadSummary(id: "a", records: [record])?.name
+        }
+        #expect(name(message("system", "You are brief"), message("user", "What is X?")) == "What is X?")
+        #expect(
+            name(message("user", "<document name=\"notes.txt\">…</document>\n\n", "Who wrote this?"))
+                == "Who wrote this?")
+        #expect(name(message("user", "a document", " ")) == "a document")
+        #expect(name(message("developer", "Begin.")) == "Begin.")
+    }
+
+    @Test func `the last turns of a long thread are read without the others`() async throws {
+        let start = Date(timeIntervalSince1970: 1_790_000_000)
+        let records = (0..<2000).map { position in
+            ChappieThreadRecord(
+                position: position, kind: position % 20 == 0 ? .turnStarted : .turnResumed, date: start,
+                body: ["turn": .string("t\(position / 20)")])
+        }
+        try store.append(records, to: try #require(ChappieThreadSummary(id: "a", records: records)), at: 0)
+        let thread = try await store.thread("a")
+        for count in [1, 2, 7, 99, 100, 101, Int.max] {
+            let end = try await store.thread("a", last: count)
+            #expect(end == thread.last(count), "\(count)")
+        }
+        await #expect(throws: ChappieThreadStoreError.notFound(thread: "b")) { try await store.thread("b", last: 1) }
     }
 
     @Test func aTitleIsGivenAndTakenAway() async throws {

@@ -3,9 +3,10 @@
 /// Markdown with text of others, which cannot break out of its place. Everything that the text opens ends with it, and
 /// it contains nothing that a terminal would obey.
 public enum SafeMarkdown {
-    /// Returns the text as a quote. Everything that the text opens ends with the quote.
-    public static func quoted(_ text: String) -> String {
-        lines(of: text).map { $0.isEmpty ? ">" : "> " + $0 }.joined(separator: "\n")
+    /// Returns Markdown as a quote. Images and HTML are treated as in ``passage(_:headingLevel:)``.
+    public static func quoted(_ text: String, headingLevel: Int) -> String {
+        lines(of: passage(text, headingLevel: headingLevel)).map { $0.isEmpty ? ">" : "> " + $0 }
+            .joined(separator: "\n")
     }
 
     /// Returns the text in a block of code, whatever it contains.

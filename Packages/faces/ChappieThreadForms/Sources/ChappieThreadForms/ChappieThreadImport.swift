@@ -2,14 +2,8 @@ public import ChappieRuntime
 
 /// Threads read from a file: an export, or another program's history.
 ///
-/// ```swift
-/// for file in ChappieThreadImport.files(at: "/home/me/.codex/sessions") {
-///     let read = try ChappieThreadImport(path: file)
-///     for thread in read.threads { try await store.update(thread) }      // also what has grown since the last import
-///     print(read.leftOut)                                                // kinds of things, and how often
-/// }
-/// ```
-/// The threads have the ids from the file, so that a store notices a second import.
+/// The threads have the ids from the file, so that a store notices a second import. ``ChappieThreadReader`` reads one
+/// thread at a time.
 public struct ChappieThreadImport: Sendable {
     /// The program that wrote the threads. New cases may be added, so switch with a `default`.
     public enum Source: String, Sendable, CaseIterable {

@@ -53,14 +53,11 @@ struct ThreadFault: Error, Equatable {
     static func line(_ number: Int, _ reason: String) -> ThreadFault {
         ThreadFault("Line \(number) is damaged: \(reason).")
     }
-    static func conversation(_ number: Int, _ reason: String) -> ThreadFault {
-        ThreadFault("Conversation \(number) is damaged: \(reason).")
-    }
     static func table(_ name: String, _ reason: String) -> ThreadFault {
         ThreadFault("The table \(name) can't be read: \(reason).")
     }
 
-    private init(_ sentence: String, _ code: ChappieThreadImportError.Code = .damaged) {
+    init(_ sentence: String, _ code: ChappieThreadImportError.Code = .damaged) {
         self.code = code
         self.sentence = sentence
     }

@@ -2,10 +2,30 @@
 @_spi(ChappieInternals) import ChappieRuntime
 import FoundationEssentials
 
+/// The kinds of things that an import left out, and the number of each.
+struct LeftOut {
+    private(set) var counts: [String: Int] = [:]
+
+    mutating func add(_ what: String, _ count: Int = 1) {
+        if count > 0 { counts[what, default: 0] += count }
+    }
+
+    mutating func add(_ other: LeftOut) { counts.merge(other.counts, uniquingKeysWith: +) }
+}
+
+/// A file in a known form, from which one thread is read at a time.
+protocol ThreadForm {
+    var source: ChappieThreadImport.Source { get }
+    /// The parts that were left out so far.
+    var leftOut: LeftOut { get }
+    /// Returns the next thread, or `nil` at the end.
+    mutating func next() throws(ThreadFault) -> ChappieThread?
+}
+
 /// A thread that is made from another program's data, with the records that the runtime would have written.
 struct ImportedThread {
     let id: String
-    private(set) var skipped: [String: Int] = [:]
+    private(set) var leftOut = LeftOut()
     private var records: [ChappieThreadRecord] = []
     private var turnIDs: Set<String> = []
 
@@ -33,12 +53,24 @@ struct ImportedThread {
         }
     }
 
-    /// Creates a thread without records.
+    /// Creates a thread without records. An id that no thread can have is replaced by one that is the same in each
+    /// import.
     ///
-    /// - Returns: `nil` for an id that a thread cannot have.
-    init?(id: String) {
-        guard ChappieThread.canHaveID(id) else { return nil }
-        self.id = id
+    /// - Parameters:
+    ///   - id: The id in the file, or `nil` if it is missing.
+    ///   - facts: Text that identifies a thread without an id, and does not change when the thread grows.
+    init(id: String?, facts: String) {
+        self.id = id.flatMap { ChappieThread.canHaveID($0) ? $0 : nil } ?? Self.derivedID(id ?? "", facts)
+    }
+
+    /// Returns an id for text that cannot be the id of a thread, or that two threads have.
+    static func derivedID(_ id: String, _ facts: String) -> String {
+        let readable = id.utf8.prefix(60).map { $0.isASCIIAlphanumeric ? $0 : UInt8(ascii: "-") }
+        // FNV-1a (https://datatracker.ietf.org/doc/html/rfc9923). The number must be the same in each import.
+        let number = "\(id) \(facts)".utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { number, byte in
+            (number ^ UInt64(byte)) &* 0x100_0000_01b3
+        }
+        return String(decoding: readable, as: UTF8.self) + (readable.isEmpty ? "" : "-") + String(number, radix: 16)
     }
 
     static func message(_ role: String, _ parts: [ChappieJSON]) -> ChappieJSON {
@@ -49,14 +81,35 @@ struct ImportedThread {
         message(role, [["type": role == "assistant" ? "output_text" : "input_text", "text": .string(text)]])
     }
 
-    mutating func skip(_ what: String) { skipped[what, default: 0] += 1 }
+    mutating func leaveOut(_ what: String, _ count: Int = 1) { leftOut.add(what, count) }
 
-    mutating func add(_ kind: ChappieThreadRecord.Kind, at date: Date, _ body: ChappieJSON) {
-        records.append(ChappieThreadRecord(position: records.count, kind: kind, date: date, body: body))
+    /// Adds a record. It is marked as imported, so that a later import can tell it from what was added here.
+    mutating func add(_ kind: ChappieThreadRecord.Kind, at date: Date, _ body: ChappieJSONObject = [:]) {
+        var body = body
+        body["imported"] = true
+        records.append(ChappieThreadRecord(position: records.count, kind: kind, date: date, body: .object(body)))
+    }
+
+    /// Gives the thread the name that the other program stored.
+    mutating func name(_ name: String?, at date: Date) {
+        guard let name, !name.isEmpty else { return }
+        add(.renamed, at: date, ["title": .string(name)])
+    }
+
+    /// Removes the last turns with questions, which the user took back in the other program.
+    mutating func takeBack(_ count: Int) {
+        var rest = count
+        while rest > 0, let last = records.last(where: { $0.kind == .turnStarted }) {
+            records.removeAll { $0.turnID == last.turnID }
+            leaveOut("turn that was taken back")
+            if last.body["messages"]?.array?.isEmpty == false { rest -= 1 }
+        }
     }
 
     mutating func add(_ turn: Turn) {
         var turn = turn
+        dropUnpaired(&turn.items)
+        guard !turn.messages.isEmpty || !turn.items.isEmpty || turn.error != nil else { return }
         let number = turnIDs.count + 1
         var turnID = turn.id ?? "\(id)-\(number)"
         if turnIDs.contains(turnID) { turnID = "\(id)-\(number)" }
@@ -65,12 +118,11 @@ struct ImportedThread {
         add(
             .turnStarted, at: turn.startedAt,
             ["turn": name, "messages": .array(turn.messages), "model": .string(turn.model)])
-        dropUnpaired(&turn.items)
         if turn.items.isEmpty {
             let failure = turn.error.map { [("turn", name), ("error", .string($0))] }
             add(
                 failure == nil ? .turnInterrupted : .turnFailed, at: turn.endedAt,
-                .object(ChappieJSONObject(failure ?? [("turn", name)])))
+                ChappieJSONObject(failure ?? [("turn", name)]))
             return
         }
         let answer = turn.items.last { $0["role"]?.string == "assistant" }
@@ -87,7 +139,7 @@ struct ImportedThread {
         }
         body["usage"] = turn.usage
         if turn.isCut || !isAnswered { body["incompleteReason"] = .string(turn.error ?? "interrupted") }
-        add(.turnFinished, at: turn.endedAt, .object(body))
+        add(.turnFinished, at: turn.endedAt, body)
     }
 
     /// Removes each call without its output and each output without its call, because the backend accepts neither.
@@ -101,14 +153,14 @@ struct ImportedThread {
             guard isCall(item) || isOutput(item) else { return true }
             return item["call_id"]?.string.map(paired.contains) ?? false
         }
-        for _ in 0..<items.count - kept.count { skip("tool call without its result") }
+        leaveOut("tool call without its result", items.count - kept.count)
         items = kept
     }
 
     func thread() throws(ThreadFault) -> ChappieThread {
         let thread: ChappieThread
         do {
-            thread = try ChappieThread(id: id, records: records)
+            thread = try ChappieThread(id: id, records: records.renumbered)
         } catch {
             throw ThreadFault(error)
         }
@@ -123,7 +175,19 @@ struct ImportedThread {
         return thread
     }
 
-    var isEmpty: Bool { records.isEmpty }
+    /// Whether nobody has asked or said anything.
+    var isEmpty: Bool { !records.contains { $0.kind == .turnStarted } }
+
+    /// Returns the time that another program wrote as text, in seconds, or in milliseconds since 1970.
+    static func time(_ json: ChappieJSON?) -> Date? {
+        if let text = json?.string, let date = date(text) { return date }
+        switch json?.double ?? json?.string.flatMap(Double.init) ?? -1 {
+        case let seconds where (0..<1e11).contains(seconds): return Date(timeIntervalSince1970: seconds)
+        case let milliseconds where (1e11..<1e14).contains(milliseconds):
+            return Date(timeIntervalSince1970: milliseconds / 1000)
+        default: return nil
+        }
+    }
 
     /// Returns the date of a text in ISO 8601 with any number of digits after the second. It is in UTC if it names no
     /// other zone.

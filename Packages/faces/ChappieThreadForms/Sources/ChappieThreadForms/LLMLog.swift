@@ -1,47 +1,75 @@
 @_spi(ChappieInternals) import ChappieCore
+import ChappieRuntime
 import ChappieSQLite
+import FoundationEssentials
 
 /// A reader of the log database of the program `llm` (`llm logs path`). It was tried with the databases of versions
-/// 0.19, 0.27.1 and 0.36. Up to some version before 0.36, a log is a list of responses in conversations. Since then it
-/// is a tree of messages, and older responses stay in the list.
-enum LLMLog {
-    static func read(_ path: String) throws(ThreadFault) -> ChappieThreadImport {
-        let file = try LLMDatabase(path)
-        var all = ChappieThreadImport(source: .llm, threads: [])
-        let (isList, isTree) = (try file.has("responses"), try file.has("turns"))
-        guard isList || isTree else { throw .unknown }
-        var logs = try conversations(file)
-        let places = Dictionary(logs.enumerated().map { ($1.id, $0) }) { first, _ in first }
-        for tree in try messageTrees(file) {
+/// 0.19, 0.27.1 and 0.36. In the first versions, a log is a table of responses without conversations. Up to some version
+/// before 0.36, it is a list of responses in conversations. Since then it is a tree of messages, and older responses
+/// stay in the list.
+struct LLMLog: ThreadForm {
+    let source = ChappieThreadImport.Source.llm
+    private(set) var leftOut = LeftOut()
+    private var conversations: ArraySlice<Conversation> = []
+    private let file: LLMDatabase
+    /// The date for responses without a time.
+    private let fileDate: Date
+    /// The contents of fragments by their ids and hashes.
+    private var fragments: [String: String] = [:]
+
+    init(_ path: String, fileDate: Date) throws(ThreadFault) {
+        file = try LLMDatabase(path)
+        self.fileDate = fileDate
+        let isKnown = (try file.has("logs"), try file.has("responses"), try file.has("turns"))
+        guard isKnown != (false, false, false) else { throw .unknown }
+        for row in rows(of: "fragments") {
+            for name in [row["id"], row["hash"]] { if let name { fragments[name] = row["content"] } }
+        }
+        var all = try responses()
+        let places = Dictionary(all.enumerated().map { ($1.id, $0) }) { first, _ in first }
+        for tree in try messageTrees() {
             if let index = places[tree.id] {
-                logs[index].add(tree)
+                all[index].add(tree)
             } else {
-                logs.append(tree)
+                all.append(tree)
             }
         }
-        for log in logs {
-            guard var thread = ImportedThread(id: log.id) else {
-                throw .table(log.table, "\(log.id) is not the id of a thread")
+        leftOut.add("attachment", rows(of: "prompt_attachments").count)
+        conversations = all[...]
+    }
+
+    mutating func next() throws(ThreadFault) -> ChappieThread? {
+        while let conversation = conversations.popFirst() {
+            var thread = ImportedThread(id: conversation.id, facts: "")
+            if let first = conversation.turns.first { thread.name(conversation.name, at: first.startedAt) }
+            for turn in conversation.turns { thread.add(turn) }
+            leftOut.add(thread.leftOut)
+            leftOut.add(conversation.leftOut)
+            do throws(ThreadFault) {
+                if !thread.isEmpty { return try thread.thread() }
+            } catch {
+                leftOut.add("damaged conversation \(conversation.id.prefix(60)), because \(error.sentence)")
             }
-            for turn in log.turns { thread.add(turn) }
-            for (what, count) in thread.skipped.merging(log.skipped, uniquingKeysWith: +) {
-                all.leftOut[what, default: 0] += count
-            }
-            if !thread.isEmpty { all.threads.append(try thread.thread()) }
         }
-        for (table, what) in [("prompt_attachments", "attachment"), ("prompt_fragments", "fragment")] {
-            let count = try file.has(table) ? file.rows("SELECT 1 FROM \(table)", of: table).count : 0
-            if count > 0 { all.leftOut[what, default: 0] += count }
+        return nil
+    }
+
+    /// Returns the rows of a table, or none if the table is missing. A table that cannot be read is counted.
+    private mutating func rows(of table: String) -> [[String: String]] {
+        do throws(ThreadFault) {
+            return try file.has(table) ? file.rows("SELECT * FROM \(table) ORDER BY rowid", of: table) : []
+        } catch {
+            leftOut.add("unreadable table \(table)")
+            return []
         }
-        return all
     }
 
     /// A conversation in either form.
     private struct Conversation {
         let id: String
-        let table: String
+        var name: String?
         var turns: [ImportedThread.Turn] = []
-        var skipped: [String: Int] = [:]
+        var leftOut = LeftOut()
 
         /// Adds the tree of the same id, in which a conversation that began as a list continues. The tree also has the
         /// older messages. The list knows more about them: their times and models.
@@ -58,163 +86,217 @@ enum LLMLog {
             }
             // A tree without the older messages continues the list.
             turns = older.isEmpty ? merged : turns + tree.turns.filter { $0.id != nil }
-            skipped.merge(tree.skipped, uniquingKeysWith: +)
+            name = tree.name ?? name
+            leftOut.add(tree.leftOut)
         }
     }
 
     // MARK: Responses in conversations
 
-    private static func conversations(_ file: LLMDatabase) throws(ThreadFault) -> [Conversation] {
-        guard try file.has("responses"), try file.has("conversations") else { return [] }
-        let calls = try grouped(file, "tool_calls")
-        let results = try grouped(file, "tool_results")
-        var threads: [Conversation] = []
-        var thread: Conversation?
-        var turn: ImportedThread.Turn?
-        var system = ""
-        func endTurn() {
-            if let turn { thread?.turns.append(turn) }
-            turn = nil
-        }
-        for row in try file.rows("SELECT * FROM responses ORDER BY conversation_id, rowid", of: "responses") {
-            let id = row["conversation_id"] ?? row["id"] ?? ""
-            if thread?.id != id {
-                endTurn()
-                if let thread { threads.append(thread) }
-                thread = Conversation(id: id, table: "responses")
-                system = ""
-            }
-            guard let date = ImportedThread.date(row["datetime_utc"]) else {
-                throw .table("responses", "\(row["id"] ?? "a response") has no time")
-            }
-            let answers = results[row["id"] ?? ""] ?? []
-            if turn == nil || answers.isEmpty || row["prompt"]?.isEmpty == false {
-                endTurn()
-                var next = ImportedThread.Turn(id: row["id"], model: row["model"] ?? "", at: date)
-                if let now = row["system"], !now.isEmpty, now != system {
-                    next.messages.append(ImportedThread.message("system", now))
-                    system = now
-                }
-                next.messages.append(ImportedThread.message("user", row["prompt"] ?? ""))
-                turn = next
-            }
-            for answer in answers { turn?.items.append(output(answer["tool_call_id"], answer["output"])) }
-            if let text = row["response"], !text.isEmpty {
-                turn?.items.append(ImportedThread.message("assistant", text))
-            }
-            for made in calls[row["id"] ?? ""] ?? [] {
-                turn?.items.append(call(made["tool_call_id"], made["name"], made["arguments"]))
-            }
-            turn?.usage = usage(row)
-            turn?.endedAt = date + duration(row)
-        }
-        endTurn()
-        return threads + [thread].compactMap { $0 }
+    /// The data of all responses, by the ids of the responses.
+    private struct ResponseParts {
+        let calls: [String: [[String: String]]]
+        let results: [String: [[String: String]]]
+        let attachments: [String: [[String: String]]]
+        let promptFragments: [String: [[String: String]]]
+        let systemFragments: [String: [[String: String]]]
     }
 
-    private static func grouped(
-        _ file: LLMDatabase, _ table: String
-    ) throws(ThreadFault) -> [String: [[String: String]]] {
-        guard try file.has(table) else { return [:] }
-        let rows = try file.rows("SELECT * FROM \(table) ORDER BY id", of: table)
-        return Dictionary(grouping: rows) { $0["response_id"] ?? "" }
+    private mutating func responses() throws(ThreadFault) -> [Conversation] {
+        let isOldest = try !file.has("responses")
+        let table = isOldest ? "logs" : "responses"
+        guard try file.has(table) else { return [] }
+        let parts = ResponseParts(
+            calls: grouped("tool_calls"), results: grouped("tool_results"), attachments: grouped("prompt_attachments"),
+            promptFragments: grouped("prompt_fragments"), systemFragments: grouped("system_fragments"))
+        let names = Dictionary(rows(of: "conversations").map { ($0["id"] ?? "", $0["name"]) }) { first, _ in first }
+        let order = isOldest ? "rowid" : "conversation_id, rowid"
+        var conversations: [Conversation] = []
+        var places: [String: Int] = [:]
+        for row in try file.rows("SELECT * FROM \(table) ORDER BY \(order)", of: table) {
+            let own = row["conversation_id"] ?? row["id"] ?? ""
+            let id = isOldest ? "llm-log-\(row["chat_id"] ?? own)" : own
+            let place = places[id] ?? conversations.count
+            places[id] = place
+            if place == conversations.count { conversations.append(Conversation(id: id, name: names[id] ?? nil)) }
+            add(row, parts, to: &conversations[place])
+        }
+        return conversations
+    }
+
+    private mutating func add(_ row: [String: String], _ parts: ResponseParts, to conversation: inout Conversation) {
+        let id = row["id"] ?? ""
+        let date =
+            ImportedThread.date(row["datetime_utc"] ?? row["timestamp"]) ?? conversation.turns.last?.endedAt ?? fileDate
+        var prompt = texts(parts.promptFragments[id], &conversation.leftOut)
+        if let text = row["prompt"], !text.isEmpty { prompt.append(text) }
+        if prompt.isEmpty, parts.attachments[id] != nil { prompt = ["[attachment]"] }
+        let results = parts.results[id] ?? []
+        if conversation.turns.isEmpty || results.isEmpty || !prompt.isEmpty {
+            var turn = ImportedThread.Turn(id: row["id"], model: row["model"] ?? "", at: date)
+            var system = texts(parts.systemFragments[id], &conversation.leftOut)
+            if let text = row["system"], !text.isEmpty { system.append(text) }
+            // The system prompt is repeated in each response.
+            let known = conversation.turns.last { $0.messages.first?["role"]?.string == "system" }?.messages.first
+            let instruction = message("system", system)
+            if !system.isEmpty, instruction != known { turn.messages.append(instruction) }
+            if !prompt.isEmpty { turn.messages.append(message("user", prompt)) }
+            conversation.turns.append(turn)
+        }
+        let place = conversation.turns.count - 1
+        for result in results {
+            conversation.turns[place].items.append(output(result["tool_call_id"], result["output"]))
+        }
+        if let text = row["response"], !text.isEmpty {
+            conversation.turns[place].items.append(ImportedThread.message("assistant", text))
+        }
+        for made in parts.calls[id] ?? [] {
+            conversation.turns[place].items.append(call(made["tool_call_id"], made["name"], made["arguments"]))
+        }
+        conversation.turns[place].usage = usage(row)
+        conversation.turns[place].endedAt = date + duration(row)
+    }
+
+    private mutating func grouped(_ table: String) -> [String: [[String: String]]] {
+        Dictionary(grouping: rows(of: table)) { $0["response_id"] ?? "" }
+    }
+
+    /// Returns the texts of the fragments that rows name.
+    private func texts(_ rows: [[String: String]]?, _ leftOut: inout LeftOut) -> [String] {
+        let sorted = (rows ?? []).sorted { Int($0["order"] ?? "") ?? 0 < Int($1["order"] ?? "") ?? 0 }
+        let texts = sorted.compactMap { fragments[$0["fragment_id"] ?? ""] }
+        leftOut.add("missing fragment", sorted.count - texts.count)
+        return texts
+    }
+
+    private func message(_ role: String, _ texts: [String]) -> ChappieJSON {
+        ImportedThread.message(role, texts.map { ["type": "input_text", "text": .string($0)] })
     }
 
     // MARK: A tree of messages
 
-    private static func messageTrees(_ file: LLMDatabase) throws(ThreadFault) -> [Conversation] {
+    private mutating func messageTrees() throws(ThreadFault) -> [Conversation] {
         guard try file.has("turns"), try file.has("messages"), try file.has("parts") else { return [] }
-        var messages: [String: [String: String]] = [:]
+        var tree = Tree()
         for row in try file.rows("SELECT hash, parent_hash, role FROM messages", of: "messages") {
-            messages[row["hash"] ?? ""] = row
+            tree.messages[row["hash"] ?? ""] = row
         }
-        let parts = Dictionary(
+        tree.parts = Dictionary(
             grouping: try file.rows("SELECT * FROM parts ORDER BY message_hash, position", of: "parts")
         ) { $0["message_hash"] ?? "" }
+        let names = Dictionary(rows(of: "threads").map { ($0["id"] ?? "", $0["name"]) }) { first, _ in first }
         let turns = Dictionary(
             grouping: try file.rows("SELECT * FROM turns ORDER BY thread_id, datetime_utc, rowid", of: "turns")
         ) { $0["thread_id"] ?? "" }
-        var threads: [Conversation] = []
-        for (id, rows) in turns.sorted(by: { $0.key < $1.key }) {
-            var thread = Conversation(id: id, table: "turns")
-            var seen: Set<String> = []
-            var turn: ImportedThread.Turn?
-            for row in rows {
-                guard let date = ImportedThread.date(row["datetime_utc"]) else {
-                    throw .table("turns", "\(row["id"] ?? "a turn") has no time")
-                }
-                var chain: [[String: String]] = []
-                var next = row["tip_message_hash"]
-                while let hash = next, seen.insert(hash).inserted {
-                    guard let message = messages[hash] else {
-                        throw .table("messages", "the message \(hash) is missing")
-                    }
-                    chain.append(message)
-                    next = message["parent_hash"]
-                }
-                // The first turn of a fork, or of a conversation of an older version, also has the messages before it.
-                var isNew = turn == nil
-                for message in chain.reversed() {
-                    let role = message["role"] ?? "user"
-                    for part in parts[message["hash"] ?? ""] ?? [] {
-                        guard let item = item(part, role) else {
-                            thread.skipped[part["type"] ?? "part", default: 0] += 1
-                            continue
-                        }
-                        let isAsked = item["role"] != nil && role != "assistant"
-                        if isAsked, turn?.items.isEmpty == false {
-                            if let turn { thread.turns.append(turn) }
-                            turn = nil
-                            isNew = true
-                        }
-                        if turn == nil { turn = ImportedThread.Turn(id: nil, model: row["model"] ?? "", at: date) }
-                        if isAsked { turn?.messages.append(item) } else { turn?.items.append(item) }
-                    }
-                }
-                if isNew { turn?.id = row["id"] }
-                turn?.usage = usage(row)
-                turn?.endedAt = date + duration(row)
-            }
-            if let turn { thread.turns.append(turn) }
-            threads.append(thread)
+        return turns.sorted { $0.key < $1.key }.map { id, rows in
+            conversation(Conversation(id: id, name: names[id] ?? nil), rows, tree)
         }
-        return threads
     }
 
-    /// Returns a part as an item, or `nil` for a kind that has no place here.
-    private static func item(_ part: [String: String], _ role: String) -> ChappieJSON? {
+    private struct Tree {
+        var messages: [String: [String: String]] = [:]
+        var parts: [String: [[String: String]]] = [:]
+
+        /// Returns the messages from the beginning, or from the first one that is not in `seen`, to the given one.
+        func branch(to tip: String?, _ seen: inout Set<String>, _ leftOut: inout LeftOut) -> [[String: String]] {
+            var branch: [[String: String]] = []
+            var next = tip
+            while let hash = next, seen.insert(hash).inserted {
+                guard let message = messages[hash] else {
+                    leftOut.add("missing message")
+                    break
+                }
+                branch.append(message)
+                next = message["parent_hash"]
+            }
+            return branch.reversed()
+        }
+    }
+
+    private func conversation(_ begun: Conversation, _ rows: [[String: String]], _ tree: Tree) -> Conversation {
+        var conversation = begun
+        var seen: Set<String> = []
+        var turn: ImportedThread.Turn?
+        for row in rows {
+            let date =
+                ImportedThread.date(row["datetime_utc"]) ?? (turn ?? conversation.turns.last)?.endedAt ?? fileDate
+            // The first turn of a fork, or of a conversation of an older version, also has the messages before it.
+            var isNew = turn == nil
+            for message in tree.branch(to: row["tip_message_hash"], &seen, &conversation.leftOut) {
+                let role = message["role"] ?? "user"
+                for part in tree.parts[message["hash"] ?? ""] ?? [] {
+                    guard let item = item(part, role, &conversation.leftOut) else { continue }
+                    let isAsked = item["role"] != nil && role != "assistant"
+                    if isAsked, turn?.items.isEmpty == false {
+                        if let turn { conversation.turns.append(turn) }
+                        turn = nil
+                        isNew = true
+                    }
+                    if turn == nil { turn = ImportedThread.Turn(id: nil, model: row["model"] ?? "", at: date) }
+                    if isAsked { turn?.messages.append(item) } else { turn?.items.append(item) }
+                }
+            }
+            if isNew { turn?.id = row["id"] }
+            turn?.usage = usage(row)
+            turn?.endedAt = date + duration(row)
+        }
+        if let turn { conversation.turns.append(turn) }
+        return conversation
+    }
+
+    /// Returns a part as an item. A part that has no place here is counted.
+    private func item(_ part: [String: String], _ role: String, _ leftOut: inout LeftOut) -> ChappieJSON? {
         let payload = part["payload"].flatMap { try? ChappieJSON(parsing: $0) }
         switch part["type"] {
-        case "text": return part["text"].map { ImportedThread.message(role, $0) }
+        case "text":
+            let texts = part["text"].map { [$0] } ?? texts(payload, &leftOut)
+            guard !texts.isEmpty else { break }
+            return role == "assistant" ? ImportedThread.message(role, texts.joined()) : message(role, texts)
         case "tool_call":
             let arguments = payload?["arguments"].map { $0.string ?? $0.serialized() }
             return call(payload?["tool_call_id"]?.string, payload?["name"]?.string, arguments)
         case "tool_result":
             return output(payload?["tool_call_id"]?.string, payload?["output"].map { $0.string ?? $0.serialized() })
-        default: return nil
+        default: break
         }
+        leftOut.add(part["type"] ?? "part")
+        return nil
+    }
+
+    /// Returns the texts of a part that refers to fragments.
+    private func texts(_ payload: ChappieJSON?, _ leftOut: inout LeftOut) -> [String] {
+        var texts: [String] = []
+        for reference in payload?["text_ref"]?.array ?? [] {
+            let name = reference["fragment"].map { $0.string ?? $0.serialized() }
+            if let text = reference["literal"]?.string ?? name.flatMap({ fragments[$0] }) {
+                texts.append(text)
+            } else {
+                leftOut.add("missing fragment")
+            }
+        }
+        return texts
     }
 
     // MARK: Items
 
-    private static func call(_ id: String?, _ name: String?, _ arguments: String?) -> ChappieJSON {
+    private func call(_ id: String?, _ name: String?, _ arguments: String?) -> ChappieJSON {
         [
             "type": "function_call", "name": .string(name ?? ""), "arguments": .string(arguments ?? "{}"),
             "call_id": .string(id ?? ""),
         ]
     }
 
-    private static func output(_ id: String?, _ text: String?) -> ChappieJSON {
+    private func output(_ id: String?, _ text: String?) -> ChappieJSON {
         ["type": "function_call_output", "call_id": .string(id ?? ""), "output": .string(text ?? "")]
     }
 
     /// Returns the duration in seconds, or 0 if the value cannot be a duration.
-    private static func duration(_ row: [String: String]) -> Double {
+    private func duration(_ row: [String: String]) -> Double {
         let milliseconds = row["duration_ms"].flatMap(Double.init) ?? 0
         return (0...1e10).contains(milliseconds) ? milliseconds / 1000 : 0
     }
 
-    private static func usage(_ row: [String: String]) -> ChappieJSON? {
+    private func usage(_ row: [String: String]) -> ChappieJSON? {
         let input = row["input_tokens"].flatMap { Int($0) }
         let output = row["output_tokens"].flatMap { Int($0) }
         guard input != nil || output != nil else { return nil }

@@ -20,7 +20,7 @@ enum ThreadMarkdown {
             case .turn(let turn): add(turn, to: &blocks)
             case .compaction(let summary):
                 blocks.append("---\n\n*The conversation was made shorter here.*")
-                if let summary { blocks.append(SafeMarkdown.quoted(summary)) }
+                if let summary { blocks.append(SafeMarkdown.quoted(summary, headingLevel: 4)) }
             }
         }
         return blocks.joined(separator: "\n\n") + "\n"
@@ -33,7 +33,7 @@ enum ThreadMarkdown {
             if message.role != .user { blocks.append("*\(SafeMarkdown.line(message.role.rawValue)):*") }
             for part in message.parts {
                 if case .text(let text) = part {
-                    blocks.append(SafeMarkdown.quoted(text))
+                    blocks.append(SafeMarkdown.quoted(text, headingLevel: 4))
                 } else {
                     blocks.append("*[\(SafeMarkdown.line(part.placeholder))]*")
                 }
@@ -44,8 +44,8 @@ enum ThreadMarkdown {
             case .answer(let text):
                 // The answer's headings are lower than the transcript's, so they cannot be confused with them.
                 blocks += ["### Answer", SafeMarkdown.passage(text, headingLevel: 4)]
-            case .commentary(let text): blocks += ["### Commentary", SafeMarkdown.quoted(text)]
-            case .reasoning(let text): blocks += ["### Reasoning", SafeMarkdown.quoted(text)]
+            case .commentary(let text): blocks += ["### Commentary", SafeMarkdown.quoted(text, headingLevel: 4)]
+            case .reasoning(let text): blocks += ["### Reasoning", SafeMarkdown.quoted(text, headingLevel: 4)]
             case .call(let call):
                 blocks.append(
                     "### Tool \(SafeMarkdown.code(call.name))"
