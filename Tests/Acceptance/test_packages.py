@@ -267,7 +267,8 @@ def test_the_examples_build_from_outside_and_run(built, build, examples, full, s
 def test_each_package_builds_from_its_own_manifest(build, published, full):
     """Without --full only two, which reach almost every other package, and nothing is compiled: SwiftPM checks the products and
     targets of all their manifests before that. `Scripts/check` shows that each target is the same at the root."""
-    every = [path.parent for path in sorted(published.glob("Packages/*/*/Package.swift"))]
+    # SwiftPM warns of GTK's flags. test_gtk.py builds that package.
+    every = [path.parent for path in sorted(published.glob("Packages/*/*/Package.swift")) if path.parent.name != "ChappieSignInGTK"]
     assert len(every) > 20
     for package in every if full else [published / "Packages/facade/ChappieSDK", published / "Packages/testing/ChappieTesting"]:
         build(package, *([] if full else ["--target", "CZlib"]))
