@@ -149,7 +149,11 @@ import SystemPackage
     private func readMore() throws(WholeFile.Failure) -> Bool {
         guard !hasEnded else { return false }
         let piece: [UInt8]
-        do { piece = try file.read() } catch { throw WholeFile.Failure(error) }
+        do {
+            piece = try file.read()
+        } catch {
+            throw WholeFile.Failure(error)
+        }
         hasEnded = piece.isEmpty
         count += piece.count
         guard count <= limit else { throw .tooLarge(limit: limit) }
