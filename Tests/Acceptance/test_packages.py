@@ -146,7 +146,8 @@ def test_the_documentation_builds_without_a_warning(built, tmp_path):
     module of a product has a landing page."""
     done = run(ROOT / "Scripts/docs", "--skip-build", tmp_path / "docs")
     assert done.returncode == 0, done.stderr
-    products = re.findall(r'\.library\(name: "\w+", targets: \[(.*)\]\)', (ROOT / "Package.swift").read_text())
+    # Products for our own programs begin with `_`.
+    products = re.findall(r'\.library\(name: "[A-Z]\w+", targets: \[(.*)\]\)', (ROOT / "Package.swift").read_text())
     modules = re.findall(r"\w+", " ".join(products))
     assert "ChappieTesting" in modules
     assert not [name for name in modules if not (tmp_path / "docs/documentation" / name.lower() / "index.html").exists()]
@@ -266,7 +267,8 @@ def test_the_examples_build_from_outside_and_run(built, build, examples, full, s
 def test_each_package_builds_from_its_own_manifest(build, published, full):
     """Without --full only two, which reach almost every other package, and nothing is compiled: SwiftPM checks the products and
     targets of all their manifests before that. `Scripts/check` shows that each target is the same at the root."""
-    every = [path.parent for path in sorted(published.glob("Packages/*/*/Package.swift"))]
+    # SwiftPM warns of GTK's flags. test_gtk.py builds that package.
+    every = [path.parent for path in sorted(published.glob("Packages/*/*/Package.swift")) if path.parent.name != "ChappieSignInGTK"]
     assert len(every) > 20
     for package in every if full else [published / "Packages/facade/ChappieSDK", published / "Packages/testing/ChappieTesting"]:
         build(package, *([] if full else ["--target", "CZlib"]))

@@ -61,8 +61,16 @@ final class OutputFile {
 
     private static func write(_ bytes: [UInt8], in place: String, as path: String) throws {
         let file: Descriptor
-        do { file = try Descriptor(place, .writeOnly) } catch { throw failure(path, error) }
-        do { try file.write(bytes) } catch { throw failure(path, error, .unavailable) }
+        do {
+            file = try Descriptor(place, .writeOnly)
+        } catch {
+            throw failure(path, error)
+        }
+        do {
+            try file.write(bytes)
+        } catch {
+            throw failure(path, error, .unavailable)
+        }
     }
 
     private static func failure(_ path: String, _ reason: Errno, _ status: ExitStatus = .usage) -> CommandLineError {

@@ -57,7 +57,11 @@ struct TerminalLineReader: LineReader {
         var settings = termios()
         guard tcgetattr(terminal.number, &settings) == 0, settings.c_lflag & tcflag_t(ICANON) != 0 else { return nil }
         tcflush(terminal.number, TCIFLUSH)
-        do { try terminal.write(Array(question.utf8)) } catch { return nil }
+        do {
+            try terminal.write(Array(question.utf8))
+        } catch {
+            return nil
+        }
         var line: [UInt8] = []
         while line.count < limit {
             var waiting = [terminal.number, bell].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }

@@ -149,12 +149,20 @@ import SystemPackage
     }
 
     static func status(of file: Descriptor, _ path: String) throws(CredentialStoreError) -> stat {
-        do { return try file.status() } catch { throw .system("\(path) can't be examined", error) }
+        do {
+            return try file.status()
+        } catch {
+            throw .system("\(path) can't be examined", error)
+        }
     }
 
     /// Waits until the file or folder is on the disk.
     static func synchronize(_ file: Descriptor, _ path: String) throws(CredentialStoreError) {
-        do { try file.synchronize() } catch { throw .system("\(path) can't be written to the disk", error) }
+        do {
+            try file.synchronize()
+        } catch {
+            throw .system("\(path) can't be written to the disk", error)
+        }
     }
 
     /// Returns the content of the file. If the file is longer than `limit`, returns one byte more than `limit`. Waits

@@ -101,7 +101,7 @@ public import SystemPackage
         }
     }
 
-    /// Waits until the descriptor is ready or has failed. Returns `false` if the limit passes first.
+    /// Waits until the descriptor is ready or has failed. Returns `false` if the limit passes before that.
     ///
     /// - Parameter events: `POLLIN` or `POLLOUT` of poll(2).
     @discardableResult

@@ -143,7 +143,11 @@ import SystemPackage
 
     private func read() throws(WholeFile.Failure) -> [UInt8] {
         let piece: [UInt8]
-        do { piece = try file.read() } catch { throw WholeFile.Failure(error) }
+        do {
+            piece = try file.read()
+        } catch {
+            throw WholeFile.Failure(error)
+        }
         count += piece.count
         guard count <= limit else { throw .tooLarge(limit: limit) }
         return piece

@@ -179,7 +179,7 @@ import Testing
 
     @Test func aFileBeyondTheLimitIsNotRead() async throws {
         try put(#"{"version":1,"x":""# + String(repeating: "x", count: FileRegistrationStore.limit) + #""}"#)
-        await refusal("unsafeFile", saying: "over 1 MiB") { _ = try await store.hostID() }
+        await refusal("unsafeFile", saying: "larger than 1 MiB") { _ = try await store.hostID() }
     }
 
     @Test func aFullFileTakesNoMoreAndLosesNothing() async throws {

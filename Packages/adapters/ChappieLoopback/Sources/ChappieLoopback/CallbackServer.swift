@@ -184,7 +184,11 @@ private final class CallbackConnection {
     /// Reads the bytes that have arrived. Returns `nil` if there are none yet, and an empty array at the end and after
     /// a failure.
     private func read() -> [UInt8]? {
-        do { return try socket.readArrived(atMost: 4096) } catch { return [] }
+        do {
+            return try socket.readArrived(atMost: 4096)
+        } catch {
+            return []
+        }
     }
 
     private func respond(_ bytes: [UInt8]) {

@@ -70,7 +70,11 @@ public struct LoopbackCallbackListener: CallbackListener {
         var reason = Errno.addressInUse
         for port in ports {
             // A socket that could not listen stays bound, so each port gets its own socket.
-            do { return try bound(to: port) } catch { reason = error }
+            do {
+                return try bound(to: port)
+            } catch {
+                reason = error
+            }
         }
         throw reason
     }

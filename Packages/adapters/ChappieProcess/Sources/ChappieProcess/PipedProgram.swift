@@ -228,6 +228,10 @@ public final class PipedProgram: Sendable {
     /// Returns the bytes that have arrived, at most 64 KiB. Returns an empty array at the end and after an error, and
     /// `nil` if no byte has arrived yet.
     private func readPiece(of descriptor: Descriptor) -> [UInt8]? {
-        do { return try descriptor.readArrived() } catch { return [] }
+        do {
+            return try descriptor.readArrived()
+        } catch {
+            return []
+        }
     }
 }

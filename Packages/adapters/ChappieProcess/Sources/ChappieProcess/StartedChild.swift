@@ -104,7 +104,11 @@ public final class StartedChild: Sendable {
     ///
     /// - Throws: ``StartFailure`` with the system's reason.
     public static func memory() throws(StartFailure) -> Descriptor {
-        do { return try Descriptor(cspawn_memory_file()) } catch { throw StartFailure("\(error)") }
+        do {
+            return try Descriptor(cspawn_memory_file())
+        } catch {
+            throw StartFailure("\(error)")
+        }
     }
 
     /// Creates a pipe. A child inherits its ends only if they are passed to it.

@@ -118,7 +118,11 @@ struct ThreadFolder: Sendable {
         let file = try lockFile(path + "/keys.lock")
         defer { withExtendedLifetime(file) {} }
         let isFree: Bool
-        do { isFree = try file.lockIfFree() } catch { throw .system("\(path)/keys.lock can't be locked", error) }
+        do {
+            isFree = try file.lockIfFree()
+        } catch {
+            throw .system("\(path)/keys.lock can't be locked", error)
+        }
         guard isFree else { throw .busy(.zero) }
         return try await body()
     }

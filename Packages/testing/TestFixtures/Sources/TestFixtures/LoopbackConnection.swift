@@ -44,7 +44,7 @@ public final class LoopbackConnection: Sendable {
     /// long time.
     public func receive(atMost limit: Int = 64 << 10) -> [UInt8]? { try? socket.readArrived(atMost: limit) }
 
-    /// Returns exactly `count` bytes, or `nil` if the connection ends first.
+    /// Returns exactly `count` bytes, or `nil` if the connection ends before that.
     public func receive(count: Int) -> [UInt8]? {
         var bytes: [UInt8] = []
         while bytes.count < count {
@@ -54,7 +54,7 @@ public final class LoopbackConnection: Sendable {
         return bytes
     }
 
-    /// Returns the text up to and including `mark`, or less if the connection ends first.
+    /// Returns the text up to and including `mark`, or less if the connection ends before that.
     public func receive(until mark: String) -> String {
         var bytes: [UInt8] = []
         while !bytes.suffix(mark.utf8.count).elementsEqual(mark.utf8), let byte = receive(count: 1) { bytes += byte }
@@ -100,7 +100,8 @@ public final class LoopbackListener: Sendable {
     ///   kernel from taking a message at once.
     public init(receiveBuffer: CInt? = nil) throws {
         let reserved = try ReservedPort()
-        (port, socket) = (reserved.number, reserved.socket)
+        port = reserved.number
+        socket = reserved.socket
         if var size = receiveBuffer {
             setsockopt(socket.number, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<CInt>.size))
         }
