@@ -31,13 +31,11 @@ struct CompatibilityTests {
         }
     }
 
-    @Test func keysHaveTheSameNameAndMakeTheSameTags() throws {
+    @Test func keysHaveTheSameName() throws {
         let (one, other) = (try ChappieCrypto.RecordSealer(Self.key), try OpenSSLCrypto.RecordSealer(Self.key))
         #expect(one.id == other.id)
-        let (tags, otherTags) = (try one.rowTags(), try other.rowTags())
         for count in [0, 1, 63, 64, 65, 1000] {
             let row = [UInt8](repeating: 7, count: count)
-            #expect(try tags.code(of: row) == otherTags.code(of: row))
             #expect(try ChappieCrypto.RecordSealer.checksum(of: row) == OpenSSLCrypto.RecordSealer.checksum(of: row))
         }
     }

@@ -94,6 +94,17 @@ public final class SQLiteDatabase<Failure: Error> {
         sqlite3_busy_timeout(handle, CInt(patience / .milliseconds(1)))
     }
 
+    /// Opens a file that no program changes, because its file system is read-only. SQLite takes no locks and ignores its
+    /// log (https://www.sqlite.org/uri.html#uriimmutable).
+    ///
+    /// - Parameter failure: A closure that returns the owner's error for SQLite's error.
+    public convenience init(
+        unchanging path: String, failure: @escaping (SQLiteFailure) -> Failure
+    ) throws(Failure) {
+        let address = "file:\(Self.escaped(path))?immutable=1"
+        try self.init(opening: address, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, failure: failure)
+    }
+
     /// Opens a file only for reading. The file may come from an attacker. For this reason, nothing in its schema runs,
     /// no value may exceed 64 MiB, and its statements end after 500 million steps.
     ///

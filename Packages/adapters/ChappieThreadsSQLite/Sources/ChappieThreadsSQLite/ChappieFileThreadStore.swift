@@ -15,11 +15,12 @@ import Synchronization
 /// database. The log is cut, not overwritten.
 ///
 /// **Encrypted** are every record, title and preview, with AES-256-GCM. They are bound to their thread, position and
-/// kind, so that records that were exchanged, moved or cut off by hand are noticed (`damaged`). When the threads are
-/// listed or verified, a thread that was put back to an earlier state and a deleted thread that came back are also
-/// noticed. The words for searches are also encrypted. The threads' ids, and the positions, kinds, dates and sizes of
-/// records are not encrypted. The file `threads.last` next to the database reveals that the database lost its last
-/// changes. An old copy of the complete folder is not noticed.
+/// kind, so that records that were exchanged, moved or cut off by hand are noticed (`damaged`). An older copy of a
+/// thread or of the file that was put back is not noticed. The words for searches are also encrypted. The threads' ids,
+/// and the positions, kinds, dates and sizes of records are not encrypted.
+///
+/// **Damage** of the file affects only the threads whose data it destroyed. The others can still be read and exported.
+/// ``repair()`` writes a new file from everything that can be read.
 ///
 /// A `CredentialStore` keeps the key, usually in the keyring. Without the key the threads are lost.
 ///
@@ -42,6 +43,8 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     let queue = DispatchQueue(label: "chappie.threads")
     /// The open database, which is used only on the queue.
     let database = Mutex<ThreadDatabase?>(nil)
+    /// A copy of what can be read of a damaged database, and the state of the file that it was made from.
+    let copy = Mutex<(stamp: [Int], database: ThreadDatabase)?>(nil)
     /// The keys after they have been read. They are never kept with `.complete`.
     let keptKeys = Mutex<[RecordSealer]?>(nil)
     /// The keys of threads with a running turn, only with `.complete`.
@@ -123,27 +126,22 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     /// - Throws: ``ChappieThreadStoreError``, as the first append would.
     public func prepare() async throws(ChappieThreadStoreError) {
         let facts = try await openedOrMade()
-        _ = try await perform(facts) { database, protection throws(StoreError) in try database.state(protection) }
+        _ = try await perform(facts) { database, protection throws(StoreError) in try database.currentKey(protection) }
     }
 
     public func summaries() async throws(ChappieThreadStoreError) -> [ChappieThreadSummary] {
-        guard let facts = try await opened() else { return [] }
-        return try await perform(facts) { database, protection throws(StoreError) in
-            try database.summaries(protection)
-        }
+        try await read(or: []) { database, protection throws(StoreError) in try database.summaries(protection) }
     }
 
     /// Returns the threads whose entries are intact, even if others are damaged. In this case ``summaries()`` throws.
     public func readableThreads() async throws(ChappieThreadStoreError) -> ChappieReadableThreads {
-        guard let facts = try await opened() else { return ChappieReadableThreads() }
-        return try await perform(facts) { database, protection throws(StoreError) in
+        try await read(or: ChappieReadableThreads()) { database, protection throws(StoreError) in
             try database.readableSummaries(protection)
         }
     }
 
     public func summary(of thread: String) async throws(ChappieThreadStoreError) -> ChappieThreadSummary? {
-        guard let facts = try await opened() else { return nil }
-        return try await perform(facts, in: thread) { database, protection throws(StoreError) in
+        try await read(thread, or: nil) { database, protection throws(StoreError) in
             try database.summary(of: thread, protection)
         }
     }
@@ -151,10 +149,23 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     public func records(
         of thread: String, from position: Int
     ) async throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
-        guard let facts = try await opened() else { throw .notFound(thread: thread) }
-        return try await perform(facts, in: thread) { database, protection throws(StoreError) in
+        let records = try await read(thread, or: nil) { database, protection throws(StoreError) in
             try database.records(of: thread, from: position, protection)
         }
+        guard let records else { throw .notFound(thread: thread) }
+        return records
+    }
+
+    /// Returns what can be read of a thread. If it is damaged, the result has the other records, and the loss.
+    ///
+    /// - Throws: `notFound`, or `damaged` if nothing of the thread can be read.
+    public func readableThread(_ id: String) async throws(ChappieThreadStoreError) -> ChappieReadableThread {
+        let found = try await read(id, or: nil) { database, protection throws(StoreError) in
+            let (records, loss) = try database.readableRecords(of: id, protection)
+            return ChappieReadableThread(thread: try ChappieThread(id: id, records: records), problem: loss)
+        }
+        guard let found else { throw .notFound(thread: id) }
+        return found
     }
 
     public func append(
@@ -226,8 +237,7 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     /// Returns the threads in which all words of the query occur, best first, and the damage that was found. The words
     /// may also occur in data that could not be read.
     public func readableHits(_ query: ChappieThreadQuery) async throws(ChappieThreadStoreError) -> ChappieReadableHits {
-        guard let facts = try await opened() else { return ChappieReadableHits() }
-        return try await perform(facts) { database, protection throws(StoreError) in
+        try await read(or: ChappieReadableHits()) { database, protection throws(StoreError) in
             try database.search(query, protection)
         }
     }

@@ -14,6 +14,11 @@ extension SQLiteDatabase<StoreError> {
         try self.init(path, modeOf: example, patience: Self.patience, failure: Self.error)
     }
 
+    /// Opens a file that no program changes, because its file system is read-only.
+    convenience init(unchanging path: String) throws(StoreError) {
+        try self.init(unchanging: path, failure: Self.error)
+    }
+
     /// Opens a file that may come from an attacker, for reading only.
     convenience init(reading path: String) throws(StoreError) { try self.init(reading: path, failure: Self.error) }
 

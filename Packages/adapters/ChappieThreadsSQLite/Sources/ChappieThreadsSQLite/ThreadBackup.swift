@@ -17,17 +17,19 @@ import SystemPackage
 // A backup is one file. It contains the database at one moment, and the key under a passphrase in a separate table.
 extension ChappieFileThreadStore {
     /// Writes all threads and their key into one file that only this user can access, while other processes continue.
-    /// An existing file is replaced after the new one is on the disk. If the store is on the file system of a network,
-    /// other processes can read in the meantime, but not write.
+    /// The file is read completely before it replaces an existing file. If the threads are damaged, the existing file
+    /// stays. If the store is on the file system of a network, other processes can read in the meantime, but not write.
     ///
     /// The key is sealed with scrypt and AES-256-GCM. Without the passphrase, the file reveals as much as the store's
     /// own file without the keyring. With `fileProtection: .none` the file has no key and is plain text.
     ///
     /// - Parameters:
-    ///   - path: the file.
+    ///   - path: The file. If it is a symbolic link, its target is replaced.
     ///   - passphrase: 1 byte or more. Restoring needs it.
-    /// - Throws: ``ChappieThreadStoreError``. The case is `unavailable` if nothing is stored yet.
+    /// - Throws: ``ChappieThreadStoreError``. The case is `unavailable` if nothing is stored yet, `damaged` if the
+    ///   threads are damaged, and `unsafeFile` if the path is a device, a pipe, a folder or in the store's folder.
     public func backup(to path: String, passphrase: Secret) async throws(ChappieThreadStoreError) {
+        let path = try folder.get().target(of: path)
         var tries = 3
         while true {
             let key = try await keyOfBackup()
@@ -37,7 +39,7 @@ extension ChappieFileThreadStore {
             do throws(StoreError) {
                 return try await copyDatabase(to: draft, key, path, passphrase)
             } catch {
-                for end in ["", "-journal"] { unlink(draft + end) }
+                for end in ThreadFolder.endsOfDrafts { unlink(draft.dropLast(6) + end) }
                 // Another process may have changed the key since it was read.
                 tries -= 1
                 guard case .wrongKey = error, tries > 0 else { throw error }
@@ -48,8 +50,9 @@ extension ChappieFileThreadStore {
     private func copyDatabase(
         to draft: String, _ key: KeyOfBackup, _ path: String, _ passphrase: Secret
     ) async throws(StoreError) {
+        let folder = try folder.get()
         try await withDatabase { database throws(StoreError) in
-            try makeFile(draft)
+            try ThreadFolder.makeFile(draft)
             var sealed: [UInt8] = []
             if let secret = key.secret {
                 sealed = try Self.sealing { () throws(CredentialStoreError) in
@@ -57,8 +60,22 @@ extension ChappieFileThreadStore {
                 }
             }
             try Self.write(database, key.protection, sealed, to: draft)
+            try Self.verify(draft, key.protection, in: folder)
             try moveDurably(draft, to: path)
         }
+    }
+
+    /// Reads a complete copy.
+    ///
+    /// - Throws: `damaged` if anything in it can't be read.
+    private static func verify(
+        _ copy: String, _ protection: ThreadProtection, in folder: ThreadFolder
+    ) throws(StoreError) {
+        guard let database = try ThreadDatabase(Database(copy), in: folder, on: .shared) else {
+            throw .damaged(thread: nil, "the copy is empty")
+        }
+        // A repair makes the index for searches new.
+        if let problem = try database.problems(protection, words: false).first { throw problem }
     }
 
     private static func write(
@@ -76,20 +93,25 @@ extension ChappieFileThreadStore {
         }
         try copy.run("PRAGMA synchronous = EXTRA")
         try copy.transaction { () throws(StoreError) in
+            // The file may itself be a copy of a backup.
+            try copy.run("DROP TABLE IF EXISTS backup")
             try copy.run("CREATE TABLE backup (version INTEGER NOT NULL, key BLOB NOT NULL)")
             try copy.run("INSERT INTO backup VALUES (1, ?)", .bytes(key))
         }
     }
 
     /// Adds the threads of a backup to this store. A thread that is already present gets the records that it lacks. If
-    /// both were continued, it stays unchanged. A damaged thread is left out. If this store's key is gone and the
-    /// backup has it, this method first stores the key again.
+    /// both were continued, it stays unchanged. A damaged thread is left out.
+    ///
+    /// If this store's key is gone and the backup has it, this method first stores the key again. If this store can't be
+    /// opened, or its key is lost, its file is moved aside and a new store begins. What can be read of a damaged file is
+    /// kept, as ``repair()`` does.
     ///
     /// An interrupted call loses nothing, and the next call finishes its work.
     ///
-    /// - Throws: `locked` for another passphrase, `damaged` if the file is not a backup, `unsafeFile` if this store is
-    ///   encrypted and the backup is plain text, which opens with any passphrase, or `unavailable` if the task is
-    ///   cancelled.
+    /// - Throws: `locked` for another passphrase or if the credential store does not answer, `badBackup` if the file is
+    ///   not a backup, `unsafeFile` if this store is encrypted and the backup is plain text, which opens with any
+    ///   passphrase, or `unavailable` if the task is cancelled.
     public func restore(from path: String, passphrase: Secret) async throws(ChappieThreadStoreError)
         -> ChappieRestoredThreads
     {
@@ -123,7 +145,7 @@ extension ChappieFileThreadStore {
             storagePolicy: .init(fileProtection: secret == nil ? .none : .completeUntilFirstUserAuthentication),
             limits: .init(maximumBytes: .max), keys: keys)
         let found = try await backup.readableThreads()
-        try await takeBackKey(id, keys)
+        restored.damagedFile = try await prepareForRestoring(id, keys)
         restored.problems = found.problems
         for thread in found.threads {
             guard !Task.isCancelled else { throw .cancelled }
@@ -145,25 +167,25 @@ extension ChappieFileThreadStore {
     private static func unpack(
         _ path: String, into folder: ThreadFolder, _ passphrase: Secret
     ) throws(StoreError) -> (id: String, secret: Secret?) {
-        let file = try Database(reading: path)
-        let versions: [(version: Int, key: [UInt8])]
-        do throws(StoreError) {
-            versions = try file.rows("SELECT version, key FROM backup") { ($0.integer(0), $0.bytes(1)) }
-        } catch .damaged {
-            throw .damaged(thread: nil, "\(path) is not a backup of threads")
-        }
-        guard let backup = versions.first else { throw .damaged(thread: nil, "\(path) is not a backup of threads") }
-        guard backup.version == 1 else { throw .tooNew(found: backup.version, known: 1) }
-        let id = try file.text("SELECT id FROM store")
-        let secret =
-            backup.key.isEmpty
-            ? nil
-            : try sealing { () throws(CredentialStoreError) in
-                try PassphraseSeal(for: purpose(id), in: path).open(backup.key, under: passphrase)
-            }
         try folder.make()
-        try makeFile(folder.database)
-        try file.copy(into: Database(folder.database))
+        var (id, backup): (String, (version: Int, key: [UInt8])?)
+        do throws(StoreError) {
+            let file = try Database(reading: path)
+            backup = try file.rows("SELECT version, key FROM backup", read: { ($0.integer(0), $0.bytes(1)) }).first
+            id = try file.text("SELECT id FROM store")
+            try file.copy(into: Database(folder.makeDatabaseFile()))
+        } catch .damaged {
+            // The copy is damaged as well, and its store reads what can be read.
+            try folder.copyDatabase(from: path)
+            let damaged = try DamagedDatabase(in: folder)
+            (id, backup) = (damaged?.facts.id ?? "", damaged?.keyOfBackup())
+        }
+        guard let backup else { throw .badBackup("\(path) is not a backup of threads, or it is damaged") }
+        guard backup.version == 1 else { throw .tooNew(found: backup.version, known: 1) }
+        guard !backup.key.isEmpty else { return (id, nil) }
+        let secret = try sealing { () throws(CredentialStoreError) in
+            try PassphraseSeal(for: purpose(id), in: path).open(backup.key, under: passphrase)
+        }
         return (id, secret)
     }
 
@@ -179,7 +201,7 @@ extension ChappieFileThreadStore {
         } catch .wrongPassphrase(let name) {
             throw .locked("this is not the passphrase of \(name)")
         } catch .corrupt(let words) {
-            throw .damaged(thread: nil, words)
+            throw .badBackup(words)
         } catch {
             throw .unavailable(error.errorDescription ?? "the crypto library failed")
         }
@@ -192,21 +214,14 @@ private func moveDurably(_ draft: String, to path: String) throws(StoreError) {
     PrivateFile.makeNameDurable(path)
 }
 
-/// Makes an empty file, which must not exist.
-private func makeFile(_ path: String) throws(StoreError) {
-    do {
-        try PrivateFile.create(path, with: [])
-    } catch {
-        throw .system("\(path) can't be made", error)
-    }
-}
-
 /// The result of ``ChappieFileThreadStore/restore(from:passphrase:)``.
 public struct ChappieRestoredThreads: Sendable, Hashable {
     /// The ids of the threads, by the outcome of their restoration.
     public var threads: [ChappieThreadUpdate: [String]] = [:]
     /// The problems with the threads of the backup that could not be read.
     public var problems: [ChappieThreadStoreError]
+    /// The path of this store's former file, which could not be used and was moved aside, or `nil`.
+    public var damagedFile: String?
 
     /// Creates a result with the given properties.
     public init(threads: [ChappieThreadUpdate: [String]] = [:], problems: [ChappieThreadStoreError] = []) {

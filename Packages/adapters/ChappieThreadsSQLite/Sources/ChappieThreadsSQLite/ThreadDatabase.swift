@@ -5,16 +5,13 @@ import ChappieSQLite
 /// The database of a thread store. It is synchronous, and only one thread uses it at a time.
 ///
 /// Form 1 of the file (`user_version`):
-/// - `store`: one row. `key` names the key that new records are sealed with. `state` contains the number of threads,
-///   the number of their changes, and the sum of the tags of their rows.
+/// - `store`: one row. `key` names the key that new records are sealed with.
 /// - `threads`: one row for each thread. `count` is the number of its records. `summary` is the sealed summary, which
 ///   belongs to this count.
 /// - `records`: `id` is the thread's number · 2³² + the position, so that the records of a thread are neighbours.
 /// - `record_words`: the sealed words of records, with the ids of these records.
 ///
 /// The ids of threads, positions, kinds, dates and sizes are not encrypted.
-///
-/// A note of the last change is next to the file. A database that lost its end is behind this note.
 final class ThreadDatabase {
     /// The facts about a database that a store needs before it can use it.
     struct Facts: Sendable, Hashable {
@@ -26,8 +23,12 @@ final class ThreadDatabase {
     let facts: Facts
     let database: Database
     let folder: ThreadFolder
-    /// The state that the current transaction has written.
-    var changed: State?
+    /// Whether this is a copy of a damaged database, which has only what can be read.
+    let isCopy: Bool
+    /// The damage because of which this copy was made, or `nil`.
+    let damage: StoreError?
+    /// What threads of this copy have lost, by their ids.
+    var losses: [String: StoreError] = [:]
 
     /// "CHPT".
     private static let application = 0x4348_5054
@@ -44,7 +45,7 @@ final class ThreadDatabase {
         CREATE TABLE records
         (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, date INTEGER NOT NULL, key INTEGER NOT NULL, body BLOB NOT NULL)
         """,
-        "CREATE TABLE store (id TEXT NOT NULL, key INTEGER NOT NULL, state BLOB NOT NULL)",
+        "CREATE TABLE store (id TEXT NOT NULL, key INTEGER NOT NULL)",
         """
         CREATE TABLE threads
         (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, count INTEGER NOT NULL, key INTEGER NOT NULL,
@@ -77,11 +78,7 @@ final class ThreadDatabase {
             )
         }
         if application == 0, form == 0, isEmpty {
-            guard folder.lastChange().isEmpty else {
-                throw .damaged(
-                    thread: nil,
-                    "the database is empty, although it had threads; restore it from a backup, or delete the folder")
-            }
+            guard folder.knownDatabase() == nil else { throw folder.lost("is empty") }
             return nil
         }
         guard application == Self.application else {
@@ -98,6 +95,7 @@ final class ThreadDatabase {
         facts = Facts(id: store.0, isSealed: store.1 != ThreadProtection.plainKey)
         self.database = database
         self.folder = folder
+        (isCopy, damage) = (false, nil)
         try Self.chooseJournal(of: database, on: fileSystem)
         for setting in [
             "temp_store = MEMORY", "secure_delete = ON", "trusted_schema = OFF",
@@ -106,6 +104,18 @@ final class ThreadDatabase {
             try database.run("PRAGMA \(setting)")
         }
     }
+
+    /// Uses a copy that has the tables.
+    init(copy database: Database, of facts: Facts, in folder: ThreadFolder, damage: StoreError?) {
+        self.facts = facts
+        self.database = database
+        self.folder = folder
+        self.damage = damage
+        isCopy = true
+    }
+
+    /// The first damage of this copy.
+    var firstProblem: StoreError? { damage ?? losses.values.first }
 
     /// Chooses a write-ahead log on a disk of this machine, or a rollback journal if the log cannot work. This method
     /// first ends a log that an earlier version, or another machine's own disk, has begun.
@@ -128,39 +138,33 @@ final class ThreadDatabase {
     /// Whether the file was removed from its folder, or replaced there.
     var hasMoved: Bool { database.hasMoved }
 
+    /// The error for a log on a read-only file system. SQLite can't read it there, but a copy can be made.
+    static let unreadableLog = StoreError.damaged(thread: nil, "the log is on a read-only disk")
+
     /// Opens the store in `folder`. Returns `nil` if there is none.
+    ///
+    /// If the disk has no room for the index of the log, which other processes would share, the database is opened
+    /// exclusively. The index is then in this process's memory. On a read-only file system, the database is opened only
+    /// for reading.
     static func opened(in folder: ThreadFolder) throws(StoreError) -> ThreadDatabase? {
-        try withOrWithoutRoom { isAlone throws(StoreError) in
-            guard let file = try folder.existing() else { return nil }
-            if isAlone { try file.run("PRAGMA locking_mode = EXCLUSIVE") }
-            return try ThreadDatabase(file, in: folder, on: isAlone ? .local : folder.fileSystem())
-        }
-    }
-
-    /// Opens the store in `folder` for salvage. A file that is shorter than its header specifies is opened anyway.
-    static func salvaging(_ folder: ThreadFolder) throws(StoreError) -> ThreadDatabase? {
-        try withOrWithoutRoom { isAlone throws(StoreError) in
-            guard let file = try folder.existing() else { return nil }
-            try file.run("PRAGMA writable_schema = ON")
-            try file.run("PRAGMA query_only = ON")
-            let isShared = try folder.fileSystem() == .shared
-            if isAlone || isShared { try file.run("PRAGMA locking_mode = EXCLUSIVE") }
-            // The journal stays unchanged.
-            return try ThreadDatabase(file, in: folder, on: .local)
-        }
-    }
-
-    /// Opens a database. If the disk has no room for the index of its log, which other processes would share, the
-    /// database is opened exclusively. The index is then in this process's memory.
-    private static func withOrWithoutRoom(
-        _ open: (_ isAlone: Bool) throws(StoreError) -> ThreadDatabase?
-    ) throws(StoreError) -> ThreadDatabase? {
         do throws(StoreError) {
-            return try open(false)
+            guard let file = try folder.existing() else { return nil }
+            return try ThreadDatabase(file, in: folder, on: folder.fileSystem())
         } catch {
-            guard case .unavailable = error, case .success(let alone) = Result(catching: { try open(true) }) else {
-                throw error
+            guard case .unavailable = error else { throw error }
+            if folder.isReadOnly {
+                guard folder.hasNoLog else { throw unreadableLog }
+                return try folder.existing(isReadOnly: true).flatMap { file throws(StoreError) in
+                    try ThreadDatabase(file, in: folder, on: .local)
+                }
             }
+            let alone = Result { () throws(StoreError) in
+                try folder.existing().flatMap { file throws(StoreError) in
+                    try file.run("PRAGMA locking_mode = EXCLUSIVE")
+                    return try ThreadDatabase(file, in: folder, on: .local)
+                }
+            }
+            guard case .success(let alone) = alone else { throw error }
             alone?.isAlone = true
             return alone
         }
@@ -172,36 +176,71 @@ final class ThreadDatabase {
     ) throws(StoreError) -> ThreadDatabase {
         let fileSystem = try folder.fileSystem()
         if let there = try ThreadDatabase(database, in: folder, on: fileSystem) { return there }
+        try makeTables(facts, key: protection.currentKey, in: database, on: fileSystem)
+        guard let made = try ThreadDatabase(database, in: folder, on: fileSystem) else {
+            throw .unavailable("the database was removed while it was being made")
+        }
+        folder.note(facts.id)
+        folder.makeReserve()
+        return made
+    }
+
+    /// Makes the tables in an empty database.
+    static func makeTables(
+        _ facts: Facts, key: Int, in database: Database, on fileSystem: ThreadFileSystem
+    ) throws(StoreError) {
+        try database.run("PRAGMA page_size = \(DatabasePages.size)")
         try database.run("PRAGMA auto_vacuum = INCREMENTAL")
         // A file system that has no memory to share for the log keeps the rollback journal.
         if fileSystem == .local { try database.run("PRAGMA journal_mode = WAL") }
         try database.run("PRAGMA synchronous = EXTRA")
-        let state = try protection.seal(
-            State(key: protection.currentKey).bytes, with: protection.currentKey,
-            for: .store(database: facts.id))
         try database.transaction { () throws(StoreError) in
             try database.run("PRAGMA application_id = \(application)")
             try database.run("PRAGMA user_version = \(form)")
             for table in tables { try database.run(table) }
-            try database.run(
-                "INSERT INTO store VALUES (?, ?, ?)", .text(facts.id), .integer(protection.currentKey), .bytes(state))
+            try database.run("INSERT INTO store VALUES (?, ?)", .text(facts.id), .integer(key))
         }
-        guard let made = try ThreadDatabase(database, in: folder, on: fileSystem) else {
-            throw .unavailable("the database was removed while it was being made")
+    }
+
+    // MARK: Changes
+
+    /// Returns the key that new records are sealed with.
+    ///
+    /// - Throws: `wrongKey` if it is not among these keys, or `tooNew` if a newer program has changed the form since
+    ///   this one opened the file.
+    @discardableResult
+    func currentKey(_ protection: ThreadProtection) throws(StoreError) -> Int {
+        let form = try database.integer("PRAGMA user_version")
+        guard form <= Self.form else { throw .tooNew(found: form, known: Self.form) }
+        guard let key = try database.rows("SELECT key FROM store", read: { $0.integer(0) }).first else {
+            throw .damaged(thread: nil, "the entry of the store is missing")
         }
-        return made
+        guard protection.knows(key) else {
+            throw .wrongKey("they were encrypted with another key than the stored one")
+        }
+        return key
+    }
+
+    /// Runs a transaction that changes something, unless another process has replaced the file.
+    func change<Output>(_ body: () throws(StoreError) -> Output) throws(StoreError) -> Output {
+        try database.transaction { () throws(StoreError) in
+            guard !hasMoved else { throw .unavailable("their folder was removed or replaced") }
+            return try body()
+        }
+    }
+
+    /// Runs `body`, and attributes damage of the file to this thread.
+    func concerning<Output>(
+        _ thread: String, _ body: () throws(StoreError) -> Output
+    ) throws(StoreError) -> Output {
+        do throws(StoreError) {
+            return try body()
+        } catch .damaged(nil, let words) {
+            throw .damaged(thread: thread, words)
+        }
     }
 
     // MARK: Room
-
-    /// Runs `body`, and ignores its failure if the database is damaged.
-    func unlessDamaged(_ body: () throws(StoreError) -> Void) throws(StoreError) {
-        do throws(StoreError) {
-            try body()
-        } catch {
-            guard case .damaged = error else { throw error }
-        }
-    }
 
     /// Gives the space of deleted data back to the disk, and also removes the data from the log. Another process may
     /// prevent this.

@@ -60,12 +60,7 @@ extension ThreadDatabase {
         in entry: Entry, _ protection: ThreadProtection
     ) throws(StoreError) -> ChappieThreadSummary {
         guard let summary = try summary(in: entry, as: entry.id, protection) else {
-            throw .damaged(
-                thread: entry.id,
-                """
-                its entry was changed, or belongs to another thread or length; while it is there, an older state of another \
-                thread is not noticed
-                """)
+            throw .damaged(thread: entry.id, "its entry was changed, or belongs to another thread or length")
         }
         return summary
     }
@@ -78,45 +73,25 @@ extension ThreadDatabase {
     }
 
     func summaries(_ protection: ThreadProtection) throws(StoreError) -> [ChappieThreadSummary] {
-        let lastChange = try lastChange(protection)
-        return try database.snapshot { () throws(StoreError) in
-            let state = try state(protection)
-            try Self.check(state, against: lastChange)
-            let entries = try entries()
+        try database.snapshot { () throws(StoreError) in
+            try currentKey(protection)
+            if let firstProblem { throw firstProblem }
             var summaries: [ChappieThreadSummary] = []
-            for entry in entries { summaries.append(try checkedSummary(in: entry, protection)) }
-            try check(entries, against: state, protection)
+            for entry in try entries() { summaries.append(try checkedSummary(in: entry, protection)) }
             return summaries
         }
     }
 
     /// Returns the summaries of the threads whose entries are intact, and the damage of the other entries.
     func readableSummaries(_ protection: ThreadProtection) throws(StoreError) -> ChappieReadableThreads {
-        let lastChange = try lastChange(protection)
-        return try database.snapshot { () throws(StoreError) in
+        try database.snapshot { () throws(StoreError) in
+            try currentKey(protection)
             var found = ChappieReadableThreads()
-            var known: State?
-            do throws(StoreError) {
-                let state = try state(protection)
-                known = state
-                try Self.check(state, against: lastChange)
-            } catch {
-                guard case .damaged = error else { throw error }
-                found.problems.append(error)
-            }
-            let entries = reachableEntries()
-            for entry in entries {
+            if let damage { found.problems = [damage] }
+            found.problems += losses.values
+            for entry in try entries() {
                 do throws(StoreError) {
                     found.threads.append(try checkedSummary(in: entry, protection))
-                } catch {
-                    guard case .damaged = error else { throw error }
-                    found.problems.append(error)
-                }
-            }
-            // A damaged row does not match the sum, and it is already reported.
-            if let known, found.problems.isEmpty || entries.count != known.threads {
-                do throws(StoreError) {
-                    try check(entries, against: known, protection)
                 } catch {
                     guard case .damaged = error else { throw error }
                     found.problems.append(error)
@@ -128,28 +103,30 @@ extension ThreadDatabase {
 
     func summary(of thread: String, _ protection: ThreadProtection) throws(StoreError) -> ChappieThreadSummary? {
         try database.snapshot { () throws(StoreError) in
-            _ = try state(protection)
-            guard let entry = try entry(of: thread) else {
-                try searchForLost(thread, protection)
-                return nil
+            try currentKey(protection)
+            if let loss = losses[thread] { throw loss }
+            return try concerning(thread) { () throws(StoreError) in
+                guard let entry = try entry(of: thread) else {
+                    try searchForLost(thread, protection)
+                    return nil
+                }
+                return try checkedSummary(in: entry, protection)
             }
-            return try checkedSummary(in: entry, protection)
         }
     }
 
     /// Throws if a thread was not found because of damage. Damage to its id or to the index of ids must not look like
     /// its absence.
     func searchForLost(_ thread: String, _ protection: ThreadProtection) throws(StoreError) {
-        let entries = try entries()
-        // A check of the sum would attribute the damage of another thread to this one.
-        try Self.check(entries.count, against: state(protection))
-        for entry in entries where try summary(in: entry, as: entry.id, protection) == nil {
+        if let damage { throw damage }
+        for entry in try entries() {
+            guard entry.id != thread else {
+                throw .damaged(thread: thread, "the index of threads does not lead to it")
+            }
+            guard try summary(in: entry, as: entry.id, protection) == nil else { continue }
             guard try summary(in: entry, as: thread, protection) == nil else {
                 throw .damaged(thread: thread, "its entry has the name of another thread")
             }
-        }
-        guard !entries.contains(where: { $0.id == thread }) else {
-            throw .damaged(thread: thread, "the index of threads does not lead to it")
         }
     }
 }

@@ -53,10 +53,10 @@ struct ThreadFolder: Sendable {
 
     var database: String { path + "/threads.db" }
     /// The lock that is held while the database is made. It is also an example of the mode that files have in the
-    /// folder.
+    /// folder, and contains the id of the database.
     private var lock: String { path + "/threads.lock" }
     private var tag: String { path + "/CACHEDIR.TAG" }
-    private var note: String { path + "/threads.last" }
+    private var reserve: String { path + "/threads.reserve" }
 
     /// Creates the value for a folder.
     ///
@@ -77,9 +77,96 @@ struct ThreadFolder: Sendable {
     }
 
     /// Opens the database after checking all files. Returns `nil` if there is none.
-    func existing() throws(StoreError) -> Database? {
+    ///
+    /// - Throws: `damaged` if the database is gone.
+    func existing(isReadOnly: Bool = false) throws(StoreError) -> Database? {
         guard try checked({ () throws(CredentialStoreError) in try SafeFile.hasFolder(path) }) else { return nil }
-        return try hasDatabase() ? Database(database) : nil
+        guard try hasDatabase() else {
+            guard knownDatabase() == nil else { throw lost("is gone") }
+            return nil
+        }
+        return try isReadOnly ? Database(unchanging: database) : Database(database)
+    }
+
+    /// Whether the file system with the folder can't be written.
+    var isReadOnly: Bool { access(path, W_OK) != 0 && errno == EROFS }
+
+    /// Whether the database is complete without its log.
+    var hasNoLog: Bool {
+        var status = stat()
+        return stat(database + "-wal", &status) != 0 || status.st_size == 0
+    }
+
+    /// The state of the database file and its log. It changes when something is written.
+    var stamp: [Int] {
+        [database, database + "-wal"].flatMap { file in
+            var status = stat()
+            guard stat(file, &status) == 0 else { return [Int]() }
+            #if canImport(Darwin)
+                let time = status.st_mtimespec
+            #else
+                let time = status.st_mtim
+            #endif
+            return [Int(status.st_ino), Int(status.st_size), time.tv_sec, time.tv_nsec]
+        }
+    }
+
+    /// Returns the id of the database that was made here, or `nil` if none was made.
+    func knownDatabase() -> String? {
+        guard let bytes = try? Descriptor(lock, .readOnly, [.noFollow, .nonBlocking]).read(atMost: 64),
+            !bytes.isEmpty
+        else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Notes the id of the database, or that there is none. If it cannot be written, a lost database is not noticed.
+    func note(_ database: String?) {
+        guard let file = try? lockFile(lock) else { return }
+        ftruncate(file.number, 0)
+        try? file.write(Array((database ?? "").utf8))
+    }
+
+    /// The error for a database that had threads and `what`.
+    func lost(_ what: String) -> StoreError {
+        .damaged(thread: nil, "\(database) \(what), although it had threads; to start anew, delete its folder")
+    }
+
+    // MARK: Room on the disk
+
+    /// Makes a file that has room for a deletion on a full disk, unless it is there. A full disk is not an error.
+    func makeReserve() {
+        guard access(reserve, F_OK) != 0 else { return }
+        try? PrivateFile.create(reserve, with: [UInt8](repeating: 0, count: 256 << 10))
+    }
+
+    /// Gives the room back to the disk. Returns `false` if there was none.
+    func releaseReserve() -> Bool { unlink(reserve) == 0 }
+
+    // MARK: Replacing the database
+
+    /// Replaces the database.
+    ///
+    /// - Parameters:
+    ///   - new: The path of the new database, or `nil` if there is none.
+    ///   - keepsOld: Whether the present file is moved aside.
+    /// - Returns: The path of the present file if it was moved aside.
+    func replaceDatabase(with new: String?, keepsOld: Bool) throws(StoreError) -> String? {
+        let isThere = access(database, F_OK) == 0
+        let time = Date().formatted(.iso8601.dateSeparator(.omitted).timeSeparator(.omitted))
+        var aside = "\(database).damaged-\(time)"
+        var number = 1
+        while access(aside, F_OK) == 0 {
+            number += 1
+            aside = "\(database).damaged-\(time)-\(number)"
+        }
+        // An old log would be applied to the new database.
+        for end in ["-wal", "-shm", "-journal"] {
+            if keepsOld, end != "-shm" { rename(database + end, aside + end) } else { unlink(database + end) }
+        }
+        if keepsOld, isThere, rename(database, aside) != 0 { throw .system("\(database) can't be moved") }
+        if let new, rename(new, database) != 0 { throw .system("\(database) can't be replaced") }
+        PrivateFile.makeNameDurable(database)
+        return keepsOld && isThere ? aside : nil
     }
 
     /// Makes the folder if it is missing.
@@ -103,16 +190,6 @@ struct ThreadFolder: Sendable {
         return try body(Database(database, modeOf: lock))
     }
 
-    /// Returns the note of the last change, or an empty array if there is none.
-    func lastChange() -> [UInt8] {
-        (try? Descriptor(note, .readOnly, [.noFollow, .nonBlocking]).read(atMost: 256)) ?? []
-    }
-
-    /// Notes a change that was stored. If the note is late or cannot be written, fewer missing changes are noticed.
-    func noteChange(_ bytes: [UInt8]) {
-        try? lockFile(note).write(bytes)
-    }
-
     /// Runs `body` unless another process, or another store, runs this method for the folder at the same time.
     func changingKeys<Output>(_ body: () async throws(StoreError) -> Output) async throws(StoreError) -> Output {
         let file = try lockFile(path + "/keys.lock")
@@ -130,6 +207,70 @@ struct ThreadFolder: Sendable {
     /// Returns a folder for a copy of a backup. Only this user can access it.
     func forRestoring() throws(StoreError) -> ThreadFolder {
         try ThreadFolder("\(path)/\(Self.restoring)\(UUID().uuidString.lowercased())")
+    }
+
+    /// Makes an empty file, which must not exist.
+    static func makeFile(_ path: String) throws(StoreError) {
+        do {
+            try PrivateFile.create(path, with: [])
+        } catch {
+            throw .system("\(path) can't be made", error)
+        }
+    }
+
+    /// Makes an empty database file and returns its path.
+    func makeDatabaseFile() throws(StoreError) -> String {
+        try Self.makeFile(database)
+        return database
+    }
+
+    /// Replaces the database by a copy of a file, byte by byte.
+    func copyDatabase(from path: String) throws(StoreError) {
+        unlink(database)
+        _ = try makeDatabaseFile()
+        do {
+            let source = try Descriptor(path, .readOnly, .nonBlocking)
+            guard try source.status().st_mode & S_IFMT == S_IFREG else { return }
+            let copy = try Descriptor(database, .writeOnly)
+            while true {
+                let bytes = try source.read(atMost: 1 << 20)
+                if bytes.isEmpty { return }
+                try copy.write(bytes)
+            }
+        } catch {
+            throw .system("\(path) can't be copied", error)
+        }
+    }
+
+    /// Returns the file that a backup to `path` replaces, which is the target of a symbolic link.
+    ///
+    /// - Throws: `unsafeFile` if it is not a regular file, or a file of the store itself.
+    func target(of path: String) throws(StoreError) -> String {
+        var status = stat()
+        guard stat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG else {
+            throw .unsafeFile("\(path) is not a regular file, and a backup would replace it", remedy: "Name a file.")
+        }
+        var target = path
+        var links = 40
+        while links > 0, let link = try? FileManager.default.destinationOfSymbolicLink(atPath: target) {
+            target = link.hasPrefix("/") ? link : "\(Self.folder(of: target))/\(link)"
+            links -= 1
+        }
+        guard Self.canonical(Self.folder(of: target)) != Self.canonical(self.path) else {
+            throw .unsafeFile("\(path) is among the files of the threads", remedy: "Name a file in another folder.")
+        }
+        return target
+    }
+
+    private static func folder(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    private static func canonical(_ path: String) -> String {
+        guard let found = realpath(path, nil) else { return path }
+        defer { free(found) }
+        return String(cString: found)
     }
 
     private static let restoring = "restoring-"
@@ -150,12 +291,13 @@ struct ThreadFolder: Sendable {
     /// Removes copies for restoring that killed processes left behind.
     func removeAbandonedCopies() { remove(from: path) { $0.hasPrefix(Self.restoring) } }
 
+    /// The endings of a draft and of the files that SQLite makes next to it.
+    static let endsOfDrafts = ["", "-journal", "-wal", "-shm"].map { ".draft" + $0 }
+
     private func removeAbandonedDrafts(of backup: String) {
-        let parts = backup.split(separator: "/", omittingEmptySubsequences: false)
-        let folder = backup.contains("/") ? parts.dropLast().joined(separator: "/") + "/" : "."
-        let start = (parts.last ?? "") + "."
-        remove(from: folder) { name in
-            let ends = [".draft", ".draft-journal"].filter { name.hasPrefix(start) && name.hasSuffix($0) }
+        let start = (backup.split(separator: "/").last ?? "") + "."
+        remove(from: Self.folder(of: backup)) { name in
+            let ends = Self.endsOfDrafts.filter { name.hasPrefix(start) && name.hasSuffix($0) }
             return ends.contains { UUID(uuidString: String(name.dropFirst(start.count).dropLast($0.count))) != nil }
         }
     }

@@ -24,6 +24,13 @@ struct ThreadKeys: Sendable {
     /// - Throws: `locked`, or `wrongKey` if the key is missing.
     func load() async throws(StoreError) -> [RecordSealer] { try await sealers(in: secret()) }
 
+    /// Returns whether the credential store has no key.
+    ///
+    /// - Throws: `locked` if it does not answer.
+    func isMissing() async throws(StoreError) -> Bool {
+        try await reached { () async throws(CredentialStoreError) in try await store.load(slot) } == nil
+    }
+
     /// Returns the keys in their stored form.
     func secret() async throws(StoreError) -> Secret {
         let secret = try await reached { () async throws(CredentialStoreError) in try await store.load(slot) }

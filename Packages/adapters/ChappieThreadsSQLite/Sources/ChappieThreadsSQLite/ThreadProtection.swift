@@ -21,21 +21,9 @@ struct ThreadProtection: Sendable {
     var isSealed: Bool { !sealers.isEmpty }
     var currentKey: Int { sealers.first?.id ?? Self.plainKey }
 
-    /// The ids of all keys, with the current one at the start.
-    var keys: [Int] { isSealed ? sealers.map(\.id) : [Self.plainKey] }
-
     /// Returns whether this value can open bytes that were sealed with `key`.
     func knows(_ key: Int) -> Bool {
         isSealed ? sealers.contains { $0.id == key } : key == Self.plainKey
-    }
-
-    /// Checks that `key` is among the keys, or does not exist.
-    ///
-    /// - Throws: `wrongKey` for a key that may have been added after these keys were read.
-    fileprivate func demand(_ key: Int) throws(StoreError) {
-        guard knows(key) || isLatest else {
-            throw .wrongKey("they were encrypted with another key than the stored one")
-        }
     }
 
     func seal(_ bytes: [UInt8], with key: Int, for context: Context) throws(StoreError) -> [UInt8] {
@@ -47,9 +35,13 @@ struct ThreadProtection: Sendable {
     }
 
     /// Opens sealed bytes. Returns `nil` unless exactly these bytes were sealed for this context with this key.
+    ///
+    /// - Throws: `wrongKey` for a key that may have been added after these keys were read.
     func open(_ sealed: [UInt8], with key: Int, for context: Context) throws(StoreError) -> [UInt8]? {
-        try demand(key)
-        guard knows(key) else { return nil }
+        guard knows(key) else {
+            if isLatest { return nil }
+            throw .wrongKey("they were encrypted with another key than the stored one")
+        }
         let context = context.bytes(key)
         return try cryptographic { () throws(CredentialStoreError) in
             if let sealer = sealers.first(where: { $0.id == key }) { return try sealer.open(sealed, for: context) }
@@ -60,21 +52,17 @@ struct ThreadProtection: Sendable {
 
     /// The owner of a sealed blob.
     enum Context {
-        case store(database: String)
         case summary(database: String, thread: String, count: Int)
         case record(database: String, thread: String, position: Int, kind: String, date: Int)
         case words(database: String, record: Int)
-        case note(database: String)
 
         /// Returns the context as bytes. They contain lengths, so that no two contexts have the same bytes.
         fileprivate func bytes(_ key: Int) -> [UInt8] {
             switch self {
-            case .store(let database): Self.bytes(["store", database], [key])
             case .summary(let database, let thread, let count):
                 Self.bytes(["summary", database, thread], [count, key])
             case .record(let database, let thread, let position, let kind, let date):
                 Self.bytes(["record", database, thread, kind], [position, date, key])
-            case .note(let database): Self.bytes(["note", database], [key])
             case .words(let database, let record): Self.bytes(["words", database], [record, key])
             }
         }
@@ -90,43 +78,6 @@ struct ThreadProtection: Sendable {
             return bytes
         }
     }
-
-    // MARK: The sum
-
-    /// A maker of the tags of rows, whose sum is in the store's state. Only the owner of the key can make them. Without
-    /// a key they are checksums.
-    final class RowTags {
-        private let protection: ThreadProtection
-        private var authenticators: [Int: MessageAuthenticator] = [:]
-
-        init(_ protection: ThreadProtection) { self.protection = protection }
-
-        /// Returns the tag of a row that was sealed with `key`, or zero for a key that does not exist.
-        func tag(of row: [UInt8], for context: Context, _ key: Int) throws(StoreError) -> SIMD4<UInt64> {
-            try protection.demand(key)
-            let bytes = context.bytes(key) + row
-            let code = try cryptographic { () throws(CredentialStoreError) -> [UInt8]? in
-                if let known = authenticators[key] { return try known.code(of: bytes) }
-                guard let sealer = protection.sealers.first(where: { $0.id == key }) else {
-                    return protection.knows(key) ? try RecordSealer.checksum(of: bytes) : nil
-                }
-                let authenticator = try sealer.rowTags()
-                authenticators[key] = authenticator
-                return try authenticator.code(of: bytes)
-            }
-            return code.map { SIMD4(littleEndian: $0[...]) } ?? .zero
-        }
-    }
-}
-
-extension SIMD4<UInt64> {
-    /// Creates a vector from 32 bytes.
-    init(littleEndian bytes: ArraySlice<UInt8>) {
-        self.init()
-        for (offset, byte) in bytes.prefix(32).enumerated() { self[offset / 8] |= UInt64(byte) << (offset % 8 * 8) }
-    }
-
-    var littleEndianBytes: [UInt8] { (0..<32).map { UInt8(truncatingIfNeeded: self[$0 / 8] >> ($0 % 8 * 8)) } }
 }
 
 /// Runs `body` and converts its error. The crypto library fails only for lack of memory.

@@ -9,7 +9,26 @@ extension ThreadDatabase {
         of thread: String, from position: Int, _ protection: ThreadProtection
     ) throws(StoreError) -> [ChappieThreadRecord] {
         try database.snapshot { () throws(StoreError) in
-            try recordsInside(thread, from: position, protection).records
+            try currentKey(protection)
+            if let loss = losses[thread] { throw loss }
+            return try concerning(thread) { () throws(StoreError) in
+                try recordsInside(thread, from: position, protection).records
+            }
+        }
+    }
+
+    /// Returns the records that can be read. In a copy, a thread with a loss is first written again without it.
+    func readableRecords(
+        of thread: String, _ protection: ThreadProtection
+    ) throws(StoreError) -> (records: [ChappieThreadRecord], loss: StoreError?) {
+        do throws(StoreError) {
+            return (try records(of: thread, from: 0, protection), nil)
+        } catch {
+            guard case .damaged = error, isCopy, let entry = try entry(of: thread) else { throw error }
+            let known = losses[thread]
+            let loss = known == nil ? try rebuild(entry.number, [thread], protection) : known
+            guard try self.entry(of: thread) != nil else { throw error }
+            return (try recordsInside(thread, from: 0, protection).records, loss)
         }
     }
 
@@ -17,7 +36,6 @@ extension ThreadDatabase {
     func recordsInside(
         _ thread: String, from position: Int, _ protection: ThreadProtection
     ) throws(StoreError) -> (entry: Entry, records: [ChappieThreadRecord]) {
-        _ = try state(protection)
         guard let entry = try entry(of: thread) else {
             try searchForLost(thread, protection)
             throw .notFound(thread: thread)
@@ -73,10 +91,8 @@ extension ThreadDatabase {
     ) throws(StoreError) {
         // A conflict must cost neither the slow work nor space.
         let place = try database.snapshot { () throws(StoreError) in
-            let key = try state(protection).key
-            let known = try entry(of: thread.id)
-            if let known { _ = try checkedSummary(in: known, protection) }
-            try Self.check(known?.count ?? 0, of: thread.id, expecting: expected)
+            let key = try currentKey(protection)
+            try check(thread.id, expecting: expected, protection)
             return (key: key, number: try number(for: thread.id))
         }
         // The slow work is done before other processes have to wait.
@@ -86,14 +102,9 @@ extension ThreadDatabase {
         let size = bodies.reduce(0) { $0 + $1.count }
         guard size <= limit else { throw .full(bytes: size, limit: limit) }
         var rows = try sealed(records, bodies, into: place.number, of: thread.id, place.key, protection)
-        let lastChange = try lastChange(protection)
-        try change(protection) { () throws(StoreError) in
-            var state = try state(protection)
-            try Self.check(state, against: lastChange)
-            let key = state.key
-            let known = try entry(of: thread.id)
-            if let known { _ = try checkedSummary(in: known, protection) }
-            try Self.check(known?.count ?? 0, of: thread.id, expecting: expected)
+        try change { () throws(StoreError) in
+            let key = try currentKey(protection)
+            try check(thread.id, expecting: expected, protection)
             // Another process may have begun a thread, or changed the key, since then.
             let number = try number(for: thread.id)
             if key != place.key || number != place.number {
@@ -111,20 +122,21 @@ extension ThreadDatabase {
                 .integer(number), .text(thread.id), .integer(count), .integer(key), .bytes(entry.summary))
             if position < expected { try deleteRecords(from: entry.first | position, to: entry.last) }
             for row in rows { try insert(row) }
-            let tags = ThreadProtection.RowTags(protection)
-            if let known { state.sum &-= try tag(of: known, tags) } else { state.threads &+= 1 }
-            state.sum &+= try tag(of: entry, tags)
-            try setState(state, protection)
             let bytes = try bytesUsed()
             guard bytes <= limit else { throw .full(bytes: bytes, limit: limit) }
         }
     }
 
-    private static func check(_ count: Int, of thread: String, expecting expected: Int) throws(StoreError) {
+    private func check(
+        _ thread: String, expecting expected: Int, _ protection: ThreadProtection
+    ) throws(StoreError) {
+        let known = try entry(of: thread)
+        if let known { _ = try checkedSummary(in: known, protection) }
+        let count = known?.count ?? 0
         guard count == expected else { throw .conflict(thread: thread, expected: expected, actual: count) }
     }
 
-    private func deleteRecords(from first: Int, to last: Int) throws(StoreError) {
+    func deleteRecords(from first: Int, to last: Int) throws(StoreError) {
         try database.run("DELETE FROM record_words WHERE id BETWEEN ? AND ?", .integer(first), .integer(last))
         try database.run("DELETE FROM records WHERE id BETWEEN ? AND ?", .integer(first), .integer(last))
     }
@@ -190,38 +202,85 @@ extension ThreadDatabase {
         return Int(milliseconds)
     }
 
+    // MARK: Deleting
+
     func delete(_ thread: String, _ protection: ThreadProtection) throws(StoreError) {
-        let isGone = try change(protection) { () throws(StoreError) in
-            var state = try state(protection)
-            guard let entry = try entryToDelete(thread) else {
-                try searchForLost(thread, protection)
-                return false
+        let isGone: Bool
+        do throws(StoreError) {
+            isGone = try change { () throws(StoreError) in
+                try currentKey(protection)
+                return try concerning(thread) { () throws(StoreError) in try deleteRows(of: thread, protection) }
             }
-            // A damaged index must not cause the deletion of another thread that is intact.
-            if let own = try self.entry(numbered: entry.number), own.id != thread,
-                try summary(in: own, as: own.id, protection) != nil
-            {
-                throw .damaged(thread: thread, "its place is another thread's")
-            }
-            try deleteRecords(from: entry.first, to: entry.last)
-            try database.run("DELETE FROM threads WHERE number = ?", .integer(entry.number))
-            state.threads &-= 1
-            // If the row was damaged after it was written, the sum no longer matches. Otherwise another row that was
-            // put back to an earlier state would not be noticed.
-            state.sum &-= try tag(of: entry, ThreadProtection.RowTags(protection))
-            try setState(state, protection)
-            return true
+            if isGone { giveRoomBack() }
+        } catch {
+            guard case .unavailable = error, folder.releaseReserve() else { throw error }
+            // The disk may be full. Deleting also needs some room.
+            try deleteWithLittleRoom(thread, protection)
         }
-        if isGone { giveRoomBack() }
+        folder.makeReserve()
         // A copy also contains the thread.
         folder.removeAbandonedCopies()
     }
 
+    /// Deletes the rows of a thread that can be reached. Returns `false` if there is no such thread.
+    private func deleteRows(of thread: String, _ protection: ThreadProtection) throws(StoreError) -> Bool {
+        guard let entry = try entryToDelete(thread, protection) else { return false }
+        do throws(StoreError) {
+            try deleteRecords(from: entry.first, to: entry.last)
+        } catch {
+            guard case .damaged = error else { throw error }
+            for id in entry.first..<entry.first + max(entry.count, 0) { try? deleteRecords(from: id, to: id) }
+        }
+        try database.run("DELETE FROM threads WHERE number = ?", .integer(entry.number))
+        return true
+    }
+
     /// Returns the entry of the thread, even if the index of ids lacks the id in its row.
-    private func entryToDelete(_ thread: String) throws(StoreError) -> Entry? {
-        if let entry = try entry(of: thread) { return entry }
-        guard try entries().contains(where: { $0.id == thread }) else { return nil }
-        try database.run("REINDEX threads")
-        return try entry(of: thread)
+    private func entryToDelete(_ thread: String, _ protection: ThreadProtection) throws(StoreError) -> Entry? {
+        var found = try entry(of: thread)
+        if found == nil, try entries().contains(where: { $0.id == thread }) {
+            try database.run("REINDEX threads")
+            found = try entry(of: thread)
+        }
+        guard let found else {
+            try searchForLost(thread, protection)
+            return nil
+        }
+        // A damaged index must not cause the deletion of another thread that is intact.
+        if let own = try entry(numbered: found.number), own.id != thread,
+            try summary(in: own, as: own.id, protection) != nil
+        {
+            throw .damaged(thread: thread, "its place is another thread's")
+        }
+        return found
+    }
+
+    /// Deletes a thread with the room that the reserve had. If one transaction needs more, it is deleted in small ones.
+    /// After an interruption, a part of the thread is left, which can be deleted.
+    private func deleteWithLittleRoom(_ thread: String, _ protection: ThreadProtection) throws(StoreError) {
+        // The content of free pages stays until the file gets shorter. To overwrite it would need room in the log.
+        try database.run("PRAGMA secure_delete = FAST")
+        defer { try? database.run("PRAGMA secure_delete = ON") }
+        do throws(StoreError) {
+            try change { () throws(StoreError) in _ = try deleteRows(of: thread, protection) }
+        } catch {
+            guard case .unavailable = error, let entry = try entry(of: thread) else { throw error }
+            var last = entry.first + entry.count - 1
+            while last >= entry.first {
+                let first = max(last - 7, entry.first)
+                try change { () throws(StoreError) in
+                    try currentKey(protection)
+                    try deleteRecords(from: first, to: last)
+                }
+                try? database.run("PRAGMA wal_checkpoint(TRUNCATE)")
+                last = first - 1
+            }
+            try change { () throws(StoreError) in _ = try deleteRows(of: thread, protection) }
+        }
+        // While the disk is full, the file may keep free pages, which the next threads get.
+        while let free = try? database.integer("PRAGMA freelist_count"), free > 0 {
+            guard (try? database.run("PRAGMA incremental_vacuum(4)")) != nil else { break }
+            try? database.run("PRAGMA wal_checkpoint(TRUNCATE)")
+        }
     }
 }

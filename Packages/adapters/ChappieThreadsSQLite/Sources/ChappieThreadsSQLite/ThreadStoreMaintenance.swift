@@ -5,7 +5,7 @@ public import ChappieRuntime
 import ChappieSQLite
 import Synchronization
 
-// Keys, checks and salvage of a file thread store, and the support for its backups.
+// Keys, checks and repairs of a file thread store, and the support for its backups.
 
 extension ChappieFileThreadStore {
     /// Gives the threads a new key. This method first stores the new key, then seals everything with it in small steps,
@@ -39,57 +39,72 @@ extension ChappieFileThreadStore {
 
     /// Reads everything and checks the search index. Returns the problems, or an empty array if there are none.
     ///
-    /// - Throws: The error that prevents reading, or `damaged` if even the list of threads cannot be read.
+    /// - Throws: The error that prevents reading, or `damaged` if nothing can be read.
     public func verify() async throws(ChappieThreadStoreError) -> [ChappieThreadStoreError] {
-        guard let facts = try await opened() else { return [] }
-        return try await perform(facts) { database, protection throws(StoreError) in
-            try database.problems(protection)
-        }
+        try await read(or: []) { database, protection throws(StoreError) in try database.problems(protection) }
     }
 
-    /// Rebuilds the search index after ``verify()`` found it damaged, without data that cannot be read. The work is
-    /// done in small steps between which other processes can work. If each thread is intact by itself, but some are
-    /// missing or are older than they were, this method accepts the present threads.
-    public func rebuildIndex() async throws(ChappieThreadStoreError) {
-        guard let facts = try await opened() else { return }
-        try await perform(facts) { database, protection throws(StoreError) in try database.clearIndex(protection) }
-        var next: Int? = 0
-        while let start = next {
-            guard !Task.isCancelled else { throw .cancelled }
-            next = try await perform(facts) { database, protection throws(StoreError) in
-                try database.fillIndex(from: start, protection)
+    /// Writes a new database from everything that can be read, if ``verify()`` finds a problem. A thread that has lost
+    /// records keeps the others. If something is lost, the damaged file is moved aside. Other processes can't write in
+    /// the meantime.
+    ///
+    /// - Throws: The error that prevents reading, for example `locked`, or `busy` while another process changes the key.
+    ///   In that case nothing has changed.
+    public func repair() async throws(ChappieThreadStoreError) -> ChappieThreadRepair {
+        let damage: StoreError
+        do throws(StoreError) {
+            guard let problem = try await verify().first else {
+                return ChappieThreadRepair(threads: try await usage().threads)
+            }
+            damage = problem
+        } catch {
+            guard case .damaged = error else { throw error }
+            damage = error
+        }
+        let folder = try folder.get()
+        let lock = folder.holdCopies()
+        defer { withExtendedLifetime(lock) {} }
+        return try await folder.changingKeys { () async throws(StoreError) in
+            guard let facts = try await factsOfDamaged() else {
+                return ChappieThreadRepair(problems: [damage], damagedFile: try await startAnew())
+            }
+            let protection = facts.isSealed ? try await protection(facts, isLatest: true) : .plain
+            return try await onDisk { database throws(StoreError) in
+                // Nobody writes until the new file is in place. A file that SQLite can't open has no writers.
+                try? database?.database.run("BEGIN IMMEDIATE")
+                defer { database = nil }
+                let new = try folder.forRestoring()
+                defer { try? FileManager.default.removeItem(atPath: new.path) }
+                try new.make()
+                guard let damaged = try DamagedDatabase(in: folder) else { throw damage }
+                let file = try new.makeDatabaseFile()
+                let (threads, losses) = try Self.copy(damaged, to: file, on: folder.fileSystem(), protection)
+                let aside = try folder.replaceDatabase(with: file, keepsOld: !losses.isEmpty)
+                folder.note(facts.id)
+                return ChappieThreadRepair(threads: threads, problems: losses, damagedFile: aside)
             }
         }
     }
 
-    /// Returns the ids of the threads that can be read at least in part, even if ``summaries()`` cannot list them.
-    public func salvageableThreads() async throws(ChappieThreadStoreError) -> [String] {
-        try await salvaging { database, _ in database.salvageableThreads() } ?? []
+    /// Copies what can be read to a file, which is complete and closed afterwards.
+    private static func copy(
+        _ damaged: DamagedDatabase, to path: String, on fileSystem: ThreadFileSystem, _ protection: ThreadProtection
+    ) throws(StoreError) -> (threads: Int, losses: [StoreError]) {
+        let file = try Database(path, modeOf: path)
+        let copy = try damaged.copy(into: file, on: fileSystem, isRepair: true, protection)
+        return (try file.integer("SELECT count(*) FROM threads"), Array(copy.losses.values))
     }
 
-    /// Returns the readable parts of a damaged thread. Delete the thread afterwards, and accept the others with
-    /// ``rebuildIndex()``. While the thread's entry is damaged, an older state of another thread is not noticed.
-    public func salvage(_ thread: String) async throws(ChappieThreadStoreError) -> ChappieSalvagedThread {
-        let salvaged = try await salvaging { database, protection throws(StoreError) in
-            try database.salvage(thread, protection)
-        }
-        guard let salvaged else { throw .notFound(thread: thread) }
-        return salvaged
-    }
-
-    /// Runs `work` with a separate connection that also opens a file that was cut. Returns `nil` if the folder has no
-    /// store.
-    private func salvaging<Output: Sendable>(
-        _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
-    ) async throws(StoreError) -> Output? {
+    /// Moves a database that can't be used aside, so that the next append makes a new one. Returns its new path, or `nil`
+    /// if there was no file.
+    func startAnew() async throws(StoreError) -> String? {
         let folder = try folder.get()
-        let facts = try await onDisk { _ throws(StoreError) in try ThreadDatabase.salvaging(folder)?.facts }
-        guard let facts else { return nil }
-        try checkPolicy(facts)
-        let protection = facts.isSealed ? try await protection(facts, isLatest: true) : .plain
-        return try await onDisk { _ throws(StoreError) in
-            guard let database = try ThreadDatabase.salvaging(folder) else { return nil }
-            return try work(database, protection)
+        keptKeys.withLock { $0 = nil }
+        return try await onDisk { database throws(StoreError) in
+            database = nil
+            let aside = try folder.replaceDatabase(with: nil, keepsOld: true)
+            folder.note(nil)
+            return aside
         }
     }
 
@@ -128,33 +143,53 @@ extension ChappieFileThreadStore {
         try await onDisk { _ throws(StoreError) in try work() }
     }
 
-    /// Stores the key of this store again if it is missing or is another one, and a backup of this same store has it.
-    func takeBackKey(_ id: String, _ backup: some CredentialStore) async throws(StoreError) {
-        guard let facts = try await opened(), facts.isSealed, facts.id == id else { return }
+    /// Makes sure that threads can be added to this store, which may be damaged or have lost its key.
+    ///
+    /// - Parameters:
+    ///   - id: The id of the database in a backup.
+    ///   - backup: The keys of the backup. They are stored again if this store has lost the same key.
+    /// - Returns: The path of a file that could not be used and was moved aside, or `nil`.
+    /// - Throws: The error that prevents reading. A key is lost only if the credential store answers and has no key.
+    func prepareForRestoring(_ id: String, _ backup: some CredentialStore) async throws(StoreError) -> String? {
         do throws(StoreError) {
-            return try await check(keys(of: id).load(), of: facts)
+            guard let facts = try await opened() else { return nil }
+            guard facts.isSealed else { return nil }
+            let lostKey: StoreError
+            do throws(StoreError) {
+                return try await check(keys(of: facts.id).load(), of: facts)
+            } catch {
+                guard case .wrongKey = error else { throw error }
+                lostKey = error
+            }
+            if facts.id == id {
+                do throws(StoreError) {
+                    let sealers = try await ThreadKeys(of: id, in: backup, owner: nil).load()
+                    // The backup may be older than the key.
+                    _ = try await check(sealers, of: facts)
+                    try await keys(of: id).save(sealers)
+                    keptKeys.withLock { $0 = nil }
+                    return nil
+                } catch {
+                    guard case .wrongKey = error else { throw error }
+                }
+            }
+            guard try await keys(of: facts.id).isMissing() else { throw lostKey }
+            return try await startAnew()
         } catch {
-            guard case .wrongKey = error else { throw error }
+            guard case .damaged = error else { throw error }
+            return try await repair().damagedFile
         }
-        let sealers = try await ThreadKeys(of: id, in: backup, owner: nil).load()
-        do throws(StoreError) {
-            // The backup may be older than the key.
-            try await check(sealers, of: facts)
-        } catch {
-            guard case .wrongKey = error else { throw error }
-            return
-        }
-        try await keys(of: id).save(sealers)
-        keptKeys.withLock { $0 = nil }
     }
 
     /// Checks that these are the store's keys.
     ///
+    /// - Returns: `nil`, because nothing had to be moved aside.
     /// - Throws: `wrongKey` if they are not.
-    private func check(_ sealers: [RecordSealer], of facts: ThreadDatabase.Facts) async throws(StoreError) {
+    private func check(_ sealers: [RecordSealer], of facts: ThreadDatabase.Facts) async throws(StoreError) -> String? {
         let protection = ThreadProtection(sealers: sealers, isLatest: true)
-        _ = try await perform(facts, protection) { database, protection throws(StoreError) in
-            try database.state(protection)
+        return try await perform(facts, protection) { database, protection throws(StoreError) in
+            try database.currentKey(protection)
+            return nil
         }
     }
 }

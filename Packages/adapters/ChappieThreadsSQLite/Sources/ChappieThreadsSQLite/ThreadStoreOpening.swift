@@ -93,6 +93,49 @@ extension ChappieFileThreadStore {
 
     // MARK: Performing
 
+    /// Runs `work`, which only reads. If the file is damaged, `work` gets a copy of everything that can be read.
+    ///
+    /// - Parameters:
+    ///   - thread: The thread that the work concerns, if it concerns only one.
+    ///   - nothing: The result if there is no store.
+    func read<Output: Sendable>(
+        _ thread: String? = nil, or nothing: Output,
+        _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
+    ) async throws(StoreError) -> Output {
+        do throws(StoreError) {
+            guard let facts = try await opened() else { return nothing }
+            return try await perform(facts, in: thread, work)
+        } catch {
+            guard case .damaged = error, let facts = try await factsOfDamaged() else { throw error }
+            let protection = facts.isSealed ? try await protection(facts, isLatest: true) : .plain
+            return try await onDisk { [self] _ throws(StoreError) in
+                try copy.withLock { copy throws(StoreError) in
+                    let folder = try folder.get()
+                    if copy?.stamp != folder.stamp {
+                        copy = nil
+                        guard let found = try DamagedDatabase(in: folder) else { throw error }
+                        let database = try Database("")
+                        let damage = error == ThreadDatabase.unreadableLog ? nil : error
+                        copy = (
+                            folder.stamp,
+                            try found.copy(into: database, on: .shared, isRepair: false, damage: damage, protection)
+                        )
+                    }
+                    guard let database = copy?.database else { throw error }
+                    return try work(database, protection)
+                }
+            }
+        }
+    }
+
+    /// Returns the facts about a database that SQLite cannot read, or `nil` if nothing of it can be read.
+    func factsOfDamaged() async throws(StoreError) -> ThreadDatabase.Facts? {
+        let folder = try folder.get()
+        let facts = try await onDisk { _ throws(StoreError) in try DamagedDatabase(in: folder)?.facts }
+        if let facts { try checkPolicy(facts) }
+        return facts
+    }
+
     /// Runs `work` with the database and the keys.
     ///
     /// - Parameter thread: the thread that the work concerns, if it concerns only one.

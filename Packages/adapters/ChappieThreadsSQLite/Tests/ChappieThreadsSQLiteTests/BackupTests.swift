@@ -70,7 +70,7 @@ struct BackupTests {
     }
 
     /// Another key is in the keyring after it, or none.
-    @Test(arguments: [false, true]) func `the right backup restores the key after an older one was refused`(
+    @Test(arguments: [false, true]) func `a store whose key is lost begins again only if the keyring has no key`(
         isKeyStored: Bool
     ) async throws {
         let place = try Place()
@@ -85,8 +85,15 @@ struct BackupTests {
         let keyring = InMemoryCredentialStore()
         if isKeyStored { keyring[slot] = former }
         let opened = ChappieFileThreadStore(directory: place.directory, keys: keyring)
-        await refusal("wrongKey") { _ = try await opened.restore(from: older, passphrase: phrase) }
-        #expect(try await opened.restore(from: right, passphrase: phrase).threads == [.unchanged: ["one"]])
+        if isKeyStored {
+            await refusal("wrongKey") { _ = try await opened.restore(from: older, passphrase: phrase) }
+            #expect(try await opened.restore(from: right, passphrase: phrase).threads == [.unchanged: ["one"]])
+        } else {
+            let restored = try await opened.restore(from: older, passphrase: phrase)
+            #expect(restored.threads == [.added: ["one"]])
+            let file = try #require(restored.damagedFile)
+            #expect(FileManager.default.fileExists(atPath: file))
+        }
         #expect(try await opened.words(of: "one") == ["first"])
     }
 
@@ -130,8 +137,9 @@ struct BackupTests {
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
             try Files.write([1], to: folder + "/threads.db")
             let draft = "\(file).\(UUID().uuidString.lowercased()).draft"
-            for end in ["", "-journal"] { try Files.write([1], to: draft + end) }
-            return [folder, draft, draft + "-journal"]
+            let drafts = ["", "-journal", "-wal", "-shm"].map { draft + $0 }
+            for draft in drafts { try Files.write([1], to: draft) }
+            return [folder] + drafts
         }
         let isThere = { FileManager.default.fileExists(atPath: $0) }
         let killed = try leaveCopies()
@@ -149,7 +157,7 @@ struct BackupTests {
         #expect(flock(descriptor, LOCK_UN) == 0)
         close(descriptor)
         try await store.delete("two")
-        #expect(running.map(isThere) == [false, true, true])
+        #expect(running.map(isThere) == [false, true, true, true, true])
         _ = try await store.restore(from: file, passphrase: phrase)
         #expect(try Files.names(in: place.directory).allSatisfy { !$0.hasPrefix("restoring") })
     }
@@ -161,7 +169,7 @@ struct BackupTests {
         try await here.store().backup(to: file, passphrase: phrase)
         let calls: [@Sendable () async throws -> Void] = [
             { _ = try await there.store().restore(from: file, passphrase: Secret("correct horse")) },
-            { try await here.store().rotateKey() }, { try await here.store().rebuildIndex() },
+            { try await here.store().rotateKey() },
         ]
         for call in calls {
             let task = Task {
@@ -173,8 +181,97 @@ struct BackupTests {
         #expect(try await there.store().summaries().isEmpty)
         #expect(try Files.names(in: there.directory).allSatisfy { !$0.hasPrefix("restoring") })
         try await here.store().rotateKey()
-        try await here.store().rebuildIndex()
         #expect(try await here.store().verify().isEmpty)
+    }
+
+    /// The ways in which a store can be lost, each as a change of its bytes.
+    static let losses: [(String, @Sendable ([UInt8]) -> [UInt8]?)] = [
+        ("empty", { _ in [] }), ("random", { bytes in bytes.map { _ in .random(in: 0...255) } }),
+        ("cut", { Array($0.prefix(8192)) }), ("gone", { _ in nil }),
+        (
+            "one byte",
+            { bytes in
+                var bytes = bytes
+                bytes[17] ^= 0xFF
+                return bytes
+            }
+        ),
+    ]
+
+    @Test(arguments: losses.indices) func `a store that cannot be opened is restored`(_ index: Int) async throws {
+        let place = try Place()
+        let store = place.store()
+        for thread in ["one", "two"] { try await store.say(["first", "second"], in: thread) }
+        let file = place.folder.path("all.backup")
+        try await store.backup(to: file, passphrase: phrase)
+        try RawDatabase(place.database).run("PRAGMA wal_checkpoint(TRUNCATE)")
+        let (what, change) = Self.losses[index]
+        let directory = place.folder.path("damaged")
+        #expect(mkdir(directory, 0o700) == 0)
+        try Files.write(Files.read(place.directory + "/threads.lock"), to: directory + "/threads.lock")
+        if let bytes = change(try Files.read(place.database)) {
+            try Files.write(bytes, to: directory + "/threads.db")
+            try Files.set(0o600, of: directory + "/threads.db")
+        }
+        let damaged = ChappieFileThreadStore(directory: directory, keys: place.keys)
+        await refusal("damaged", what) { _ = try await damaged.summaries() }
+        let restored = try await damaged.restore(from: file, passphrase: phrase)
+        #expect(restored.problems.isEmpty, "\(what): \(restored)")
+        #expect(Set(restored.threads.values.joined()) == ["one", "two"])
+        // A file that is gone, or of which nothing is lost, is not kept.
+        #expect((restored.damagedFile == nil) == ["gone", "one byte"].contains(what), "\(what): \(restored)")
+        for thread in ["one", "two"] { #expect(try await damaged.words(of: thread) == ["first", "second"]) }
+        #expect(try await damaged.verify().isEmpty)
+        try await damaged.say(["third"], in: "one", from: 2)
+    }
+
+    @Test func `a key that cannot be read is not lost`() async throws {
+        let (here, there) = (try Place(), try Place())
+        let file = here.folder.path("all.backup")
+        try await here.store().say(["first"], in: "one")
+        try await here.store().backup(to: file, passphrase: phrase)
+        try await there.store().say(["other"], in: "two")
+        there.keys.fail(.load, with: .locked("the screen is locked"))
+        await refusal("locked") { _ = try await there.store().restore(from: file, passphrase: phrase) }
+        there.keys.fail(.load, with: .locked(""), times: 0)
+        #expect(try await there.store().words(of: "two") == ["other"])
+    }
+
+    @Test func `a backup of damaged threads leaves the older one`() async throws {
+        let place = try Place()
+        let file = place.folder.path("all.backup")
+        for thread in ["one", "two"] { try await place.store().say(["first"], in: thread) }
+        try await place.store().backup(to: file, passphrase: phrase)
+        let older = try Files.read(file)
+        try RawDatabase(place.database).run("UPDATE records SET body = zeroblob(50) WHERE id = 1 << 32")
+        await refusal("damaged(thread: Optional(\"one\")") {
+            try await place.store().backup(to: file, passphrase: phrase)
+        }
+        #expect(try Files.read(file) == older)
+        #expect(try Files.names(in: place.folder.path).filter { $0.hasPrefix("all.backup") } == ["all.backup"])
+    }
+
+    @Test func `a backup replaces only a regular file outside the store`() async throws {
+        let place = try Place()
+        let store = place.store()
+        try await store.say(["first"], in: "one")
+        let (pipe, link, target) = (place.folder.path("pipe"), place.folder.path("link"), place.folder.path("target"))
+        #expect(mkfifo(pipe, 0o600) == 0 && symlink("target", link) == 0)
+        let other = place.folder.path("other")
+        #expect(symlink(place.directory, other) == 0)
+        for path in [pipe, "/dev/null", place.folder.path, place.database, other + "/threads.db", other + "/new"] {
+            await refusal("unsafeFile", path) { try await store.backup(to: path, passphrase: phrase) }
+        }
+        for content in [nil, "older"] as [String?] {
+            if let content { try Files.write(Array(content.utf8), to: target) }
+            try await store.backup(to: link, passphrase: phrase)
+            #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "target")
+            #expect(try Files.read(target).starts(with: "SQLite format 3".utf8))
+        }
+        // A copy of a backup in the place of the store can be backed up again.
+        try RawDatabase(place.database).run("CREATE TABLE backup (version)")
+        try await store.backup(to: target, passphrase: phrase)
+        #expect(try await place.store().restore(from: target, passphrase: phrase).threads == [.unchanged: ["one"]])
     }
 
     @Test func `a file that is not a backup or has another passphrase is refused`() async throws {
@@ -187,11 +284,11 @@ struct BackupTests {
         await refusal("locked", saying: "not the passphrase") {
             _ = try await store.restore(from: file, passphrase: Secret("battery staple"))
         }
-        await refusal("damaged", saying: "not a backup") {
+        await refusal("badBackup", saying: "not a backup") {
             _ = try await store.restore(from: place.database, passphrase: phrase)
         }
         try Files.write(Array("text".utf8), to: file)
-        await refusal("damaged") { _ = try await store.restore(from: file, passphrase: phrase) }
+        await refusal("badBackup") { _ = try await store.restore(from: file, passphrase: phrase) }
         await refusal("unavailable") {
             try await store.backup(to: place.folder.path("missing/all.backup"), passphrase: phrase)
         }

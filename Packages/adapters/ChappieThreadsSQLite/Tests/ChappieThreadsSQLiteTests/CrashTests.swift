@@ -178,7 +178,29 @@ struct CrashTests {
             defer { writer.wait() }
             return writer.output?.line()
         }
-        #expect(line?.hasPrefix("some unavailable(") == true, "\(line ?? "nothing")")
+        #expect(line?.hasPrefix("some deleted unavailable(") == true, "\(line ?? "nothing")")
         #expect(line?.contains("full") == true, "\(line ?? "nothing")")
+    }
+
+    /// The file system with the store becomes read-only, with and without a log that a killed process left behind.
+    @Test(.enabled(if: hasMounts), arguments: ["list", "leave", "leave; rm threads/threads.db-shm"])
+    func `threads can be read on a read-only file system`(_ before: String) async throws {
+        let folder = try TemporaryDirectory()
+        let script = """
+            mount -t tmpfs -o size=8m,mode=700 tmpfs "$0" && cd "$0" && "$1" mask "$0/threads" complete 077
+            "$1" \(before.split(separator: ";")[0]) "$0/threads" complete >&2
+            \(before.split(separator: ";").dropFirst().joined()) :
+            mount -o remount,ro "$0" && exec "$1" read "$0/threads" complete
+            """.replacingOccurrences(of: "db-shm :", with: "db-shm")
+        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let writer = URL(filePath: tests).deletingLastPathComponent().path + "/ThreadStoreWriter"
+        let line = try await onOwnThread {
+            let program = try RunningProgram(
+                "/usr/bin/unshare", ["-rm", "/bin/sh", "-c", script, folder.path, writer], output: .pipe,
+                errors: .inherited)
+            defer { program.wait() }
+            return program.output?.line()
+        }
+        #expect(line == (before == "list" ? "1 1 1 0" : "2 1 1 0"))
     }
 }

@@ -35,7 +35,6 @@ struct FileSystemTests {
         }
         try await place.store(on: .shared).say(["second"], in: "one", from: 1)
         #expect(try await place.store(on: .shared).words(of: "one") == ["first", "second"])
-        #expect(try await place.store(on: .shared).salvage("one").records.count == 2)
     }
 
     @Test(

@@ -19,7 +19,9 @@ import ChappieRuntime
 /// `ThreadStoreWriter rotate DIRECTORY PROTECTION`: prints `ready`, gives the store one new key after the other.
 /// `ThreadStoreWriter list DIRECTORY PROTECTION`: prints `ready`, then lists the threads.
 /// `ThreadStoreWriter full DIRECTORY PROTECTION BYTES`: appends until the disk is full, or a file has BYTES where that is
-/// not 0; looks whether everything is there; prints the error.
+/// not 0; looks whether everything is there; deletes the thread where the disk is full to the last byte; prints the error.
+/// `ThreadStoreWriter leave DIRECTORY PROTECTION`: appends one record and is killed, so that the log stays.
+/// `ThreadStoreWriter read DIRECTORY PROTECTION`: prints how many threads, hits, records and problems it finds.
 /// `ThreadStoreWriter starve DIRECTORY PROTECTION BYTES`: appends one record where no file can have more than BYTES, and prints
 /// the error.
 /// `ThreadStoreWriter mask DIRECTORY PROTECTION OCTAL`: appends one record under this file mode creation mask.
@@ -46,6 +48,15 @@ enum ThreadStoreWriter {
         case "list":
             say("ready")
             _ = try await store.summaries()
+        case "leave":
+            _ = try await append(1, by: "left", to: "left", of: store)
+            kill(getpid(), SIGKILL)
+        case "read":
+            let threads = try await store.readableThreads()
+            let hits = try await store.search(ChappieThreadQuery("mask"))
+            let records = try await store.records(of: "mask", from: 0)
+            let problems = try await store.verify() + threads.problems
+            say("\(threads.threads.count) \(hits.count) \(records.count) \(problems.count)")
         case "starve":
             limitFiles(to: rlim_t(arguments[4]) ?? 0)
             do {
@@ -113,7 +124,17 @@ enum ThreadStoreWriter {
                     return say("\(count) records were acknowledged and \(found) are there")
                 }
             }
-            say("\(count > 0 ? "some" : "none") \(error)")
+            if limit == 0 {
+                // Not one byte is left.
+                let rest = open(directory + "/rest", O_WRONLY | O_CREAT, 0o600)
+                for size in [1 << 16, 1 << 12, 1] {
+                    while write(rest, [UInt8](repeating: 1, count: size), size) > 0 {}
+                }
+                close(rest)
+                try await store.delete("filler")
+                guard try await other.summaries().map(\.id) == ["first"] else { return say("it is still there") }
+            }
+            say("\(count > 0 ? "some" : "none")\(limit == 0 ? " deleted" : "") \(error)")
         }
     }
 

@@ -19,6 +19,8 @@ public enum ChappieThreadStoreError: Error, Sendable, Hashable {
     case tooNew(found: Int, known: Int)
     /// Others could read or change a file or folder. The strings are the problem and the remedy.
     case unsafeFile(String, remedy: String)
+    /// A file is not a backup, or it is damaged. The stored threads are unchanged.
+    case badBackup(String)
     /// Another process kept the store busy for this time.
     case busy(Duration)
     /// The disk or the server failed. The string is its own message.
@@ -51,6 +53,7 @@ extension ChappieThreadStoreError: ChappieError {
         case .tooNew(let found, let known):
             "The threads were written by a newer version (format \(found), this version knows \(known))."
         case .unsafeFile(let reason, _): "This is not safe to use: \(reason)."
+        case .badBackup(let reason): "The backup can't be restored: \(reason)."
         case .busy(let limit): "Another program kept the threads busy for more than \(limit.components.seconds) s."
         case .unavailable(let reason): "The threads can't be reached: \(reason)."
         }
@@ -62,12 +65,17 @@ extension ChappieThreadStoreError: ChappieError {
         case .notFound: "List the threads to see their ids."
         case .conflict: "Open the thread again and continue from there."
         case .full: "Delete threads that are not needed, or raise the limit. Nothing was lost."
-        case .damaged: "Export what can still be read, and restore the rest from a backup."
-        case .locked:
-            "Unlock the keyring, or give the passphrase that the key was stored with, and try again."
-        case .wrongKey: "Restore the key from a backup; without it the threads stay unreadable."
+        case .damaged:
+            "Repair the threads, which keeps everything that can be read, and restore the rest from a backup."
+        case .locked: "Unlock the keyring or give the right passphrase, and try again."
+        case .wrongKey:
+            """
+            Restore a backup, which has the key. Without one, the threads stay unreadable, and deleting their folder starts \
+            a new store.
+            """
         case .tooNew: "Update this program. Nothing was changed."
         case .unsafeFile(_, let remedy): remedy
+        case .badBackup: "Use another backup. The stored threads are unchanged."
         case .busy: "Try again in a moment; if it stays so, look for a program that hangs."
         case .unavailable: "Check the disk or the server, and try again. Everything acknowledged before is kept."
         }
