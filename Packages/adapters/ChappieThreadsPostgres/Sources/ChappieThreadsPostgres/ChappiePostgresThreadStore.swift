@@ -20,12 +20,12 @@
 /// lost nor duplicated.
 ///
 /// A ``ChappiePostgresDatabase`` opens connections when its stores need them, keeps them while they are used, and
-/// replaces them when they break. Large threads are transferred in pages. A call whose task is cancelled throws
+/// replaces them when they break. A thread is read as it was at one moment. A call whose task is cancelled throws
 /// ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` and has changed nothing, unless it has sent COMMIT. In
 /// that case the call continues to its end. Bodies are returned byte for byte. They are stored unchanged. If that
-/// matters, encrypt the disk or redact with `ChappieRedactingThreadStore`. A search finds only about the first 100,000
-/// different words of a record. Make backups with a role that has BYPASSRLS, because other roles see at most one
-/// tenant.
+/// matters, encrypt the disk or redact with `ChappieRedactingThreadStore`. A search has at most 1,000 words, and finds
+/// only about the first 100,000 different words of a record. Make backups with a role that has BYPASSRLS, because other
+/// roles see at most one tenant.
 public final class ChappiePostgresThreadStore: ChappieThreadStore {
     /// The settings in addition to the address and the tenant.
     public struct Options: Sendable, Hashable {
@@ -35,8 +35,9 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
         public var connections: Int
         /// The time for which a connection that is not used stays open. The default is one minute.
         public var idleTimeout: Duration
-        /// The limit for connecting, without the look-up of the server's name. It is also the time for which the store
-        /// tries to replace a broken connection before the call ends with an error. The default is 10 s.
+        /// The limit for connecting, without the look-up of the server's name. It is also the time for which a call
+        /// tries to connect again, if the server refuses, starts, has too many connections or can't be found. Errors
+        /// that a user must correct, such as a wrong password, end the call at once. The default is 10 s.
         public var connectTimeout: Duration
         /// The limit for a statement, including the wait for other transactions, and for the server's silence while
         /// data is transferred. It is also the time for which the store asks for the outcome of an append whose
@@ -99,28 +100,16 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
     public func records(
         of thread: String, from position: Int
     ) async throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
-        var records: [ChappieThreadRecord] = []
-        var next = max(position, 0)
-        // Other calls may add records in the meantime. Records that are there are kept.
-        var end: Int?
-        repeat {
-            let page = try await page(of: thread, from: next)
-            records += page.records
-            next += page.records.count
-            end = end ?? max(page.end, next)
-        } while next < end ?? next
-        return records
-    }
-
-    /// Returns some MiB of a thread's records, and the thread's length.
-    private func page(
-        of thread: String, from first: Int
-    ) async throws(ChappieThreadStoreError) -> (records: [ChappieThreadRecord], end: Int) {
-        try await perform { [schema] connection, _ throws(PostgresFailure) in
+        let first = max(position, 0)
+        return try await perform { [schema] connection, _ throws(PostgresFailure) in
+            // Many records may take longer than a statement may. The limit for the server's silence remains.
             let results = try schema.read(
-                [schema.count(of: thread), schema.records(of: thread, from: first)], on: connection)
+                [
+                    schema.count(of: thread), "SET LOCAL statement_timeout = 0",
+                    schema.records(of: thread, from: first),
+                ], on: connection)
             let counts = results[2]
-            let found = results[3]
+            let found = results[4]
             guard !counts.rows.isEmpty else { throw .answer(.notFound(thread: thread)) }
             var records: [ChappieThreadRecord] = []
             records.reserveCapacity(found.rows.count)
@@ -131,11 +120,11 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
                 records.append(try found.record(of: thread, row, 0))
             }
             let count = counts.integer(0, 0)
-            let end = first + records.count
-            guard records.isEmpty ? count <= first : end <= count else {
-                throw .answer(.damaged(thread: thread, "it was left with \(count) records, and has \(end)"))
+            guard records.count == max(count - first, 0) else {
+                let words = "it was left with \(count) records, and has \(first + records.count)"
+                throw .answer(.damaged(thread: thread, words))
             }
-            return (records, count)
+            return records
         }
     }
 
@@ -220,8 +209,8 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
 
     public func delete(_ thread: String) async throws(ChappieThreadStoreError) {
         try await perform { [schema] connection, _ throws(PostgresFailure) in
-            _ = try schema.begin([], on: connection)
-            try schema.commit([schema.deletion(of: thread)], on: connection)
+            _ = try schema.begin([schema.deletion(of: thread)], on: connection)
+            try schema.commit([], on: connection)
         }
     }
 
@@ -232,15 +221,16 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
     private func perform<Value: Sendable>(
         _ work: @escaping @Sendable (PostgresConnection, _ isRepeated: Bool) throws(PostgresFailure) -> Value
     ) async throws(ChappieThreadStoreError) -> Value {
+        // Calls that wait for a connection of the pool all end together if the server does not return.
+        var retries = PostgresRetries(
+            reconnecting: options.connectTimeout.bounded, findingOut: schema.findingOut, began: .now)
         let worker: PostgresWorker
         do {
             worker = try await pool.take()
         } catch {
-            throw .unavailable("the task was cancelled")
+            throw publicError(of: .cancelled, isUncertain: false)
         }
         defer { pool.give(worker) }
-        var retries = PostgresRetries(
-            reconnecting: options.connectTimeout.bounded, findingOut: schema.findingOut)
         while true {
             // Even for a cancelled task, the store determines whether an earlier attempt was committed.
             let isRepeated = retries.isUncertain
@@ -258,11 +248,14 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
                 guard
                     let pause = retries.pause(after: error, now: .now, jitter: Double.random(in: 0..<1))
                 else { throw publicError(of: error, isUncertain: retries.isUncertain) }
-                if retries.isUncertain {
-                    // A cancelled task would not wait.
-                    await uncancelled { try? await Task.sleep(for: pause) }
-                } else {
-                    try? await Task.sleep(for: pause)
+                do {
+                    if retries.isUncertain {
+                        try await uncancelled { try await Task.sleep(for: pause) }
+                    } else {
+                        try await Task.sleep(for: pause)
+                    }
+                } catch {
+                    throw publicError(of: .cancelled, isUncertain: retries.isUncertain)
                 }
             }
         }

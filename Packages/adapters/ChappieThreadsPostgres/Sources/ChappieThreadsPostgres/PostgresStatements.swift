@@ -19,16 +19,12 @@ extension PostgresSchema {
             "SELECT record_count FROM \(prefix)threads WHERE tenant = $1 AND id = $2", [.text(tenant), .text(thread)])
     }
 
-    /// Returns the statement that reads a page of records.
     func records(of thread: String, from first: Int) -> PostgresStatement {
         PostgresStatement(
             """
-            SELECT position, kind, date_ms, body FROM (
-                SELECT position, kind, date_ms, body,
-                    sum(octet_length(body)) OVER (ORDER BY position) - octet_length(body) AS before
-                FROM \(prefix)records WHERE tenant = $1 AND thread = $2 AND position >= $3) page
-            WHERE before < $4 ORDER BY position
-            """, [.text(tenant), .text(thread), .integer(first), .integer(PostgresConnection.pageBytes)])
+            SELECT position, kind, date_ms, body FROM \(prefix)records
+            WHERE tenant = $1 AND thread = $2 AND position >= $3 ORDER BY position
+            """, [.text(tenant), .text(thread), .integer(first)])
     }
 
     /// Returns the statements of a search.
@@ -38,6 +34,8 @@ extension PostgresSchema {
         _ words: ChappieThreadWords, for query: ChappieThreadQuery
     ) throws(ChappieThreadStoreError) -> [PostgresStatement]? {
         guard let last = words.words.last, query.limit > 0 else { return nil }
+        // The server compares each word of a query with each other one, and its stack is limited.
+        guard words.words.count <= 1000 else { throw .unavailable("a search can have at most 1,000 words") }
         // Words consist of letters and digits, and can't contain a quote.
         let phrases = words.phrases.map { phrase in "(" + phrase.map { "'\($0)'" }.joined(separator: " <-> ") + ")" }
         let end = words.endsWithBeginning ? "'\(last)':*" : "'\(last)'"
