@@ -207,6 +207,8 @@ public struct ChappieRestoredThreads: Sendable, Hashable {
     public var threads: [ChappieThreadUpdate: [String]] = [:]
     /// The problems with the threads of the backup that could not be read.
     public var problems: [ChappieThreadStoreError]
+    /// The place of a store that could not be opened, which was moved aside.
+    public var damagedFile: String?
 
     /// Creates a result with the given properties.
     public init(threads: [ChappieThreadUpdate: [String]] = [:], problems: [ChappieThreadStoreError] = []) {

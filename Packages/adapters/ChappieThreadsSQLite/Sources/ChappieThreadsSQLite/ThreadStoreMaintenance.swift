@@ -62,6 +62,13 @@ extension ChappieFileThreadStore {
         }
     }
 
+    /// Repairs the store.
+    public func repair() async throws(ChappieThreadStoreError) -> ChappieThreadRepair {
+        try await rebuildIndex()
+        let found = try await readableThreads()
+        return ChappieThreadRepair(threads: found.threads.count, problems: [], damagedFile: nil)
+    }
+
     /// Returns the ids of the threads that can be read at least in part, even if ``summaries()`` cannot list them.
     public func salvageableThreads() async throws(ChappieThreadStoreError) -> [String] {
         try await salvaging { database, _ in database.salvageableThreads() } ?? []
@@ -157,4 +164,14 @@ extension ChappieFileThreadStore {
             try database.state(protection)
         }
     }
+}
+
+/// The result of a repair.
+public struct ChappieThreadRepair: Sendable {
+    /// The number of threads that were kept.
+    public var threads: Int
+    /// The losses, by thread.
+    public var problems: [ChappieThreadStoreError]
+    /// The place of the damaged file, or `nil` if nothing was lost.
+    public var damagedFile: String?
 }
