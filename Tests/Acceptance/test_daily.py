@@ -237,7 +237,7 @@ def test_answers_are_read_back(person):
     assert len(listed()) == 2 and listed("--model", "gpt-6-luna") == ["gpt-6-luna"] and listed("--since", "1h") == listed()
     assert listed("--since", "2999-01-01") == []
     someone.run("threads", "list", "--since", "soon", status=USAGE, says="not a date")
-    assert os.path.isdir(someone.run("threads", "path").output.strip())
+    assert os.path.isdir(someone.run("threads", "verify").output.splitlines()[0])
     someone.run("threads", "show", "-x", status=UNAVAILABLE, says="no code block")
 
 

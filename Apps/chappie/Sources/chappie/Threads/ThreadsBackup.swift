@@ -35,8 +35,9 @@ extension Threads {
             commandName: "restore", abstract: "Add the threads of a backup, and the key if it is gone.",
             discussion: """
                 Nothing is replaced: a thread that is there gets what it lacks, and stays as it is if it was continued. \
-                Threads that can't be read are named (exit status 65). With --json: \
-                {"imported":[…],"updated":[…],"present":[…],"problems":[…]}.
+                Threads that can't be read are named (exit status 65). If the store can't be opened, its file is moved aside \
+                and a new one begins. With --json: {"imported":[…],"updated":[…],"present":[…],"problems":[…]}, and \
+                "damaged_file":… if a file was moved aside.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -53,7 +54,9 @@ extension Threads {
                 try await store.restore(from: file, passphrase: passphrase, noting: &restored)
             } catch {
                 // The threads that have been restored remain.
-                if !restored.threads.isEmpty || !restored.problems.isEmpty { Self.say(restored, program) }
+                if !restored.threads.isEmpty || !restored.problems.isEmpty || restored.damagedFile != nil {
+                    Self.say(restored, program)
+                }
                 throw error
             }
             Self.say(restored, program)
@@ -61,9 +64,13 @@ extension Threads {
         }
 
         private static func say(_ restored: ChappieRestoredThreads, _ program: Program) {
-            let problems = restored.problems.map { $0.errorDescription ?? "\($0)" }
-            ThreadUpdates(threads: restored.threads).say(
-                program, "Restored", more: [("problems", .array(problems.map { .string($0) }))])
+            let problems = restored.problems.map(\.words)
+            var more: [(String, ChappieJSON)] = [("problems", .array(problems.map { .string($0) }))]
+            if let file = restored.damagedFile {
+                more.append(("damaged_file", .string(file)))
+                program.console.note("The store could not be opened. It is now \(file), and a new one begins.")
+            }
+            ThreadUpdates(threads: restored.threads).say(program, "Restored", more: more)
             for problem in problems { program.console.note("chappie: \(problem)") }
         }
     }
