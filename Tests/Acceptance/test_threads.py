@@ -27,6 +27,14 @@ def person(simulate, signed_in):
     return person
 
 
+@pytest.fixture
+def phrase_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("phrase") / "phrase"
+    path.write_text("correct horse battery\n")
+    path.chmod(0o600)
+    return str(path)
+
+
 def ask(person, text, *options, **expected):
     return person.run("ask", "--transport", "sse", *options, text, **expected)
 
@@ -244,6 +252,71 @@ def test_what_leaves_the_sealed_store_is_for_its_user_alone(person, tmp_path):
     answer.chmod(0o640)
     ask(person, "reply: plain", "-o", str(answer))
     assert answer.read_text() == "plain\n" and stat.S_IMODE(answer.stat().st_mode) == 0o640
+
+
+def test_threads_are_written_through_links_pipes_and_devices(person, tmp_path, phrase_file):
+    ask(person, "reply: private")
+    [thread] = listed(person)
+    target, link, pipe, folder = (tmp_path / name for name in ("target", "link", "pipe", "folder"))
+    folder.mkdir()
+    os.mkfifo(pipe)
+    save = lambda path: person.run("chat", "--transport", "sse", "-c", input=f"/save {path}\n")
+    export = lambda path: person.run("threads", "export", "-o", str(path))
+    for write in (export, save):
+        for path, linked in ((link, target), (folder / f"{thread['id']}.json", tmp_path / "other")):
+            path.symlink_to(linked)
+            write(path)
+            assert path.is_symlink() and "private" in linked.read_text() and stat.S_IMODE(linked.stat().st_mode) == 0o600
+            path.unlink()
+            linked.unlink()
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+            write(pipe)
+            assert "private" in reader.communicate(timeout=60)[0] and stat.S_ISFIFO(pipe.stat().st_mode)
+        write("/dev/null")
+        assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    (folder / f"{thread['id']}.json").symlink_to(target)
+    person.run("threads", "export", "--all", "-o", str(folder))
+    assert "private" in target.read_text() and os.listdir(folder) == [f"{thread['id']}.json"]
+    backup = ("threads", "backup", "--passphrase-file", phrase_file)
+    with contextlib.chdir(folder):
+        person.run(*backup, "-", status=USAGE, says="not written to standard output")
+        assert not os.path.exists("-")
+    target.write_text("saved before")
+    person.run("chat", "--transport", "sse", "-c", input=f"/save {target}\n", status=USAGE, says="exists already")
+    assert target.read_text() == "saved before"
+
+
+def test_no_command_writes_or_imports_the_files_of_the_store(person, tmp_path, phrase_file):
+    ask(person, "reply: kept")
+    database = database_of(person)
+    link, folder = tmp_path / "link", tmp_path / "folder"
+    link.symlink_to(database)
+    folder.symlink_to(database.parent)
+    for path in (database, link, folder / "threads.db", folder / "new", database.parent / ".." / database.parent.name / "new"):
+        for words in (["export", "-o"], ["export", "--all", "-o"], ["backup", "--passphrase-file", phrase_file], ["import"]):
+            person.run("threads", *words, str(path), status=USAGE, says="the folder of the kept threads")
+        person.run("ask", "-o", str(path), "x", status=USAGE, says="the folder of the kept threads")
+        person.run("chat", "-c", input=f"/save {path}\n", status=USAGE)
+    assert not (database.parent / "new").exists() and "kept" in person.run("threads", "show").output and is_whole(person)
+
+
+def test_drafts_of_killed_exports_are_removed(person, tmp_path):
+    ask(person, "reply: private")
+    [thread] = listed(person)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    file = folder / "export.json"
+    names = [f"{name}.0123456789abcdef.draft" for name in ("export.json", f"{thread['id']}.json")]
+    for name in [*names, "export.json.mine.draft"]:
+        (folder / name).write_text("half")
+    person.run("threads", "export", "-o", str(file))
+    assert sorted(os.listdir(folder)) == sorted(["export.json", "export.json.mine.draft", names[1]])
+    person.run("threads", "export", "--all", "-o", str(folder))
+    assert sorted(os.listdir(folder)) == sorted(["export.json", "export.json.mine.draft", f"{thread['id']}.json"])
+    # A directory where a file should be makes an export fail.
+    (folder / "taken").mkdir()
+    person.run("threads", "export", "-o", str(folder / "taken"), status=USAGE, says="can't be written")
+    assert not [name for name in os.listdir(folder) if name.endswith(".draft") and "mine" not in name]
 
 
 def test_one_damaged_row_costs_one_thread(person, tmp_path):

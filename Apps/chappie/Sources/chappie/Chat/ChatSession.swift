@@ -230,7 +230,7 @@ struct ChatSession: Sendable {
         case .save(let path):
             let transcript = await chat.transcript
             guard !transcript.isEmpty else { return console.note("There is nothing to save yet.") }
-            let file = try transcript.save(to: path, home: program.environment.folders.home ?? "")
+            let file = try await transcript.save(to: path, program.environment)
             console.note("The conversation is in \(file).")
         case .tools: try await reports.tools()
         case .transport:

@@ -13,7 +13,8 @@ extension Threads {
             commandName: "backup", abstract: "Write all threads and their key into one file, under a passphrase.",
             discussion: """
                 The key is in the credential store alone, and not in a backup of your home: without it the threads can't \
-                be read. The file is encrypted and for you alone; an existing file is replaced. With --json: {"file":…}.
+                be read. The file is encrypted and for you alone. An existing file is replaced after the new one is complete, and a link leads to \
+                its target. Devices and pipes are refused. With --json: {"file":…}.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -24,6 +25,10 @@ extension Threads {
 
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
+            guard file != "-" else {
+                throw CommandLineError.usage("A backup is not written to standard output.", suggestion: "Name a file.")
+            }
+            try program.environment.threadsFolder.refuse(file)
             let passphrase = try await passphraseOptions.passphrase(for: .creating(file))
             try await store.backup(to: file, passphrase: passphrase)
             program.say(["file": .string(file)], "All threads are in \(file), with their key under your passphrase.")
