@@ -13,7 +13,7 @@ import subprocess
 import pexpect
 import pytest
 
-from conftest import BAD_DATA, USAGE
+from conftest import BAD_DATA, UNAVAILABLE, USAGE
 from counterparts import PATIENCE
 from test_ask import PIXEL
 from test_tools import manifest
@@ -106,7 +106,9 @@ def test_threads_are_named_found_archived_copied_and_deleted(person):
     ask(person, "reply: more of them", "-c")
     ask(person, "reply: all about zebras")
     zebras, elephants = listed(person)
-    person.run("threads", "rename", elephants["id"], "Big animals")
+    person.run("threads", "rename", elephants["id"], "Big", "animals")
+    person.run("threads", "rename", elephants["id"], "x" * 201, status=USAGE, says="201 characters")
+    person.run("threads", "serach", "zebras", status=USAGE, says="Did you mean search?")
     person.run("threads", "archive", zebras["id"][-8:])
     assert [thread["title"] for thread in listed(person)] == ["Big animals"]
     assert len(listed(person, "--all")) == 2
@@ -436,7 +438,16 @@ def test_a_backup_is_restored_by_another_user_and_everything_is_exported(simulat
     again = second.run("threads", "restore", "--passphrase-file", str(phrase), str(file))
     assert again.output == "Restored: 0. Already present: 2.\n"
     phrase.write_text("battery staple\n")
-    second.run("threads", "restore", "--passphrase-file", str(phrase), str(file), status=None, says="not the passphrase")
+    wrong = second.run("threads", "restore", "--passphrase-file", str(phrase), str(file), status=UNAVAILABLE, says="not the passphrase")
+    assert "keyring" not in wrong.errors, wrong
+    cut = tmp_path / "cut.backup"
+    cut.write_bytes(file.read_bytes()[:5000])
+    phrase.write_text("correct horse\n")
+    broken = second.run("threads", "restore", "--passphrase-file", str(phrase), str(cut), status=BAD_DATA, says="cut.backup")
+    assert "stored threads are damaged" not in broken.errors and is_whole(second), broken
+    phrase.write_text("short\n")
+    first.run("threads", "backup", "--passphrase-file", str(phrase), str(file), status=USAGE, says="fewer than 8 bytes")
+    phrase.write_text("correct horse\n")
 
     second.run("threads", "export", "--all", "-o", str(tmp_path / "out"), says="2 threads are in")
     files = sorted((tmp_path / "out").iterdir())

@@ -45,7 +45,10 @@ struct ImportReport {
         let leftOut = leftOut.sorted { $0.key < $1.key }
         let json = ChappieJSONObject(leftOut.map { ($0.key, .integer($0.value)) })
         updates.say(program, "Imported", more: [("left_out", .object(json))])
-        for (name, count) in leftOut { program.console.note("Left out: \(name) (\(count)).") }
+        // Users do not know the instructions that a program added to their conversations.
+        for (name, count) in leftOut where name != "instruction of the program" {
+            program.console.note("Left out: \(name) (\(count)).")
+        }
     }
 }
 

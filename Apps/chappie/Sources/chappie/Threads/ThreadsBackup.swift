@@ -13,7 +13,7 @@ extension Threads {
             commandName: "backup", abstract: "Write all threads and their key into one file, under a passphrase.",
             discussion: """
                 The key is in the credential store alone, and not in a backup of your home: without it the threads can't \
-                be read. The file is encrypted and for you alone. An existing file is replaced after the new one is complete, and a link leads to \
+                be read. The passphrase has 8 bytes or more. The file is encrypted and for you alone. An existing file is replaced after the new one is complete, and a link leads to \
                 its target. Devices and pipes are refused. With --json: {"file":…}.
                 """)
 
@@ -62,10 +62,25 @@ extension Threads {
                 if !restored.threads.isEmpty || !restored.problems.isEmpty || restored.damagedFile != nil {
                     Self.say(restored, program)
                 }
-                throw error
+                throw await explained(error, store)
             }
             Self.say(restored, program)
             if !restored.problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
+        }
+
+        /// Returns an error that names the backup, if the backup is the cause.
+        private func explained(_ error: ChappieThreadStoreError, _ store: ChappieFileThreadStore) async -> any Error {
+            switch error {
+            case .damaged(thread: nil, let reason) where (try? await store.readableThreads()) != nil:
+                CommandLineError(
+                    .badData, code: "backup_damaged", "\(file) can't be restored: \(reason).",
+                    suggestion: "Use another backup. The stored threads are unchanged.")
+            case .locked(let reason) where reason.contains(file):
+                CommandLineError(
+                    .unavailable, code: "wrong_passphrase", "\(file) can't be opened: \(reason).",
+                    suggestion: "Try again with the passphrase that the backup was written with.")
+            default: error
+            }
         }
 
         private static func say(_ restored: ChappieRestoredThreads, _ program: Program) {
@@ -88,12 +103,20 @@ struct BackupPassphrase: ParsableArguments {
         completion: .file())
     var passphraseFile: String?
 
+    /// The shortest passphrase of a new backup, in bytes.
+    private static let minimum = 8
+
     func passphrase(for purpose: PassphrasePurpose) async throws -> Secret {
         let source: any PassphraseSource = passphraseFile.map { PassphraseFile(path: $0) } ?? TerminalPassphrase()
         guard let passphrase = try await source.passphrase(for: purpose) else {
             throw CommandLineError.usage(
                 "A backup needs a passphrase, and there is no terminal to ask on.", suggestion: "Use --passphrase-file."
             )
+        }
+        if case .creating = purpose, passphrase.count < Self.minimum {
+            throw CommandLineError.usage(
+                "The passphrase has fewer than \(Self.minimum) bytes.",
+                suggestion: "Use a longer one. Whoever finds the backup can try passphrases without a limit.")
         }
         return passphrase
     }
