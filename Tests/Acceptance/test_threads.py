@@ -108,7 +108,6 @@ def test_threads_are_named_found_archived_copied_and_deleted(person):
     zebras, elephants = listed(person)
     person.run("threads", "rename", elephants["id"], "Big", "animals")
     person.run("threads", "rename", elephants["id"], "x" * 201, status=USAGE, says="201 characters")
-    person.run("threads", "serach", "zebras", status=USAGE, says="Did you mean search?")
     person.run("threads", "archive", zebras["id"][-8:])
     assert [thread["title"] for thread in listed(person)] == ["Big animals"]
     assert len(listed(person, "--all")) == 2
