@@ -419,6 +419,21 @@ def test_what_is_beyond_the_limit_is_answered_and_not_kept(person, tmp_path):
     assert ask(person, "reply: goes on", "-c").output == "goes on\n"
 
 
+def test_a_chat_that_could_not_be_kept_is_kept_from_the_next_turn_on(person):
+    ask(person, "reply: earlier")
+    with person.start("chat", "--transport", "sse", stdin=subprocess.PIPE) as process:
+        with contextlib.closing(sqlite3.connect(database_of(person), isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            process.stdin.write("reply: one\n")
+            process.stdin.flush()
+            assert "this conversation is not kept" in process.stderr.readline()
+            connection.execute("ROLLBACK")
+        output, errors = process.communicate("reply: two\nreply: three\n", timeout=60 * PATIENCE)
+    assert process.returncode == 0 and errors == "chappie: this conversation is kept again, from its beginning.\n", errors
+    assert [thread["turns"] for thread in listed(person)] == [3, 1] and "reply: one" in person.run("threads", "show").output
+    assert is_whole(person)
+
+
 # The folder of the threads on a disk without any room, or with room for the files that SQLite needs to begin with.
 def test_a_backup_is_restored_by_another_user_and_everything_is_exported(simulate, signed_in, tmp_path):
     first, second = signed_in(simulate()), signed_in(simulate())
