@@ -90,7 +90,7 @@ def test_threads_are_listed_with_their_names_cut(terminal, simulate, signed_in):
     [row] = [line for line in terminal(someone, "threads") if "Fix the grammar" in line]
     assert len(row) == COLUMNS and row.endswith("…"), row
     assert LONG[:60] in someone.run("threads").output
-    for words in (["search", "grammar"], ["show"], ["usage"], ["verify"]):
+    for words in (["search", "grammar"], ["show"], ["list", "--usage"], ["verify"]):
         terminal(someone, "threads", *words)
 
 

@@ -229,7 +229,7 @@ def test_answers_are_read_back(person):
     assert someone.run("threads", "show", "-x").output == "echo one\n"
     assert someone.run("threads", "show", "--last-block").output == "echo two\n"
     last = someone.run("threads", "show", "-n", "2").output
-    assert last.count("answer 0") == 1 and "answer 1" in last and "answer 2" in last and "## 2." in last
+    assert last.count("answer 0") == 1 and "answer 1" in last and "answer 2" in last and "## 2." in last and "## 3." in last and "## 1." not in last
     assert [turn for turn in range(3) if f"answer {turn}" in someone.run("threads", "show", "-n", "9").output] == [0, 1, 2]
     assert someone.run("threads", "show", "-r", "-x", status=None).status == USAGE
     someone.run("ask", "-m", "gpt-6-luna", "reply: other")
@@ -237,7 +237,7 @@ def test_answers_are_read_back(person):
     assert len(listed()) == 2 and listed("--model", "gpt-6-luna") == ["gpt-6-luna"] and listed("--since", "1h") == listed()
     assert listed("--since", "2999-01-01") == []
     someone.run("threads", "list", "--since", "soon", status=USAGE, says="not a date")
-    assert os.path.isdir(someone.run("threads", "path").output.strip())
+    assert os.path.isdir(someone.run("threads", "verify").output.splitlines()[0])
     someone.run("threads", "show", "-x", status=UNAVAILABLE, says="no code block")
 
 
@@ -412,7 +412,8 @@ def test_kept_conversations_are_opened_in_a_chat(chat):
     terminal.type("/threads elephant", "Enter")
     assert terminal.prompts(3).count(thread) == 2
     terminal.type(f"/open {thread}", "Enter")
-    assert "Continuing" in terminal.prompts(4)
+    opened = terminal.prompts(4)
+    assert "Continuing" in opened and "You: reply: an elephant\n\nan elephant\n" in "\n".join(line.rstrip() for line in opened.split("\n"))
     terminal.type("what was it?", "Enter")
     assert "Turn: 2" in terminal.prompts(5)
     terminal.type("/open zzzzzzzz", "Enter")

@@ -223,7 +223,7 @@ def test_settings_that_can_not_be_used_cost_a_line(text, person):
         path.symlink_to("nowhere.json")
     else:
         path.write_text(text, encoding="utf-8")
-    for words in (["status"], ["doctor"], ["threads"], ["threads", "path"], ["accounts"], ["ask", "hello"], ["models"], ["usage"], ["config"],
+    for words in (["status"], ["doctor"], ["threads"], ["threads", "verify"], ["accounts"], ["ask", "hello"], ["models"], ["usage"], ["config"],
                   ["tools"], ["logout"], ["login", "--no-browser"]):
         outcome = person.run(*words)
         assert [line for line in outcome.errors.splitlines() if str(path) in line], outcome

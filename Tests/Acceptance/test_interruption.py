@@ -46,6 +46,14 @@ def test_what_was_shown_before_an_interruption_is_sent_along(cause, status, pers
     assert person.ask("what else?", "-c", transport=transport).errors == ""
 
 
+def test_a_killed_program_keeps_the_question(person, service, transport):
+    with person.start("ask", "--transport", transport, f"reply: {SHOWN} never") as process:
+        wait_until(lambda: person.run("threads", "list").output, "the question is kept", 60)
+        process.kill()
+    person.ask("and now?", "-c", transport=transport, says=INCLUDED)
+    assert [text for role, text in said(service) if role == "user"][-2:] == [f"reply: {SHOWN} never", "and now?"]
+
+
 def lasting(folder, log):
     """A manifest whose tool and whose server write into a log that they have begun, and that SIGTERM ended them."""
     script = f"""import signal, sys, time
@@ -92,6 +100,9 @@ def test_a_killed_program_ends_its_tool_servers(person, service, tmp_path):
 
 
 def test_a_question_that_fails_with_another_model_is_for_that_question_alone(person, service, transport):
+    person.ask("zero", "-m", "gpt-7-none", transport=transport, status=None)
+    person.ask("again", "-c", transport=transport)
+    assert last(service)["model"] == "gpt-6.1-sol"
     person.ask("one", transport=transport)
     person.ask("two", "-c", "-m", "gpt-7-none", transport=transport, status=None)
     assert [request["reason"] for request in service.requests if request["body"]["model"] == "gpt-7-none"] != [None]

@@ -530,9 +530,9 @@ def test_threads(person, service, tmp_path):
     person.run("threads", "rename", elephants, "Big animals")
     fork = person.run("threads", "fork", elephants, "--at", "1", "--json").events[0]["thread"]
     assert facts(person.ask("And now?", "--thread", fork).output)["Turn"] == "2"
-    for command in ("archive", "unarchive"):
-        person.run("threads", command, elephants)
-    person.run("threads", "usage")
+    person.run("threads", "archive", elephants)
+    person.run("threads", "archive", "--undo", elephants)
+    person.run("threads", "list", "--usage")
     person.run("threads", "verify")
     person.run("threads", "delete", "--force", fork)
     path = tmp_path / "copy.json"

@@ -42,7 +42,7 @@ STORIES = {
         "77 status", "77 status --json", "77 ask x", "77 ask --json x"], [*SIGNING_IN, "user code", "access token", "refresh token"]),
     "questions and conversations": ({}, [
         *each("ask --transport sse evening", "ask --transport websocket evening"), "chat --verbose", "chat --json --transport sse",
-        "ask --verbose --transport sse -c more", *each("threads list", "threads search evening", "threads usage"), "threads show",
+        "ask --verbose --transport sse -c more", *each("threads list", "threads search evening", "threads list --usage"), "threads show",
         "threads export --format html"],
         ["access token"]),
     "a refresh": ({"firstAccessTokenLifetime": 0}, ["ask --verbose x", "ask --json --transport sse x"], ["access token", "refresh token"]),

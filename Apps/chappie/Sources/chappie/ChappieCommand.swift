@@ -37,7 +37,7 @@ struct ChappieCommand: ParsableCommand {
             EXIT STATUS
               0    done
               64   wrong usage, or a setting that can't be used
-              65   the server sent something that makes no sense
+              65   the server sent something that makes no sense, or threads are damaged
               69   the network, service or keyring is unavailable, or an answer ended early
               70   a fault in chappie
               75   the plan's usage limit is reached (the message says when it resets)
@@ -53,6 +53,12 @@ struct ChappieCommand: ParsableCommand {
 
     /// The names of the commands.
     static let names = configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
+
+    /// Returns the names of the commands in a group such as `threads`.
+    static func names(in group: String) -> [String] {
+        let group = configuration.subcommands.first { $0.configuration.commandName == group }
+        return group?.configuration.subcommands.compactMap { $0.configuration.commandName } ?? []
+    }
 
     /// Runs the program. It does not wait for anything, because a task needs a thread and the system may not allow one.
     static func main() {
@@ -159,6 +165,10 @@ extension GlobalOptions {
         guard ["accounts", "auth", "config", "threads"].contains(command), let inner = rest.first, !inner.hasPrefix("-")
         else {
             return [command] + leading + rest
+        }
+        let names = ChappieCommand.names(in: command)
+        if !names.contains(inner), let meant = Spelling.nearest(to: inner, in: names) {
+            throw ValidationError("There is no command \(command) \(inner). Did you mean \(meant)?")
         }
         return [command, inner] + leading + rest.dropFirst()
     }

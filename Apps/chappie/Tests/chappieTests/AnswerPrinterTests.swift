@@ -210,5 +210,7 @@ import Testing
     @Test func aMomentNoCalendarHoldsIsATimeUnknown() {
         #expect(Date(timeIntervalSince1970: 1e300).localMinute == "an unknown time")
         #expect(Date(timeIntervalSince1970: 0).localMinute.hasPrefix("19"))
+        // The year 0.
+        #expect(Date(timeIntervalSince1970: -62_160_000_000).localMinute == "an unknown time")
     }
 }

@@ -52,7 +52,7 @@ import Testing
 
     @Test(arguments: [
         ("lgoin", "login"), ("logni --account me", "login"), ("thread list", "threads"), ("stauts", "status"),
-        ("hepl", "help"),
+        ("hepl", "help"), ("threads shwo", "show"), ("threads serach x", "search"), ("config lst", "list"),
     ])
     func aMisspeltCommandIsNoQuestion(_ given: String, _ meant: String) throws {
         let error = try #require(throws: ValidationError.self) {
@@ -72,7 +72,9 @@ import Testing
         "config", "config list --model m", "config set model m", "config set tools a b", "config unset model",
         "config path", "config edit", "chat -s be -t t -p a=b -f f -i i --schema g", "ask --no-ephemeral x",
         "ask --last-block x", "threads show -r", "threads show -x -n 3", "threads list --model m --since 7d",
-        "threads path", "chat --no-status-line", "config list -t t --ephemeral --status-line",
+        "threads list --usage", "threads archive --undo t", "threads verify --repair --new-key",
+        "threads rename t My words",
+        "chat --no-status-line", "config list -t t --ephemeral --status-line",
         "ask --schema g -m m -s be -i a -i b -f c -o d -x -t e -p f=g --verbosity low x",
     ])
     func everyCommandParses(_ line: String) throws {
@@ -82,7 +84,8 @@ import Testing
 
     @Test(arguments: [
         "ask --transport pigeon x", "ask --effort", "models extra", "accounts use", "nothing", "login -x",
-        "login --qr perhaps", "login --route api", "status --route",
+        "login --qr perhaps", "login --route api", "status --route", "threads list --usage --all", "threads rename t",
+        "threads compact", "threads path", "threads usage", "threads unarchive t", "threads salvage d", "threads rekey",
     ])
     func anythingElseIsWrongUsage(_ line: String) throws {
         let error = try #require(throws: (any Error).self) {
@@ -91,12 +94,20 @@ import Testing
         #expect(ChappieCommand.exitCode(for: error).rawValue == ExitStatus.usage.rawValue)
     }
 
+    @Test func `threads has thirteen commands`() {
+        #expect(
+            ChappieCommand.names(in: "threads") == [
+                "list", "show", "search", "export", "import", "rename", "archive", "delete", "fork", "resume", "backup",
+                "restore", "verify",
+            ])
+    }
+
     /// Without a name the parser derives one by reflection at each start.
     @Test func everyCommandHasItsNameWrittenDown() {
         func names(_ command: any ParsableCommand.Type) -> [String?] {
             [command.configuration.commandName] + command.configuration.subcommands.flatMap(names)
         }
         #expect(!names(ChappieCommand.self).contains(nil))
-        #expect(names(ChappieCommand.self).count == 50)
+        #expect(names(ChappieCommand.self).count == 44)
     }
 }

@@ -74,7 +74,7 @@ import Testing
             (ChappieMCPError(.permissionNeeded, server: "s", reason: "x"), 77, "tool_sign_in_needed", "Sign in"),
             (ChappieMCPError(.signInFailed, server: "s", reason: "x"), 69, "tool_sign_in_failed", nil),
             (ChappieMCPError(.ended, server: "s", reason: "x"), 69, "tool_server", nil),
-            (ChappieClientError.contextWindowExceeded, 69, "context_window_exceeded", "chappie threads compact"),
+            (ChappieClientError.contextWindowExceeded, 69, "context_window_exceeded", "/compact"),
             (
                 ChappieClientError.inputTooLarge(
                     ChappieInputSize(

@@ -38,7 +38,7 @@ import Testing
 
     @Test func `threads are kept until the store is full`() async throws {
         let store = store(400_000)
-        var report = ImportReport()
+        var report = ImportReport(store: ThreadsFolder(path: nil))
         try await report.keep(export("one"), in: store)
         await #expect(throws: ChappieThreadStoreError.self) {
             try await report.keep(export("one", turns: 4), in: store)
@@ -53,7 +53,7 @@ import Testing
         let path = try export("one")
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
-            var report = ImportReport()
+            var report = ImportReport(store: ThreadsFolder(path: nil))
             try await report.keep(path, in: store)
         }
         await #expect(throws: CancellationError.self) { try await task.value }
@@ -67,7 +67,7 @@ import Testing
         _ = try export("one", to: "exports/one")
         _ = try export("two", to: "exports/a/two")
         try Data("hello".utf8).write(to: URL(filePath: place + "/notes.txt"))
-        var report = ImportReport()
+        var report = ImportReport(store: ThreadsFolder(path: nil))
         try await report.keep(place, in: store)
         #expect(Set(store.summaries().map(\.id)) == ["one", "two"])
         #expect(report.leftOut == ["unreadable file \(place)/notes.txt": 1])
@@ -77,7 +77,7 @@ import Testing
         let store = ChappieInMemoryThreadStore()
         let place = folder.path + "/nothing"
         try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
-        var report = ImportReport()
+        var report = ImportReport(store: ThreadsFolder(path: nil))
         await #expect(throws: ChappieThreadImportError.self) { try await report.keep(place, in: store) }
         try Data("{\"hello\":1}".utf8).write(to: URL(filePath: place + "/rollout-1.jsonl"))
         await #expect(throws: ChappieThreadImportError.self) { try await report.keep(place, in: store) }

@@ -47,13 +47,44 @@ private final class LimitedStore: ChappieThreadStore {
         try await append(.turnFinished, to: "one", at: 1, in: store)
         #expect(!store.keeps("one") && store.news(of: "one") == .full(bytes: 2, limit: 1))
         #expect(store.news(of: "one") == nil)
+        #expect(try await store.records(of: "one", from: 2).isEmpty)
         limited.isFull.withLock { $0 = false }
         // Records with a gap before them would be no thread.
-        try await append(.turnStarted, to: "one", at: 2, in: store)
+        try await append(.turnFinished, to: "one", at: 2, in: store)
         #expect(try limited.records(of: "one", from: 0).count == 1)
-        #expect(try await store.records(of: "one", from: 3).isEmpty)
         try await append(.turnStarted, to: "two", at: 0, in: store)
         #expect(store.keeps("two") && limited.summaries().count == 2)
+    }
+
+    @Test func `the next turn stores what was refused`() async throws {
+        let store = LenientThreadStore(limited)
+        try await append(.turnStarted, to: "one", at: 0, in: store)
+        let keeping = AnswerKeeping(thread: "one", store: store)
+        limited.isFull.withLock { $0 = true }
+        try await append(.turnFinished, to: "one", at: 1, in: store)
+        try await append(.turnStarted, to: "one", at: 2, turn: "u", in: store)
+        #expect(keeping.news()?.kind.rawValue == "not_kept")
+        limited.isFull.withLock { $0 = false }
+        try await append(.turnFinished, to: "one", at: 3, turn: "u", in: store)
+        #expect(!store.keeps("one"))
+        try await append(.turnStarted, to: "one", at: 4, turn: "v", in: store)
+        #expect(store.keeps("one") && keeping.keptThread == "one")
+        #expect(keeping.news()?.kind.rawValue == "kept_again" && keeping.news() == nil)
+        #expect(try limited.records(of: "one", from: 0).map(\.position) == [0, 1, 2, 3, 4])
+        try await append(.toolsStarted, to: "one", at: 5, turn: "v", in: store)
+        #expect(try await store.records(of: "one", from: 0).count == 6)
+    }
+
+    @Test func `a thread that another program has changed is not stored again`() async throws {
+        let store = LenientThreadStore(limited)
+        try await append(.turnStarted, to: "one", at: 0, in: store)
+        limited.isFull.withLock { $0 = true }
+        try await append(.turnFinished, to: "one", at: 1, in: store)
+        limited.isFull.withLock { $0 = false }
+        try await append(.turnFinished, to: "one", at: 1, in: LenientThreadStore(limited))
+        try await append(.turnStarted, to: "one", at: 2, turn: "u", in: store)
+        try await append(.turnStarted, to: "one", at: 3, turn: "v", in: store)
+        #expect(try !store.keeps("one") && limited.records(of: "one", from: 0).count == 2)
     }
 
     @Test func `no tool runs in a stored turn that cannot record the tool call`() async throws {

@@ -13,13 +13,15 @@ import Testing
     private let folder = TemporaryFolder()
     private var path: String { folder.path + "/answer.txt" }
 
+    private let outside = ThreadsFolder(path: nil)
+
     private func names() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
     }
     private func text(_ path: String) throws -> String { String(decoding: try WholeFile.read(path), as: UTF8.self) }
 
     @Test func nothingIsThereUntilAllOfItIs() async throws {
-        let file = try OutputFile(path)
+        let file = try OutputFile(path, outside: outside)
         #expect(access(path, F_OK) != 0)
         try await file.write("new\n")
         #expect(try text(path) == "new\n" && names() == ["answer.txt"])
@@ -27,31 +29,77 @@ import Testing
 
     @Test func whatIsNotWrittenLeavesNothingBehind() throws {
         try Data("old".utf8).write(to: URL(filePath: path))
-        do { _ = try OutputFile(path) }
+        do { _ = try OutputFile(path, outside: outside) }
         #expect(try text(path) == "old" && names() == ["answer.txt"])
     }
 
     @Test func aFileKeepsItsModeAndALinkItsTarget() async throws {
         try Data("old".utf8).write(to: URL(filePath: path))
         #expect(chmod(path, 0o640) == 0 && symlink("answer.txt", folder.path + "/link") == 0)
-        try await OutputFile(folder.path + "/link").write("new")
+        try await OutputFile(folder.path + "/link", outside: outside).write("new")
         var facts = stat()
         #expect(lstat(folder.path + "/link", &facts) == 0 && facts.st_mode & S_IFMT == S_IFLNK)
         #expect(try lstat(path, &facts) == 0 && facts.st_mode & 0o777 == 0o640 && text(path) == "new")
     }
 
     @Test func aDeviceIsWrittenAsItIs() async throws {
-        try await OutputFile("/dev/null").write("gone")
+        try await OutputFile("/dev/null", outside: outside).write("gone")
         let error = try await #require(throws: CommandLineError.self) {
-            try await OutputFile("/dev/full").write("lost")
+            try await OutputFile("/dev/full", outside: outside).write("lost")
         }
         #expect(error.status == .unavailable && error.message.contains("No space left"))
+    }
+
+    @Test func `a link whose target is missing stays, and its target is written`() async throws {
+        #expect(symlink("answer.txt", folder.path + "/link") == 0 && symlink("link", folder.path + "/longer") == 0)
+        try await OutputFile(folder.path + "/longer", outside: outside).write("new")
+        #expect(try text(path) == "new" && names() == ["answer.txt", "link", "longer"])
+    }
+
+    @Test func `a named pipe is written and stays`() async throws {
+        #expect(mkfifo(path, 0o600) == 0)
+        let read = Task.detached { [path] in try WholeFile.contents(of: path, kind: .any) }
+        try await OutputFile(path, outside: outside).write("new")
+        #expect(try await read.value == Array("new".utf8))
+        var facts = stat()
+        #expect(stat(path, &facts) == 0 && facts.st_mode & S_IFMT == S_IFIFO)
+    }
+
+    @Test func `an open file is written at its end and not replaced`() async throws {
+        try Data("old ".utf8).write(to: URL(filePath: path))
+        let number = open(path, O_WRONLY | O_APPEND)
+        defer { close(number) }
+        #expect(symlink("/proc/self/fd/\(number)", folder.path + "/link") == 0)
+        try await OutputFile(folder.path + "/link", outside: outside).write("new")
+        #expect(try text(path) == "old new")
+    }
+
+    @Test func `a killed writer's draft is removed by the next write`() async throws {
+        try Data("half".utf8).write(to: URL(filePath: path + ".0123456789abcdef.draft"))
+        try await OutputFile(path, outside: outside).write("new")
+        #expect(try names() == ["answer.txt"])
+    }
+
+    @Test(arguments: ["threads/a/threads.db", "link/threads.db", "to-file", "threads/../threads/new", "dangling"])
+    func `no file is written in the folder of the kept threads`(_ name: String) throws {
+        let store = folder.path + "/threads"
+        try FileManager.default.createDirectory(atPath: store + "/a", withIntermediateDirectories: true)
+        try Data("all".utf8).write(to: URL(filePath: store + "/a/threads.db"))
+        #expect(symlink("threads/a", folder.path + "/link") == 0)
+        #expect(symlink("threads/a/threads.db", folder.path + "/to-file") == 0)
+        #expect(symlink(store + "/a/new", folder.path + "/dangling") == 0)
+        let error = #expect(throws: CommandLineError.self) {
+            try OutputFile("\(folder.path)/\(name)", outside: ThreadsFolder(path: store))
+        }
+        #expect(error?.status == .usage && error?.message.contains("the kept threads") == true)
+        #expect(try text(store + "/a/threads.db") == "all")
+        _ = try OutputFile(path, outside: ThreadsFolder(path: store))
     }
 
     @Test(arguments: [("", "Is a directory"), ("/none/answer", "No such file"), ("/plain/answer", "Not a directory")])
     func aPathThatCannotBeWrittenIsSaidAtOnce(_ name: String, _ says: String) throws {
         try Data().write(to: URL(filePath: folder.path + "/plain"))
-        let error = try #require(throws: CommandLineError.self) { try OutputFile(folder.path + name) }
+        let error = try #require(throws: CommandLineError.self) { try OutputFile(folder.path + name, outside: outside) }
         #expect(error.status == .usage && error.message.contains(says), "\(error.message)")
     }
 }

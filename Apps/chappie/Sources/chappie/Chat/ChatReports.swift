@@ -16,10 +16,16 @@ struct ChatReports: Sendable {
     func threads(_ words: String?) async throws {
         let store = try Threads.store(program)
         var table = Table(["Thread", "Changed", "Turns", "Name"])
-        let threads =
-            if let words { try await store.readableHits(ChappieThreadQuery(words)).hits.map(\.thread) } else {
-                try await store.readableThreads().threads.latestFirst(includeArchived: false)
-            }
+        let threads: [ChappieThreadSummary]
+        let problems: [ChappieThreadStoreError]
+        if let words {
+            let found = try await store.readableHits(ChappieThreadQuery(words))
+            (threads, problems) = (found.hits.map(\.thread), found.problems)
+        } else {
+            let found = try await store.readableThreads()
+            (threads, problems) = (found.threads.latestFirst(includeArchived: false), found.problems)
+        }
+        defer { for problem in problems { console.note("chappie: \(problem.words)") } }
         for thread in threads.prefix(Self.limit) {
             table.rows.append([thread.shortID, thread.updatedAt.localMinute, "\(thread.turnCount)", thread.shownName])
         }

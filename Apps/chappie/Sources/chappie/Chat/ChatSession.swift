@@ -45,12 +45,19 @@ struct ChatSession: Sendable {
         searchesWeb = options.web
         running = RunningTurn(isInteractive: isInteractive)
         attachments = ChatAttachments(program: program, reader: reader)
-        announce(await chat.thread)
+        // From a pipe, the output has only what was asked for.
+        if isInteractive { announce(await chat.thread) }
     }
 
+    /// Shows which conversation continues, and its last question and answer.
     private func announce(_ thread: ChappieThread?) {
-        guard let thread, !thread.turns.isEmpty, isInteractive else { return }
+        guard let thread, !thread.turns.isEmpty else { return }
         console.note("Continuing \(thread.summary.shownName) (turns: \(thread.turns.count)).")
+        guard let last = ChatTranscript(thread.turns).turns.last else { return }
+        console.line("\nYou: \(last.question.trimmedEnd)\n")
+        let answer = last.answer.trimmedEnd + "\n"
+        guard var drawing = (options.markdown ?? .auto).stream(on: console) else { return console.write(answer) }
+        console.draw(drawing.append(answer) + drawing.finish())
     }
 
     /// Sends the line or performs the command in it.
@@ -230,7 +237,7 @@ struct ChatSession: Sendable {
         case .save(let path):
             let transcript = await chat.transcript
             guard !transcript.isEmpty else { return console.note("There is nothing to save yet.") }
-            let file = try transcript.save(to: path, home: program.environment.folders.home ?? "")
+            let file = try await transcript.save(to: path, program.environment)
             console.note("The conversation is in \(file).")
         case .tools: try await reports.tools()
         case .transport:

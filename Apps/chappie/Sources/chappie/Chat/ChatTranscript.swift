@@ -25,19 +25,20 @@ struct ChatTranscript {
         return blocks.joined(separator: "\n\n") + "\n"
     }
 
-    /// Writes the Markdown to a new file.
+    /// Writes the Markdown to a new file, to a device or a pipe, or to the target of a link. An existing file with this
+    /// name is not replaced.
     ///
     /// - Parameter path: the path of the file. `nil` means a name that contains the time.
     /// - Returns: the file's path.
     /// - Throws: ``CommandLineError``.
-    func save(to path: String?, home: String) throws -> String {
+    func save(to path: String?, _ environment: ProgramEnvironment) async throws -> String {
         let name = path ?? "chappie-\(Date().localMinute.replacing(" ", with: "-").replacing(":", with: "")).md"
-        let file = name.hasPrefix("~/") ? home + name.dropFirst() : name
-        do {
-            try PrivateFile.create(file, with: Array(markdown.utf8))
-        } catch {
-            throw CommandLineError.usage("\(file) can't be written: \(error).", suggestion: "Name another: /save FILE.")
+        let file = name.hasPrefix("~/") ? (environment.folders.home ?? "") + name.dropFirst() : name
+        var facts = stat()
+        guard lstat(file, &facts) != 0 || facts.st_mode & S_IFMT != S_IFREG else {
+            throw CommandLineError.usage("\(file) exists already.", suggestion: "Name another: /save FILE.")
         }
+        try await OutputFile(file, outside: environment.threadsFolder, isPrivate: true).write(markdown)
         return file
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieMarkdown
 import ChappieSDK
 import FoundationEssentials

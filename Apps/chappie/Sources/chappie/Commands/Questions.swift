@@ -114,7 +114,9 @@ struct Ask: ProgramCommand {
         var answerOptions = answerOptions
         let frame = try await messageOptions.read(
             goesOn: threadOptions.isContinuing, filling: &answerOptions, in: program)
-        let target = try output.flatMap { $0 == "-" ? nil : try OutputFile($0) }
+        let target = try output.flatMap {
+            $0 == "-" ? nil : try OutputFile($0, outside: program.environment.threadsFolder)
+        }
         let isRead = messageOptions.image.contains("-")
         let question = try await Self.question(
             words, isRead ? nil : StandardInput(), program.console,

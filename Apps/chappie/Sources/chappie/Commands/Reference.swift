@@ -17,6 +17,9 @@ struct Completions: ParsableCommand {
               chappie completions zsh > ~/.zfunc/_chappie   (a folder in $fpath)
               chappie completions fish > ~/.config/fish/completions/chappie.fish
 
+            The IDs of threads are completed if their key is in a keyring that is unlocked. With the encrypted file they \
+            are not, because each completion would need the passphrase.
+
             With --json: {"completions":…}.
             """)
 

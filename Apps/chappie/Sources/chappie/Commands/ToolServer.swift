@@ -186,10 +186,11 @@ private struct ServedTools: Sendable {
 
     private func search(_ words: String) async throws -> String {
         guard let threads else { throw CommandLineError.usage("Conversations are not offered.") }
-        let hits = try await threads.readableHits(ChappieThreadQuery(words)).hits.prefix(20)
-        guard !hits.isEmpty else { return "Nothing was found." }
-        return hits.map { "\($0.thread.shortID)  \($0.date.localMinute)  \($0.thread.shownName)\n  \($0.excerpt)" }
-            .joined(separator: "\n")
+        let found = try await threads.readableHits(ChappieThreadQuery(words))
+        let hits = found.hits.prefix(20).map {
+            "\($0.thread.shortID)  \($0.date.localMinute)  \($0.thread.shownName)\n  \($0.excerpt)"
+        }
+        return ((hits.isEmpty ? ["Nothing was found."] : hits) + found.problems.map(\.words)).joined(separator: "\n")
     }
 
     /// Asks the question in a separate conversation, because clients have their own memory.

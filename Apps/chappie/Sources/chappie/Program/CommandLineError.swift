@@ -88,8 +88,21 @@ struct CommandLineError: Error {
                 "Allow more time with --timeout, for example --timeout 900, or check the network and any proxy."
             case "threads_full":
                 "Delete threads that are not needed, or raise the limit (CHAPPIE_THREADS_LIMIT). Nothing was lost."
-            default: localized?.recoverySuggestion
+            default: Self.advice(forThreads: error) ?? localized?.recoverySuggestion
             }
+    }
+
+    /// Returns the commands that recover threads.
+    private static func advice(forThreads error: any Error) -> String? {
+        switch error {
+        case ChappieThreadStoreError.damaged:
+            "Run `chappie threads verify --repair`, which keeps everything that can be read. "
+                + "`chappie threads restore` adds what a backup has."
+        case ChappieThreadStoreError.wrongKey:
+            "Restore the key with `chappie threads restore` and a backup. Without a backup the threads stay unreadable. "
+                + "Then remove the folder that `chappie threads verify` prints, and a new store begins."
+        default: nil
+        }
     }
 
     /// Returns whether the service was reached and then sent nothing until the time limit.
@@ -128,7 +141,7 @@ struct CommandLineError: Error {
 
     /// Returns the commands that make a conversation shorter.
     private static func advice(forLong error: any Error) -> String? {
-        let commands = "`chappie threads compact`, or `/compact` in a chat,"
+        let commands = "`/compact` in a chat (`chappie chat -c`),"
         guard case ChappieClientError.inputTooLarge(let size) = error else {
             return "Run \(commands) or start a new conversation."
         }

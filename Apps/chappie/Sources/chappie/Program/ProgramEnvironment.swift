@@ -39,6 +39,9 @@ struct ProgramEnvironment: Sendable {
     /// The folders of this user.
     var folders: UserFolders { UserFolders(xdg: { self[$0] }) }
 
+    /// The folder of the kept threads of all accounts.
+    var threadsFolder: ThreadsFolder { ThreadsFolder(path: folders.state.map { $0 + "/threads" }) }
+
     /// Returns one of the folders.
     ///
     /// - Parameter purpose: the purpose for the message.

@@ -1,5 +1,6 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieLineEditor
 import ChappieMarkdown
 import ChappieSDK
@@ -359,16 +360,6 @@ extension Date {
     var localTime: String {
         let day = local("%Y-%m-%d")
         return local("%H:%M") + (day == Date().local("%Y-%m-%d") ? "" : " on \(day)")
-    }
-
-    /// Returns the time as strftime(3) formats it in the machine's time zone.
-    func local(_ format: String) -> String {
-        guard var seconds = time_t(exactly: timeIntervalSince1970.rounded(.down)) else { return "an unknown time" }
-        var parts = tm()
-        guard localtime_r(&seconds, &parts) != nil else { return "an unknown time" }
-        var buffer = [CChar](repeating: 0, count: 64)
-        let length = strftime(&buffer, buffer.count, format, &parts)
-        return String(decoding: buffer[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 }
 

@@ -6,6 +6,11 @@ import ChappieThreadForms
 struct ImportReport {
     private var updates = ThreadUpdates()
     private(set) var leftOut: [String: Int] = [:]
+    /// The folder of the kept threads, whose files are not read. Closing another descriptor of a database would release
+    /// the locks of this process.
+    private let store: ThreadsFolder
+
+    init(store: ThreadsFolder) { self.store = store }
 
     /// Keeps the threads of a file, or of the files in a folder. A file in a folder that cannot be read is counted.
     ///
@@ -13,7 +18,7 @@ struct ImportReport {
     ///   `full` at the first thread that does not fit, and `CancellationError` between two threads.
     mutating func keep(_ path: String, in store: some ChappieThreadStore) async throws {
         var count = 0
-        for file in ChappieThreadImport.files(at: path) {
+        for file in ChappieThreadImport.files(at: path) where !self.store.contains(file) {
             do {
                 count += try await keep(threadsOf: file, in: store)
             } catch let error as ChappieThreadImportError where file != path {
@@ -40,7 +45,10 @@ struct ImportReport {
         let leftOut = leftOut.sorted { $0.key < $1.key }
         let json = ChappieJSONObject(leftOut.map { ($0.key, .integer($0.value)) })
         updates.say(program, "Imported", more: [("left_out", .object(json))])
-        for (name, count) in leftOut { program.console.note("Left out: \(name) (\(count)).") }
+        // Users do not know the instructions that a program added to their conversations.
+        for (name, count) in leftOut where name != "instruction of the program" {
+            program.console.note("Left out: \(name) (\(count)).")
+        }
     }
 }
 

@@ -90,9 +90,10 @@ extension ChappieFileThreadStore {
         let found = Self.named(name, in: all.threads, id: \.id)
         guard let one = found.first else {
             // A damaged thread may have this name, or the list may lack a thread that is still in the index of ids.
-            if !all.problems.isEmpty {
-                let id = try await salvageable(name).first ?? name
-                if let summary = try await summary(of: id) { return summary }
+            let damaged = Self.named(name, in: all.problems.compactMap(\.thread), id: \.self)
+            if !all.problems.isEmpty, let summary = try await summary(of: damaged.first ?? name) { return summary }
+            if let problem = all.problems.first(where: { $0.thread != nil && $0.thread == damaged.first }) {
+                throw problem
             }
             throw CommandLineError.usage("There is no thread \(name).", suggestion: "List them: chappie threads --all.")
         }
@@ -103,13 +104,16 @@ extension ChappieFileThreadStore {
         return one
     }
 
-    /// Returns the ids from `threads salvage` that match the name.
-    func salvageable(_ name: String) async throws -> [String] {
-        Self.named(name, in: try await salvageableThreads(), id: \.self)
-    }
-
     private static func named<Thread>(_ name: String, in all: [Thread], id: (Thread) -> String) -> [Thread] {
         if let exact = all.first(where: { id($0) == name }) { return [exact] }
         return name.count < 3 ? [] : all.filter { id($0).hasSuffix(name) || id($0).hasPrefix(name) }
+    }
+}
+
+extension ChappieThreadStoreError {
+    /// The thread that is damaged, or `nil` for other errors.
+    fileprivate var thread: String? {
+        guard case .damaged(let thread, _) = self else { return nil }
+        return thread
     }
 }

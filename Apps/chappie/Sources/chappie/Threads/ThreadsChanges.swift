@@ -1,6 +1,6 @@
 import ArgumentParser
 import ChappieCore
-import ChappieRuntime
+@_spi(ChappieInternals) import ChappieRuntime
 import ChappieSDK
 import ChappieThreadsSQLite
 
@@ -13,46 +13,42 @@ extension Threads {
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: "The thread.", completion: .threads) var thread: String
-        @Argument(help: "The title; an empty one removes it.") var title: String
+        @Argument(help: "The title; an empty one removes it.") var words: [String]
 
         func run(in program: Program) async throws {
+            let title = words.joined(separator: " ")
+            guard title.count <= Self.limit else {
+                throw CommandLineError.usage(
+                    "The title has \(title.count) characters.", suggestion: "Give one of at most \(Self.limit).")
+            }
             let store = try Threads.store(program)
             let thread = try await store.thread(named: thread)
             try await store.rename(thread.id, to: title)
             program.say(["thread": .string(thread.id), "title": .string(title)], "Renamed.")
         }
+
+        /// The most characters of a title. A longer one would hide the other threads in a list.
+        private static let limit = 200
     }
 
     struct Archive: ProgramCommand {
         static let configuration = CommandConfiguration(
-            commandName: "archive", abstract: "Hide a thread from the list; search still finds it.",
+            commandName: "archive", abstract: "Hide a thread from the list, or put it back; search still finds it.",
             discussion: "With --json: {\"thread\":…}.")
 
         @OptionGroup var options: GlobalOptions
+        @Flag(help: "Put an archived thread back into the list.") var undo = false
         @Argument(help: "The thread.", completion: .threads) var thread: String
 
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
             let thread = try await store.thread(named: thread)
-            try await store.archive(thread.id)
+            if undo { try await store.unarchive(thread.id) } else { try await store.archive(thread.id) }
             program.say(
-                ["thread": .string(thread.id)], "Archived. chappie threads unarchive \(thread.shortID) puts it back.")
-        }
-    }
-
-    struct Unarchive: ProgramCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "unarchive", abstract: "Put an archived thread back into the list.",
-            discussion: "With --json: {\"thread\":…}.")
-
-        @OptionGroup var options: GlobalOptions
-        @Argument(help: "The thread.", completion: .threads) var thread: String
-
-        func run(in program: Program) async throws {
-            let store = try Threads.store(program)
-            let thread = try await store.thread(named: thread)
-            try await store.unarchive(thread.id)
-            program.say(["thread": .string(thread.id)], "It is in the list again.")
+                ["thread": .string(thread.id)],
+                undo
+                    ? "It is in the list again."
+                    : "Archived. chappie threads archive --undo \(thread.shortID) puts it back.")
         }
     }
 
@@ -76,17 +72,17 @@ extension Threads {
 
         private typealias Chosen = (id: String, name: String)
 
-        /// Returns the thread with this name. A damaged thread is found by its id from salvage, so that it can also be
-        /// deleted.
+        /// Returns the thread with this name. A damaged thread is also found, by the id that the damage names, or by
+        /// its complete id.
         private static func thread(_ name: String, in store: ChappieFileThreadStore) async throws -> Chosen {
             do {
                 let thread = try await store.thread(named: name)
                 return (thread.id, "\(thread.shortID)  \(thread.shownName)")
             } catch let error as ChappieThreadStoreError {
-                guard case .damaged = error, let found = try? await store.salvageable(name), found.count == 1 else {
-                    throw error
-                }
-                return (found[0], "\(found[0])  (damaged)")
+                guard case .damaged(let id, _) = error else { throw error }
+                // If the list itself is damaged, only a complete id can name a thread.
+                guard let id = id ?? (ChappieThread.canHaveID(name) ? name : nil) else { throw error }
+                return (id, "\(id)  (damaged)")
             }
         }
 

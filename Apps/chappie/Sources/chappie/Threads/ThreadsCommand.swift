@@ -15,14 +15,11 @@ struct Threads: ParsableCommand {
             Conversations of ask and chat are kept in $XDG_STATE_HOME/chappie/threads (~/.local/state/chappie/threads), \
             for each account in a folder of its own, encrypted; the key is stored with the sign-in. ask -c continues the last one, --ephemeral keeps nothing. A \
             thread is named by its id, or enough of the id's end. They may take 512 MiB, or as many as \
-            CHAPPIE_THREADS_LIMIT says.
+            CHAPPIE_THREADS_LIMIT says. threads verify prints the folder.
             """,
         subcommands: [
-            List.self, Show.self, Path.self, Search.self, Export.self, Import.self, Rename.self, Archive.self,
-            Unarchive.self,
-            Delete.self, Fork.self, Resume.self, Compact.self, Backup.self, Restore.self, ThreadsUsage.self,
-            Verify.self,
-            Salvage.self, Rekey.self,
+            List.self, Show.self, Search.self, Export.self, Import.self, Rename.self, Archive.self, Delete.self,
+            Fork.self, Resume.self, Backup.self, Restore.self, Verify.self,
         ], defaultSubcommand: List.self)
 
     /// Returns the store for a command that only uses threads.
@@ -39,10 +36,14 @@ struct Threads: ParsableCommand {
             commandName: "list", abstract: "List the threads by the time of their latest change.",
             discussion: """
                 Damaged threads are named after the others (exit status 65). With --json: \
-                {"threads":[{"id":…,"title":…,"turns":…},…]}, and "problems":[…] if there are any.
+                {"threads":[{"id":…,"title":…,"turns":…},…]}, and "problems":[…] if there are any. \
+                --usage --json: {"threads":…,"records":…,"bytes":…,"limit":…}.
                 """)
 
         @OptionGroup var options: GlobalOptions
+
+        @Flag(help: "Show only how much room the threads take.")
+        var usage = false
 
         @Flag(help: "Also list archived threads.")
         var all = false
@@ -57,14 +58,20 @@ struct Threads: ParsableCommand {
         @Option(name: .shortAndLong, help: "Only threads whose last turn used this model.", completion: .models)
         var model: String?
 
+        func validate() throws {
+            guard usage, all || limit != nil || since != nil || model != nil else { return }
+            throw ValidationError("--usage counts all threads, and takes no other option of the list.")
+        }
+
         func run(in program: Program) async throws {
+            if usage { return try await showUsage(program) }
             let isTerminal = program.console.terminals.output
             let found = try await Threads.store(program).readableThreads()
             let start = try since.map { try DateArgument.parse($0, now: Date()) }
             let threads = found.threads.latestFirst(includeArchived: all).filter { thread in
                 model.map { $0 == thread.model } ?? true && start.map { $0 <= thread.updatedAt } ?? true
             }
-            let problems = found.problems.map { $0.errorDescription ?? "\($0)" }
+            let problems = found.problems.map(\.words)
             let shown = threads.prefix(max(limit ?? (isTerminal && !options.json ? 50 : .max), 0))
             defer { for problem in problems { program.console.note("chappie: \(problem)") } }
             guard !options.json else {
@@ -91,20 +98,20 @@ struct Threads: ParsableCommand {
             }
             try Threads.check(problems)
         }
-    }
 
-    struct Path: ProgramCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "path", abstract: "Print the folder in which this account's threads are kept.",
-            discussion: "Its content is encrypted. The folder need not exist. With --json: {\"path\":…}.")
+        private func showUsage(_ program: Program) async throws {
+            let usage = try await Threads.store(program).usage()
+            var json: ChappieJSONObject = [
+                "threads": .integer(usage.threads), "records": .integer(usage.records), "bytes": .integer(usage.bytes),
+            ]
+            json["limit"] = usage.limit.map(ChappieJSON.integer)
+            let limit = usage.limit.map { " of \(Self.size($0))" } ?? ""
+            program.say(
+                .object(json), "\(usage.threads) threads, \(usage.records) records, \(Self.size(usage.bytes))\(limit)")
+        }
 
-        @OptionGroup var options: GlobalOptions
-
-        func run(in program: Program) async throws {
-            guard let path = try Threads.store(program).directory else {
-                throw CommandLineError.usage("There is no home directory for threads.", suggestion: "Set HOME.")
-            }
-            program.say(["path": .string(path)], path)
+        private static func size(_ bytes: Int) -> String {
+            bytes < 1 << 20 ? "\((bytes + 1023) >> 10) KiB" : "\((bytes + (1 << 20) - 1) >> 20) MiB"
         }
     }
 
@@ -140,7 +147,7 @@ struct Threads: ParsableCommand {
                 limit: limit)
             let found = try await Threads.store(program).readableHits(query)
             let hits = found.hits
-            let problems = found.problems.map { $0.errorDescription ?? "\($0)" }
+            let problems = found.problems.map(\.words)
             defer { for problem in problems { program.console.note("chappie: \(problem)") } }
             guard !options.json else {
                 let list = hits.map { hit -> ChappieJSON in

@@ -1,4 +1,5 @@
 public import ArgumentParser
+@_spi(ChappieInternals) import ChappieFiles
 @_spi(ChappieInternals) import ChappieRuntime
 import ChappieSDK
 import ChappieThreadForms
@@ -38,7 +39,9 @@ extension Threads {
 
         func run(in program: Program) async throws {
             if all { return try await exportAll(program) }
-            let target = try output.flatMap { $0 == "-" ? nil : try OutputFile($0, isPrivate: true) }
+            let target = try output.flatMap {
+                $0 == "-" ? nil : try OutputFile($0, outside: program.environment.threadsFolder, isPrivate: true)
+            }
             let thread = try await Threads.read(thread, from: Threads.store(program))
             let text = (format ?? output.flatMap(ChappieThreadFormat.init(fileName:)) ?? .json).text(of: thread)
             guard let target else { return program.console.write(text) }
@@ -50,8 +53,16 @@ extension Threads {
             let store = try Threads.store(program)
             let format = format ?? .json
             let folder = output.flatMap { $0 == "-" ? nil : $0 }
-            if let folder, mkdir(folder, 0o700) != 0, errno != EEXIST {
-                throw CommandLineError.usage("\(folder) can't be created: \(String(cString: strerror(errno))).")
+            let storeFolder = program.environment.threadsFolder
+            if let folder {
+                try storeFolder.refuse(folder)
+                if mkdir(folder, 0o700) != 0, errno != EEXIST {
+                    throw CommandLineError.usage("\(folder) can't be created: \(String(cString: strerror(errno))).")
+                }
+                FileDraft.removeAbandoned(in: folder) { name in
+                    ChappieThreadFormat(fileName: name) == format
+                        && ChappieThread.canHaveID(String(name.dropLast(format.fileExtension.count + 1)))
+                }
             }
             let found = try await store.readableThreads()
             var problems = found.problems
@@ -59,7 +70,7 @@ extension Threads {
             defer {
                 if let folder { program.console.note("\(count) threads are in \(folder), not encrypted.") }
                 for problem in problems {
-                    program.console.note("chappie: \(problem.errorDescription ?? "\(problem)")")
+                    program.console.note("chappie: \(problem.words)")
                 }
             }
             for summary in found.threads.latestFirst(includeArchived: true) {
@@ -67,7 +78,11 @@ extension Threads {
                 let thread: ChappieThread
                 do {
                     thread = try await store.thread(summary.id)
+                } catch .damaged(_, let reason) {
+                    problems.append(.damaged(thread: summary.id, reason))
+                    continue
                 } catch {
+                    // Another process may have deleted the thread.
                     guard error.concernsOneThread else { throw error }
                     problems.append(error)
                     continue
@@ -75,7 +90,8 @@ extension Threads {
                 let text = format.text(of: thread)
                 if let folder {
                     let name = ChappieThread.canHaveID(thread.id) ? thread.id : "unusual-id-\(count + 1)"
-                    try await OutputFile("\(folder)/\(name).\(format.fileExtension)", isPrivate: true).write(text)
+                    let file = "\(folder)/\(name).\(format.fileExtension)"
+                    try await OutputFile(file, outside: storeFolder, isPrivate: true, clearsDrafts: false).write(text)
                 } else {
                     program.console.write(text)
                 }
@@ -105,10 +121,11 @@ extension Threads {
 
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
-            var report = ImportReport()
+            var report = ImportReport(store: program.environment.threadsFolder)
             defer { report.say(program) }
             var problems: [ChappieThreadImportError] = []
             for path in files {
+                try program.environment.threadsFolder.refuse(path)
                 do {
                     try await report.keep(path, in: store)
                 } catch let error as ChappieThreadImportError {

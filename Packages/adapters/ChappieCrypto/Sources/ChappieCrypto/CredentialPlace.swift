@@ -16,6 +16,7 @@ import SystemPackage
 /// All files in the folder are opened through its descriptor, so that no other process can replace the folder between
 /// two steps.
 struct CredentialPlace: Sendable {
+    private static let ending = ".credential"
     private let directory: String
     let name: String
     /// The digest that ties an encrypted file to its slot. The file's name contains it, and the tag covers it, so that
@@ -31,7 +32,7 @@ struct CredentialPlace: Sendable {
     ///   link, but the folders above it may be.
     init(_ slot: CredentialSlot, in directory: String) throws(CredentialStoreError) {
         digest = try slot.digestBytes()
-        name = CredentialSlot.hexadecimal(digest) + ".credential"
+        name = CredentialSlot.hexadecimal(digest) + Self.ending
         self.directory = directory
     }
 
@@ -57,6 +58,14 @@ struct CredentialPlace: Sendable {
         } catch .corrupt {
             return nil
         }
+    }
+
+    /// Returns the file of another slot in the same folder, or `nil` if there is none that can be read.
+    func neighbour() -> CredentialFile? {
+        guard let folder = try? SafeFile.open(directory, for: .credentialFolder) else { return nil }
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        return names.sorted().lazy.filter { $0.hasSuffix(Self.ending) && $0 != name }
+            .compactMap { try? read(directory + "/" + $0, in: folder) }.first
     }
 
     /// Makes the folder if it is missing, and writes more bytes to it than a save will. The permissions do not show

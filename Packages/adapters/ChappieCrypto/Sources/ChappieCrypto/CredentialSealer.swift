@@ -49,12 +49,15 @@ final class CredentialSealer: Sendable {
     }
 
     /// Encrypts `secret` into a file that replaces `earlier`. The new file keeps the key of `earlier` unless its
-    /// parameters are weaker than the current ones.
+    /// parameters are weaker than the current ones. Without an earlier file, it gets the key of another file with this
+    /// passphrase, so that a program that opens both derives the key only once.
     ///
+    /// - Parameter neighbour: Another file in the same folder.
     /// - Throws: `wrongPassphrase` if `passphrase` does not open `earlier`, since a mistyped passphrase must not lock
     ///   users out of their credential. `failed` if the secret is longer than 1 MiB.
     func seal(
-        _ secret: Secret, for place: CredentialPlace, replacing earlier: CredentialFile?, passphrase: Secret
+        _ secret: Secret, for place: CredentialPlace, replacing earlier: CredentialFile?,
+        nextTo neighbour: CredentialFile? = nil, passphrase: Secret
     ) throws(CredentialStoreError) -> CredentialFile {
         guard secret.count <= CredentialFile.secretLimit else {
             throw .failed(
@@ -66,8 +69,12 @@ final class CredentialSealer: Sendable {
                 kept
             } else if let last = lastKey.withLock({ $0 }), last.parameters == parameters, last.passphrase == passphrase
             {
-                // Files with one passphrase share a key, so that a program that opens two of them derives it only once.
                 last
+            } else if earlier == nil, let neighbour, !neighbour.parameters.isWeaker(than: parameters),
+                let shared = try? self.key(for: passphrase, salt: neighbour.salt, parameters: neighbour.parameters),
+                shared.check == neighbour.check
+            {
+                shared
             } else {
                 try key(
                     for: passphrase, salt: CryptoLibrary.randomBytes(CredentialFile.saltCount), parameters: parameters)

@@ -89,7 +89,7 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
     ///
     /// The secret is encrypted with a new nonce and read back before it replaces the earlier one. The file keeps its
     /// key unless the key's parameters are weaker than the current ones. In that case the store derives a new key with
-    /// a new salt, or uses the key of another file with this passphrase.
+    /// a new salt. A new file gets the key of another file with this passphrase, if there is one.
     ///
     /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `notVerified`, `timedOut` or `failed`. The earlier
     ///   secret is then still there. After `timedOut`, or after a late cancellation, the new secret may be there
@@ -98,8 +98,10 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
         let place = try CredentialPlace(slot, in: directory)
         let passphrase = try await passphraseToSave(at: place)
         try await proving { [sealer] call throws(CredentialStoreError) in
+            let earlier = try place.readUnlessCorrupt()
             let file = try sealer.seal(
-                secret, for: place, replacing: place.readUnlessCorrupt(), passphrase: passphrase)
+                secret, for: place, replacing: earlier, nextTo: earlier == nil ? place.neighbour() : nil,
+                passphrase: passphrase)
             try place.write(file, isWanted: { !call.isOver }) { file throws(CredentialStoreError) in
                 try sealer.open(file, at: place, passphrase: passphrase) == secret
             }

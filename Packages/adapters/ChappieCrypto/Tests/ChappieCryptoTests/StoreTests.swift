@@ -44,6 +44,13 @@ struct StoreTests {
         }
         #expect(Set(files.map(\.nonce)).count == 21)
         #expect(Set(files.map(\.salt)).count == 1)
+        // The next process has not opened a file yet. Another passphrase has its own salt.
+        for (slot, passphrase, isShared) in [("third", "correct horse", true), ("fourth", "another one", false)] {
+            let slot = CredentialSlot(account: slot)
+            try await it.store(FixedPassphrase(Secret(passphrase))).save(Secret("the same"), in: slot)
+            #expect(try (it.file(of: slot).salt == files[0].salt) == isShared)
+            #expect(try await it.store(FixedPassphrase(Secret(passphrase))).load(slot)?.text == "the same")
+        }
     }
 
     @Test func `weaker parameters are read, and the next save replaces them`() async throws {

@@ -20,7 +20,7 @@ public import SystemPackage
     public static func replace(_ path: String, with bytes: [UInt8], isDurable: Bool = true) throws(Errno) {
         guard PathOwner.refusal(of: path) == nil else { throw .notPermitted }
         makeFolder(of: path)
-        removeStaleDrafts(of: path)
+        FileDraft.removeAbandoned(of: path)
         try FileDraft(of: path).replace(with: bytes, isDurable: isDurable)
     }
 
@@ -47,23 +47,6 @@ public import SystemPackage
         try? Descriptor(folder(of: path), .readOnly, .directory).synchronize()
     }
 
-    /// Removes the drafts that a crash has left, if they are more than a minute old.
-    private static func removeStaleDrafts(of path: String) {
-        let folder = folder(of: path)
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        for draft in names.map({ folder + $0 }) where draft.hasPrefix(path + ".") && draft.hasSuffix(FileDraft.ending) {
-            var facts = stat()
-            guard lstat(draft, &facts) == 0 else { continue }
-            #if canImport(Darwin)
-                let modified = facts.st_mtimespec.tv_sec
-            #else
-                let modified = facts.st_mtim.tv_sec
-            #endif
-            guard modified < time(nil) - 60 else { continue }
-            unlink(draft)
-        }
-    }
-
     /// Makes the missing folders above `path`, accessible only to this user.
     public static func makeFolder(of path: String) {
         try? FileManager.default.createDirectory(
@@ -71,7 +54,7 @@ public import SystemPackage
     }
 
     /// Returns the folder with its final slash, or `./` for a bare name.
-    private static func folder(of path: String) -> String {
+    fileprivate static func folder(of path: String) -> String {
         path.lastIndex(of: "/").map { String(path[...$0]) } ?? "./"
     }
 }
@@ -79,9 +62,11 @@ public import SystemPackage
 /// New content for a file. It is stored next to the file until it replaces the file in one step.
 ///
 /// The draft's name is random, because process ids repeat. The next container with the same home directory has the same
-/// one. A draft that has not replaced its file is removed with this object.
+/// one. A draft that has not replaced its file is removed with this object. The draft is locked in the meantime, so that
+/// drafts of killed processes can be told apart.
 @_spi(ChappieInternals) public final class FileDraft {
-    fileprivate static let ending = ".draft"
+    private static let ending = ".draft"
+    private static let digitCount = 16
     private let path: String
     private let draft: String
     private let file: Descriptor
@@ -92,9 +77,50 @@ public import SystemPackage
     /// - Parameter permissions: The file's permissions, from which the umask removes some. By default, only this user
     ///   has access.
     public init(of path: String, permissions: FilePermissions = .ownerReadWrite) throws(Errno) {
-        self.path = path
-        draft = "\(path).\(String(UInt64.random(in: .min ... .max), radix: 36))\(Self.ending)"
-        file = try Descriptor(draft, .writeOnly, [.create, .exclusiveCreate, .noFollow], permissions: permissions)
+        while true {
+            let digits = String(UInt64.random(in: .min ... .max), radix: 16)
+            let padding = String(repeating: "0", count: Self.digitCount - digits.count)
+            let draft = "\(path).\(padding)\(digits)\(Self.ending)"
+            let file = try Descriptor(
+                draft, .writeOnly, [.create, .exclusiveCreate, .noFollow], permissions: permissions)
+            // Until the draft is locked, another process may take it for an abandoned one. Without locks on the file
+            // system, no process does.
+            let isLocked = (try? file.lockIfFree()) ?? true
+            if isLocked, try file.status().st_nlink == 1 {
+                self.path = path
+                self.draft = draft
+                self.file = file
+                return
+            }
+            unlink(draft)
+        }
+    }
+
+    /// Removes the drafts of a file that killed processes left.
+    public static func removeAbandoned(of path: String) {
+        let folder = PrivateFile.folder(of: path)
+        removeAbandoned(in: folder) { folder + $0 == path || "./" + path == folder + $0 }
+    }
+
+    /// Removes the drafts that killed processes left in a folder.
+    ///
+    /// - Parameter isTarget: Returns whether the drafts of a file with this name are removed.
+    public static func removeAbandoned(in folder: String, of isTarget: (String) -> Bool) {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        for name in names where name.hasSuffix(ending) {
+            let stem = name.dropLast(ending.count)
+            let digits = stem.suffix(digitCount)
+            let target = stem.dropLast(digitCount)
+            guard digits.count == digitCount, digits.allSatisfy({ $0.isHexDigit && !$0.isUppercase }),
+                target.last == ".", isTarget(String(target.dropLast()))
+            else { continue }
+            let draft = "\(folder)/\(name)"
+            guard let file = try? Descriptor(draft, .readOnly, [.noFollow, .nonBlocking]),
+                let status = try? file.status(), status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid(),
+                (try? file.lockIfFree()) == true
+            else { continue }
+            unlink(draft)
+        }
     }
 
     deinit { if !isInPlace { unlink(draft) } }

@@ -15,14 +15,31 @@ import Testing
         try FileManager.default.contentsOfDirectory(atPath: folder.path + "/deep/er")
     }
 
-    @Test func `a stale draft is removed, and a fresh one and the user's own copy stay`() throws {
+    @Test func `an abandoned draft is removed, and a draft that is being written and other files stay`() throws {
         try PrivateFile.replace(path, with: [0])
-        for name in ["stale.draft", "bak", "fresh.draft"] { try PrivateFile.create("\(path).\(name)", with: [1]) }
-        var old = [timespec(tv_sec: time(nil) - 3600, tv_nsec: 0), timespec(tv_sec: time(nil) - 3600, tv_nsec: 0)]
-        for name in ["stale.draft", "bak"] { #expect(utimensat(AT_FDCWD, "\(path).\(name)", &old, 0) == 0) }
+        let kept = [
+            "settings.json.bak", "settings.json.my.draft", "settings.json.00000000000000AB.draft",
+            "other.json.0123456789abcdef.draft",
+        ]
+        let folder = self.folder.path + "/deep/er/"
+        for name in kept + ["settings.json.0123456789abcdef.draft"] {
+            try PrivateFile.create(folder + name, with: [1])
+        }
+        let live = try FileDraft(of: path)
+        let drafted = try names().count
         try PrivateFile.replace(path, with: [2])
         #expect(try WholeFile.contents(of: path, limit: 99) == [2])
-        #expect(try Set(names()) == ["settings.json", "settings.json.bak", "settings.json.fresh.draft"])
+        #expect(try names().count == drafted - 1 && Set(names()).isSuperset(of: kept))
+        try live.replace(with: [3], isDurable: false)
+        #expect(try Set(names()) == Set(kept + ["settings.json"]))
+    }
+
+    @Test func `the drafts of many files in a folder are removed together`() throws {
+        for name in ["a.json", "b.json", "c.txt"] {
+            try PrivateFile.create("\(folder.path)/\(name).0123456789abcdef.draft", with: [1])
+        }
+        FileDraft.removeAbandoned(in: folder.path) { $0.hasSuffix(".json") }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["c.txt.0123456789abcdef.draft"])
     }
 
     @Test func `only its owner can open a file, and creating never replaces it`() throws {

@@ -68,6 +68,9 @@ struct KeyringTests {
                 "schema = com.chappie.Credential", "attribute.service = com.chappie.sdk", "attribute.account = work",
                 "attribute.access-group = team",
             ]), "\(lines)")
+        try await keyring.store.save(Secret("x"), in: CredentialSlot(account: "threads-1"))
+        let key = try await keyring.bus.searchSecrets("account", "threads-1")
+        #expect(key.contains("label = Chappie key of stored threads (com.chappie.sdk)"), "\(key)")
         try await keyring.store.save(Secret("x"), in: slot)
         let other = try await keyring.bus.searchSecrets("account", "default")
         #expect(!other.isEmpty && !other.contains { $0.contains("access-group") }, "\(other)")

@@ -73,6 +73,12 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         self.init(id: summary.id, createdAt: summary.createdAt)
         read(records)
         self.summary = summary
+        numberTurns(to: summary.turnCount)
+    }
+
+    /// Numbers the turns so that the last one has this number.
+    private mutating func numberTurns(to last: Int) {
+        for index in turns.indices { turns[index].number = last - turns.count + index + 1 }
     }
 
     /// The conversation with which the client continues.
@@ -209,6 +215,7 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
                 !positionsTakenBack.contains(record.position) && record.turnID.map(shown.contains) ?? true
             })
         part.summary = summary
+        part.numberTurns(to: turns.last?.number ?? 0)
         return part
     }
 
@@ -283,9 +290,9 @@ public struct ChappieThread: Sendable, Hashable, Identifiable {
         if let version = json["version"]?.int, version > 1 { throw .tooNew(found: version, known: 1) }
         var records: [ChappieThreadRecord] = []
         for (index, json) in list.enumerated() {
-            guard let position = json["position"]?.int, let kind = json["kind"]?.string,
+            guard let position = json["position"]?.int, let kind = json["kind"]?.string, kind.utf8.count <= 100,
                 let date = json["date"]?.string.flatMap({ try? Self.dates.parse($0) }), let body = json["body"]
-            else { throw .damaged(thread: id, "records[\(index)] lacks its position, kind, date or body") }
+            else { throw .damaged(thread: id, "records[\(index)] has no valid position, kind, date or body") }
             records.append(ChappieThreadRecord(position: position, kind: .init(rawValue: kind), date: date, body: body))
         }
         try self.init(id: id, records: records)

@@ -39,7 +39,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     /// The turn's id.
     public let id: String
     /// The turn's position among the thread's turns, counted from 1.
-    public let number: Int
+    public internal(set) var number: Int
     /// The status of the turn.
     public private(set) var status = Status.running
     /// The time when the turn began.

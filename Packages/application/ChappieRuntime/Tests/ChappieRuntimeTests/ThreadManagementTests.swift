@@ -67,6 +67,7 @@ struct ThreadManagementTests {
         for count in [1, 2, 7, 99, 100, 101, Int.max] {
             let end = try await store.thread("a", last: count)
             #expect(end == thread.last(count), "\(count)")
+            #expect(end.turns.map(\.number) == Array((101 - min(count, 100))...100))
         }
         await #expect(throws: ChappieThreadStoreError.notFound(thread: "b")) { try await store.thread("b", last: 1) }
     }

@@ -81,5 +81,12 @@ struct ThreadFault: Error, Equatable {
         }
     }
 
-    init(_ error: ChappieThreadStoreError) { self.init(error.errorDescription ?? "\(error)") }
+    init(_ error: ChappieThreadStoreError) {
+        // The file is damaged, and not the store.
+        if case .damaged(_, let reason) = error {
+            self.init("The thread in it is damaged: \(reason).")
+        } else {
+            self.init(error.errorDescription ?? "\(error)")
+        }
+    }
 }

@@ -11,8 +11,8 @@ enum ThreadMarkdown {
             """
             - Thread: \(SafeMarkdown.code(thread.id))
             - Model: \(SafeMarkdown.code(summary.model))
-            - Begun: \(summary.createdAt.minute) UTC
-            - Last change: \(summary.updatedAt.minute) UTC
+            - Begun: \(summary.createdAt.minute)
+            - Last change: \(summary.updatedAt.minute)
             """,
         ]
         for entry in ThreadTranscript(of: thread).entries {
@@ -28,7 +28,7 @@ enum ThreadMarkdown {
 
     private static func add(_ entry: ThreadTranscript.Turn, to blocks: inout [String]) {
         let turn = entry.turn
-        blocks.append("---\n\n## \(turn.number). \(turn.startedAt.minute) UTC")
+        blocks.append("---\n\n## \(turn.number). \(turn.startedAt.minute)")
         for message in turn.messages {
             if message.role != .user { blocks.append("*\(SafeMarkdown.line(message.role.rawValue)):*") }
             for part in message.parts {

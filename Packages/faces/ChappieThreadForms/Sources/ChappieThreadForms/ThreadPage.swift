@@ -34,7 +34,7 @@ struct ThreadPage {
             <body>
             <header>
             <h1 lang="" dir="auto">\(Self.escaped(summary.name))</h1>
-            <p>\(Self.word(summary.model))\(days[0]) – \(days[1]) UTC</p>
+            <p>\(Self.word(summary.model))\(days[0]) – \(days[1])</p>
             </header>
             <main>
 

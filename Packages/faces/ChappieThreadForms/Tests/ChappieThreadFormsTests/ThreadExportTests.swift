@@ -157,12 +157,12 @@ enum SampleThread {
 
                 - Thread: `0199-sample`
                 - Model: `gpt-6-sol`
-                - Begun: 2026-11-22 12:20 UTC
-                - Last change: 2026-11-22 12:21 UTC
+                - Begun: \(thread.summary.createdAt.minute)
+                - Last change: \(thread.summary.updatedAt.minute)
 
                 ---
 
-                ## 1. 2026-11-22 12:20 UTC
+                ## 1. \(thread.summary.createdAt.minute)
 
                 > What is
                 > it?

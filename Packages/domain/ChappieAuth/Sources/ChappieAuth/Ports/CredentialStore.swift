@@ -26,7 +26,10 @@ public struct CredentialSlot: Sendable, Hashable, Codable {
 
     /// The name of the slot's item in a keyring program.
     @_spi(ChappieInternals) public var label: String {
-        "Chappie credential for \(account) (\(service)\(issuer.map { ", \($0)" } ?? ""))"
+        let place = "(\(service)\(issuer.map { ", \($0)" } ?? ""))"
+        // The accounts of the keys of thread stores have this prefix.
+        return account.hasPrefix("threads-")
+            ? "Chappie key of stored threads \(place)" : "Chappie credential for \(account) \(place)"
     }
 
     /// Throws if a name contains a NUL character. C strings end at the first one, so two different slots could become
