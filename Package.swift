@@ -360,8 +360,8 @@ if let folder = Context.environment["CHAPPIE_CONSUMERS"] {
         program(
             "Apps/chappie-gtk/Sources/chappie-gtk",
             [
-                "ChappieSDK", "ChappieSDKRuntime", "ChappieProgramTools", "ChappieMarkdown", "ChappieSignInGTK",
-                "CGtk4",
+                "ChappieSDK", "ChappieSDKRuntime", "ChappieProgramTools", "ChappieMarkdown", "ChappieThreadForms",
+                "ChappieSignInGTK", "CGtk4",
             ], rules + strict),
         library("\(examples)/Playground", ["ChappieSDK"]),
         program("\(examples)/chat", ["ChappieSDK", "Playground"]),

@@ -17,6 +17,7 @@ let package = Package(
                 .product(name: "ChappieSDKRuntime", package: "chappie"),
                 .product(name: "ChappieProgramTools", package: "chappie"),
                 .product(name: "ChappieMarkdown", package: "chappie"),
+                .product(name: "ChappieThreadForms", package: "chappie"),
                 .product(name: "ChappieSignInGTK", package: "ChappieSignInGTK"),
                 .product(name: "CGtk4", package: "ChappieSignInGTK"),
             ])

@@ -683,7 +683,7 @@ def test_kept_conversations_are_found_and_continued(window, passphrase):
         wait_until(lambda: window.find("text", "Conversation")["text"] == "", "another conversation")
     listed = lambda: [widget["name"] for widget in window.widgets if widget["role"] == "list item"]
     desktop.press("F9")
-    wait_until(lambda: listed() == ["reply: about **pears**", "reply: about apples"], listed)
+    wait_until(lambda: listed() == ["reply: about pears", "reply: about apples"], listed)
     window.shoot("26-conversations")
     assert not any(widget["name"].startswith("These conversations are private") for widget in window.widgets)
     desktop.press("ctrl+q")
@@ -704,13 +704,124 @@ def test_kept_conversations_are_found_and_continued(window, passphrase):
     desktop.press("F9")
     window.rest()
 
-    [database] = desktop.folder.glob("XDG_STATE_HOME/chappie/window/*/threads.db")
+    [database] = desktop.folder.glob("XDG_STATE_HOME/chappie/threads/com.chappie.cli/*/threads.db")
     with contextlib.closing(sqlite3.connect(database)) as connection, connection:
         [thread] = connection.execute("SELECT id FROM threads ORDER BY number LIMIT 1").fetchone()
         connection.execute("UPDATE threads SET summary = zeroblob(80) WHERE id = ?", [thread])
     desktop.press("F9")
     wait_until(lambda: any(f"The thread {thread} is damaged" in widget["name"] for widget in window.widgets), "it is named")
-    assert listed() == ["reply: about **pears**"]
+    assert listed() == ["reply: about pears"]
+    assert desktop.complaints == ""
+
+
+@pytest.fixture
+def keeping(window, passphrase):
+    """`keeping()`: a window that is signed in and keeps its conversations."""
+    def start(**options):
+        settings = {"CHAPPIE_CREDENTIAL_STORE": "file", **passphrase("a phrase")}
+        started = window(approves=True, pollInterval=0, settings=settings, **options)
+        started.sign_in()
+        return started
+    return start
+
+
+def test_a_conversation_is_renamed_archived_exported_and_deleted(keeping, tmp_path):
+    window = keeping()
+    desktop = window.desktop
+    window.ask("reply: about apples")
+    wait_until(lambda: window.answer.endswith("about apples"), lambda: window.answer)
+    window.wait_for(BUTTON, "Send", "sensitive")
+    desktop.press("F9")
+    listed = lambda: [widget["name"] for widget in window.widgets if widget["role"] == "list item"]
+    wait_until(lambda: listed() == ["reply: about apples"], listed)
+
+    def choose(name, *items):
+        window.act(BUTTON, f"Menu of {name}")
+        for item in items:
+            window.act("menu item", item)
+
+    choose("reply: about apples", "Rename…")
+    entry = window.wait_for("text", "Rename the conversation", "focused")
+    assert entry["text"] == "reply: about apples"
+    window.shoot("30-rename")
+    desktop.wait_for_active("Rename the conversation")
+    desktop.press("ctrl+a")
+    desktop.type("Fruit")
+    desktop.press("Return")
+    wait_until(lambda: listed() == ["Fruit"], listed)
+
+    for format, ending, begins in [("Markdown…", "md", "# Fruit"), ("Web page…", "html", "<!DOCTYPE html>"), ("JSON…", "json", "{")]:
+        choose("Fruit", "Export", format)
+        file = tmp_path / f"fruit.{ending}"
+        window.wait_for("text", None, "focused")
+        desktop.wait_for_active("Export the conversation")
+        desktop.press("ctrl+a")
+        desktop.type(str(file))
+        window.shoot(f"31-export-{ending}")
+        desktop.press("Return")
+        wait_until(file.exists, f"{file} is written")
+        window.wait_for("alert", f"“Fruit” is in {file}, not encrypted.")
+        assert file.read_text().startswith(begins) and "about apples" in file.read_text() and file.stat().st_mode & 0o777 == 0o600
+
+    choose("Fruit", "Archive")
+    wait_until(lambda: listed() == [], listed)
+    window.shoot("32-archived")
+    window.act(BUTTON, "Undo")
+    wait_until(lambda: listed() == ["Fruit"], listed)
+    choose("Fruit", "Archive")
+    wait_until(lambda: listed() == [], listed)
+    window.click("check box", "Show archived")
+    wait_until(lambda: listed() == ["Fruit"], listed)
+    choose("Fruit", "Put back into the list")
+    window.wait_for("alert", "“Fruit” is in the list again.")
+
+    for button in ["Cancel", "Delete"]:
+        choose("Fruit", "Delete…")
+        window.wait_for(BUTTON, button, "sensitive")
+        window.shoot("33-delete")
+        assert listed() == ["Fruit"] and window.answer.endswith("about apples")
+        desktop.wait_for_active("Delete “Fruit”?")
+        window.act(BUTTON, button)
+        window.wait_without(BUTTON, button)
+    wait_until(lambda: listed() == [], listed)
+    window.wait_for("alert", "“Fruit” is deleted.")
+    assert window.find("text", "Conversation")["text"] == "", "a deleted conversation would be continued"
+    assert desktop.complaints == ""
+
+
+def test_the_command_line_has_the_same_conversations_and_finds_no_lock(keeping, program):
+    window = keeping()
+    desktop = window.desktop
+    run = lambda *words: subprocess.run([program, *words], env=window.environment, capture_output=True, text=True,
+                                        stdin=subprocess.DEVNULL, timeout=60 * PATIENCE)
+    window.ask("reply: from the window")
+    wait_until(lambda: window.answer.endswith("from the window"), lambda: window.answer)
+    window.wait_for(BUTTON, "Send", "sensitive")
+
+    def locks():
+        [database] = desktop.folder.glob("XDG_STATE_HOME/chappie/threads/com.chappie.cli/*/threads.db")
+        files = [f":{file.stat().st_ino} " for file in database.parent.iterdir()]
+        return [line for line in open("/proc/locks", encoding="ascii") if f" {window.process.pid} " in line and any(f in line for f in files)]
+    assert locks() == []
+    done = run("threads", "list")
+    assert done.returncode == 0 and "reply: from the window" in done.stdout, done
+    done = run("ask", "-c", "which turn is this?")
+    assert done.returncode == 0 and "Turn: 2" in done.stdout, done
+    done = run("threads", "verify", "--repair")
+    assert done.returncode == 0, done
+    # The window shows what has changed when it is used again.
+    other = desktop.start("xmessage", "another window", env=desktop.environment)
+    desktop.wait_for_active("xmessage")
+    other.kill()
+    wait_until(lambda: "Turn: 2" in window.answer, lambda: window.answer)
+    window.ask("which turn is this?")
+    wait_until(lambda: "Turn: 3" in window.answer, lambda: window.answer)
+    window.wait_for(BUTTON, "Send", "sensitive")
+    assert locks() == []
+    # The list reads the store, too.
+    desktop.press("F9")
+    window.wait_for("list item", "reply: from the window")
+    wait_until(lambda: locks() == [], locks)
     assert desktop.complaints == ""
 
 
@@ -718,8 +829,8 @@ def test_without_a_place_to_keep_it_a_conversation_is_private_and_says_so(window
     window = window(approves=True, pollInterval=0, settings={"CHAPPIE_CREDENTIAL_STORE": "file", **passphrase("a phrase")})
     desktop = window.desktop
     window.sign_in()
-    (desktop.folder / "XDG_STATE_HOME/chappie/window").parent.mkdir(exist_ok=True)
-    (desktop.folder / "XDG_STATE_HOME/chappie/window").write_text("in the way")
+    (desktop.folder / "XDG_STATE_HOME/chappie/threads").parent.mkdir(exist_ok=True)
+    (desktop.folder / "XDG_STATE_HOME/chappie/threads").write_text("in the way")
     window.ask("reply: kept nowhere")
     wait_until(lambda: window.answer.endswith("ChatGPT\nkept nowhere"), lambda: window.answer)
     assert "\nThis conversation is not kept. " in window.answer

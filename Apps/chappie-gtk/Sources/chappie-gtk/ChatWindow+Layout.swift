@@ -78,6 +78,16 @@ extension ChatWindow {
                       <child><object class="GtkListBox" id="threads">
                         <accessibility><property name="label">Kept conversations</property></accessibility>
                         <style><class name="navigation-sidebar"/></style></object></child></object></child>
+                    <child><object class="GtkBox" id="threads-notice"><property name="visible">0</property>
+                      <property name="spacing">6</property>
+                      <child><object class="GtkLabel" id="threads-notice-text"><property name="wrap">1</property>
+                        <property name="wrap-mode">word-char</property><property name="hexpand">1</property>
+                        <property name="accessible-role">alert</property>
+                        <property name="xalign">0</property><style><class name="caption"/></style></object></child>
+                      <child><object class="GtkButton" id="threads-undo"><property name="label">Undo</property>
+                        <property name="valign">center</property></object></child></object></child>
+                    <child><object class="GtkCheckButton" id="show-archived">
+                      <property name="label">Show archived</property></object></child>
                     <child><object class="GtkLabel" id="threads-status"><property name="wrap">1</property>
                       <property name="wrap-mode">word-char</property>
                       <property name="xalign">0</property><style><class name="caption"/></style></object></child>

@@ -13,6 +13,7 @@ final class ChatWindow {
     private let threads: ThreadList
     private let columns: Columns
     private let approvals: Approvals
+    private var menu: ThreadMenu?
     private var actions: [String: OpaquePointer] = [:]
 
     private let settings: LaunchOptions
@@ -50,16 +51,32 @@ final class ChatWindow {
         } refuse: {
             actions.tell($0)
         }
-        threads = ThreadList(layout) { actions.open($0) }
+        threads = ThreadList(layout) {
+            actions.open($0)
+        } openMenu: {
+            actions.openMenu($0, $1, $2)
+        }
         columns = Columns(layout, view, transcript)
         talk = Talk(Self.client(settings, approvals), nil, transcript)
         opening.refuse = { [unowned self] in tell($0) }
         actions.ask = { [unowned self] in ask() }
         actions.tell = { [unowned self] in tell($0) }
         actions.open = { [unowned self] in openThread($0) }
+        menu = ThreadMenu(
+            layout, { [unowned self] in keeping },
+            ThreadMenu.Reports(
+                leave: { [unowned self] in await leaveThread($0) }, changed: { [unowned self] in threads.refresh() },
+                note: { [unowned self] in threads.note($0, $1) }, refuse: { [unowned self] in tell($0) }))
+        actions.openMenu = { [unowned self] in menu?.open($0, at: $1, x: $2.x, y: $2.y) }
         ChappieGTKLayout.useStyles(Self.styles, on: gtk_widget_get_display(window))
         gtk_window_set_application(window.cast(), application)
         addActions()
+        // In the meantime, the command `chappie` may have changed the conversations.
+        ChappieGTKSignal.connect(window, "notify::is-active") { [unowned self] in
+            guard gtk_window_is_active(window.cast()) != 0, !isEnding else { return }
+            threads.refresh()
+            talk.catchUp { [unowned self] in tell($0) }
+        }
         ChappieGTKSignal.answer(window, "close-request") { [unowned self] in
             quit()
             return true
@@ -74,6 +91,7 @@ final class ChatWindow {
         var ask: @MainActor () -> Void = {}
         var tell: @MainActor (any ChappieError) -> Void = { _ in }
         var open: @MainActor (String) -> Void = { _ in }
+        var openMenu: @MainActor (KeptLines.Line, Widget, (x: Double, y: Double)) -> Void = { _, _, _ in }
     }
 
     private static func client(_ settings: LaunchOptions, _ approvals: Approvals) -> ChappieClient {
@@ -155,14 +173,7 @@ final class ChatWindow {
     private func changeOwner(to account: ChappieAccountInfo?) {
         let had = owner != nil
         owner = account
-        keeping = account.map { account in
-            let endpoints = settings.configuration.endpoints
-            let words = [
-                endpoints.issuer.absoluteString, endpoints.backend.absoluteString, account.accountID ?? "",
-                account.userID ?? "",
-            ]
-            return Keeping(settings.keys, owner: words.joined(separator: "\n"))
-        }
+        keeping = account == nil ? nil : Keeping(settings)
         threads.keeping = keeping
         if account == nil { showThreads(false) }
         beginConversation()
@@ -208,6 +219,14 @@ final class ChatWindow {
         beginConversation()
         if columns.isNarrow { showThreads(false) }
         talk.open(id) { [unowned self] in tell($0) }
+    }
+
+    /// Ends the conversation on the screen if it is this one, and waits until nothing more is kept.
+    private func leaveThread(_ id: String) async {
+        let talk = talk
+        guard await talk.threadID == id else { return }
+        if talk === self.talk { beginConversation() }
+        await talk.end()
     }
 
     private func ask() {
@@ -274,6 +293,7 @@ final class ChatWindow {
             beginConversation()
         }
         action("threads", keys: ["F9"]) { [unowned self] in showThreads(!threads.isShown) }
+        for (name, body) in menu?.actions ?? [] { action(name, keys: [], body) }
         action("sign-out", keys: []) { [unowned self] in signOut() }
         action("quit", keys: ["<Control>q", "<Control>w"]) { [unowned self] in quit() }
     }

@@ -1,10 +1,8 @@
-import CGtk4
 import ChappieSDK
 import ChappieSDKRuntime
-import FoundationEssentials
 
-/// The storage for the conversations of one account. It is a folder of that account, encrypted with a key from the
-/// credential store, or memory if there is no place for a key.
+/// The storage for the conversations of one account. It is the store of the command `chappie` for this account, or
+/// memory if there is no place for a key.
 @MainActor
 final class Keeping {
     private var store: any ChappieThreadStore
@@ -14,22 +12,24 @@ final class Keeping {
     /// Whether the conversations should have been kept, so that the user must know the reason.
     private(set) var couldNotKeep = false
 
-    /// - Parameters:
-    ///   - keys: the credential store for the key, or `nil` if credentials are not stored.
-    ///   - owner: identifies the account among all accounts of its service.
-    init(_ keys: ChappieCredentialStorage?, owner: String) {
+    init(_ settings: LaunchOptions) {
         store = ChappieInMemoryThreadStore()
         isReady = true
-        guard let keys else {
+        guard let keys = settings.keys else {
             reason = "They last as long as this window."
             return
         }
-        guard let folder = Self.folder(of: owner) else {
+        // The command `chappie` keeps its conversations under this service.
+        var owner = settings.configuration
+        owner.keychainService = "com.chappie.cli"
+        let file = ChappieFileThreadStore(
+            owner: owner.credentialSlot, storagePolicy: settings.threadPolicy, keys: keys)
+        guard file.directory != nil else {
             reason = "There is no home folder to keep them in."
             couldNotKeep = true
             return
         }
-        store = ChappieFileThreadStore(directory: folder, keys: keys)
+        store = file
         isReady = false
     }
 
@@ -55,17 +55,26 @@ final class Keeping {
         try await store.prepare()
     }
 
-    /// Returns `$XDG_STATE_HOME/chappie/window/DIGEST`, or the same path in `~/.local/state`.
-    private static func folder(of owner: String) -> String? {
-        let environment = ProcessInfo.processInfo.environment
-        let state = environment["XDG_STATE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
-        let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 + "/.local/state" : nil }
-        guard let root = state ?? home, let digest = g_compute_checksum_for_string(G_CHECKSUM_SHA256, owner, -1) else {
-            return nil
+    /// Runs `work` with the store outside the window's thread, and then closes the store.
+    func use<Output: Sendable>(
+        _ work: @concurrent @Sendable (any ChappieThreadStore) async throws -> Output
+    ) async throws -> Output {
+        do {
+            let output = try await work(store)
+            await close()
+            return output
+        } catch {
+            await close()
+            throw error
         }
-        defer { g_free(digest) }
-        return "\(root)/chappie/window/\(String(cString: digest).prefix(32))"
     }
 
-    func lines(_ words: String) async -> KeptLines { await KeptLines.read(store, words) }
+    /// Closes the store until its next use, so that the command `chappie` can repair or replace it in the meantime.
+    func close() async { await (store as? ChappieFileThreadStore)?.close() }
+
+    /// Whether a path leads into the folder of the conversations.
+    func contains(_ path: String) -> Bool {
+        guard let folder = (store as? ChappieFileThreadStore)?.directory else { return false }
+        return path.hasPrefix(folder + "/")
+    }
 }

@@ -1,6 +1,7 @@
 import CGtk4
 import ChappieProgramTools
 import ChappieSDK
+import ChappieSDKRuntime
 import FoundationEssentials
 
 #if canImport(Glibc)
@@ -30,14 +31,16 @@ struct LaunchOptions {
           CHAPPIE_CA_FILE           a PEM file of additional authorities to trust
           CHAPPIE_MINIMUM_TLS       the oldest TLS to speak: 1.2 (default) or 1.3
 
-        "chappie simulator" prints the first two for a service on this machine. Conversations are kept in
-        $XDG_STATE_HOME/chappie/window, encrypted with a key in the credential store.
+        "chappie simulator" prints the first two for a service on this machine. Conversations are kept
+        with those of the command chappie, encrypted with a key in the credential store.
         """
 
     let configuration: ChappieConfiguration
     let store: ChappieCredentialStorage
     /// The store for the keys of kept conversations, or `nil` if credentials are only in memory.
     let keys: ChappieCredentialStorage?
+    /// The policy for kept conversations. Each use of an encrypted file's key would need the passphrase again.
+    let threadPolicy: ChappieFileThreadStoreStoragePolicy
     let tools: [ChappieHostTool]
     /// The arguments for GTK, which are the program's name and the files.
     let arguments: [String]
@@ -92,6 +95,7 @@ struct LaunchOptions {
             default: Self.refuse("CHAPPIE_CREDENTIAL_STORE must be keyring, file or memory.")
             }
         keys = place == "memory" ? nil : store
+        threadPolicy = .init(fileProtection: place == "file" ? .completeUntilFirstUserAuthentication : .complete)
         tools = manifest.map(Self.tools) ?? []
         self.arguments = [arguments.first ?? "chappie-gtk"] + files
         var chosen = ProcessInfo.processInfo.environment.map { "\($0)=\($1)" }.filter { $0.hasPrefix("CHAPPIE_") }

@@ -29,11 +29,7 @@ final class Talk {
     func leave() {
         isShown = false
         turn?.cancel()
-        Task {
-            await turn?.value
-            await runtime?.settle()
-            await client.disconnect()
-        }
+        Task { await end() }
     }
 
     /// Stops the answer. The conversation and the screen keep the text so far.
@@ -50,8 +46,12 @@ final class Talk {
         turn?.cancel()
         await turn?.value
         await runtime?.settle()
+        await keeping?.close()
         await client.disconnect()
     }
+
+    /// The id of the thread that keeps the conversation, or `nil` before its first turn.
+    var threadID: String? { get async { await runtime?.currentThread?.id } }
 
     private func readyRuntime() async -> ChappieRuntime? {
         guard let keeping else { return nil }
@@ -88,6 +88,8 @@ final class Talk {
                     fail(error, true)
                 }
             }
+            await runtime?.settle()
+            await keeping?.close()
             turn = nil
             answer = nil
             if isShown { changed() }
@@ -133,12 +135,24 @@ final class Talk {
     /// The number of turns at the end of a thread that are drawn.
     private static let shownTurns = 40
 
+    /// Draws the conversation again if another program has continued it.
+    func catchUp(fail: @escaping @MainActor (any Error) -> Void) {
+        guard turn == nil, isShown, let keeping, let runtime else { return }
+        Task {
+            guard let thread = await runtime.currentThread, thread.summary.recordCount > 0 else { return }
+            let kept = try? await keeping.use { try await $0.summary(of: thread.id) }
+            guard turn == nil, isShown, let kept, kept.recordCount != thread.summary.recordCount else { return }
+            open(thread.id, fail: fail)
+        }
+    }
+
     /// Opens a kept conversation, which continues in this window, and draws its end.
     func open(_ id: String, fail: @escaping @MainActor (any Error) -> Void) {
         turn = Task {
             do {
                 guard let runtime = await readyRuntime() else { throw CancellationError() }
                 let thread = try await runtime.openThread(id)
+                if isShown { transcript.clear() }
                 let pages = await Self.pages(of: thread, last: Self.shownTurns)
                 if isShown, thread.turns.count > pages.count {
                     transcript.note("\(thread.turns.count - pages.count) earlier turns are not shown.")
@@ -151,6 +165,7 @@ final class Talk {
             } catch {
                 if isShown, !(error is CancellationError) { fail(error) }
             }
+            await keeping?.close()
             turn = nil
             if isShown { changed() }
         }

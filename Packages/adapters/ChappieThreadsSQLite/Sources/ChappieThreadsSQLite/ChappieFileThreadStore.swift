@@ -129,6 +129,12 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
         _ = try await perform(facts) { database, protection throws(StoreError) in try database.currentKey(protection) }
     }
 
+    /// Closes the database until the next call. In the meantime this process has no lock on it, so that another program
+    /// can repair or replace it.
+    public func close() async {
+        try? await onDisk { database throws(StoreError) in database = nil }
+    }
+
     public func summaries() async throws(ChappieThreadStoreError) -> [ChappieThreadSummary] {
         try await read(or: []) { database, protection throws(StoreError) in try database.summaries(protection) }
     }

@@ -156,7 +156,10 @@ extension ChappieFileThreadStore {
         _ facts: ThreadDatabase.Facts, _ protection: ThreadProtection,
         _ work: @escaping @Sendable (ThreadDatabase, ThreadProtection) throws(StoreError) -> Output
     ) async throws(StoreError) -> Output {
-        try await onDisk { opened throws(StoreError) in
+        let folder = try folder.get()
+        return try await onDisk { opened throws(StoreError) in
+            // Another call may have closed it.
+            if opened == nil { opened = try ThreadDatabase.opened(in: folder) }
             guard let database = opened, database.facts == facts else {
                 throw .unavailable("their folder was removed or replaced")
             }
