@@ -92,9 +92,9 @@ extension Threads {
                 Takes what export gives as json or jsonl, sessions of the Codex CLI (~/.codex/sessions), the log database \
                 of llm (logs.db), and ChatGPT's own export (its zip file, or conversations.json). A folder is searched for \
                 these files. \
-                Conversations are imported one by one, and what can't be read is left out and named. A thread that you \
-                imported before gets its new messages. If you continued it here, that copy is kept next to it. A path \
-                that gives no thread is an error. \
+                Conversations are imported one by one. A thread that you imported before gets its new messages. If you \
+                continued it here, that copy is kept next to it. What is left out is named. The exit status is 65 if \
+                something of it is damaged, or if a path gives no thread. The rest is then imported. \
                 With --json: {"imported":[…],"updated":[…],"present":[…],"left_out":{…}}.
                 """)
 
@@ -117,6 +117,7 @@ extension Threads {
             }
             for problem in problems.dropLast() { program.console.note("chappie: \(problem.errorDescription ?? "")") }
             if let last = problems.last { throw last }
+            if report.hasDamage { throw ExitCode(ExitStatus.badData.rawValue) }
         }
     }
 }
