@@ -252,13 +252,14 @@ def test_histories_of_other_programs_are_shown_found_and_gone_on_with(simulate, 
     with contextlib.closing(sqlite3.connect(log)) as database:
         database.executescript(LLM)
 
-    imports = lambda path: someone.run("threads", "import", "--json", str(path)).events[0]
+    imports = lambda path, **more: someone.run("threads", "import", "--json", str(path), **more).events[0]
     assert imports(file) == {"imported": ids[:1], "updated": [], "present": [],
                              "left_out": {"instruction of the program": 2, "reasoning": 1}}
-    told = imports(sessions)
+    # A session that cannot be read is damage, and another program's file is not.
+    told = imports(sessions, status=BAD_DATA)
     assert (told["imported"], told["present"]) == (ids[1:], ids[:1])
-    for name in ("rollout-torn.jsonl", "notes.jsonl"):
-        assert told["left_out"][f"unreadable file {day}/{name}"] == 1, told
+    assert told["left_out"]["file of another kind 2026/11/22/notes.jsonl"] == 1, told
+    assert any(what.startswith("unreadable file 2026/11/22/rollout-torn.jsonl") for what in told["left_out"]), told
     assert imports(log) == {"imported": ["01kb1"], "updated": [], "present": [], "left_out": {"attachment": 1}}
     someone.run("threads", "import", str(log), says="Left out: attachment (1)")
 
@@ -277,7 +278,7 @@ def test_a_file_without_threads_is_an_error_and_costs_no_other_file(simulate, us
     good = exported(tmp_path, ("one", [], [message("assistant", "1")]))
     bad = tmp_path / "rollout-bad.jsonl"
     bad.write_text('{"timestamp":"2026-11-22T12:17:34Z","type":"session_meta","payload":{"id":"a"}}\n{"type":\n{}\n')
-    told = someone.run("threads", "import", str(bad), str(good), status=BAD_DATA, says="It contains no threads.")
+    told = someone.run("threads", "import", str(bad), str(good), status=BAD_DATA, says="it contains no threads.")
     assert "Left out: unreadable line (2)." in told.errors, told.errors
     assert told.output == "Imported: 1.\n"
     assert len(someone.run("threads", "list", "--json").events[0]["threads"]) == 1

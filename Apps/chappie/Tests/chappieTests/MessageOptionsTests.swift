@@ -49,6 +49,24 @@ import Testing
         #expect(try MessageOptions.schema(folder.path + "/a schema.json").json == ["type": "string"])
     }
 
+    @Test func `a byte order mark is no part of a schema or a template`() throws {
+        try write("schema.json", [0xEF, 0xBB, 0xBF] + Array(#"{"type":"string"}"#.utf8))
+        try write("t.md", [0xEF, 0xBB, 0xBF] + Array("---\nsystem: Be brief.\n---\nTranslate: $input".utf8))
+        #expect(try MessageOptions.schema(folder.path + "/schema.json").json == ["type": "string"])
+        let template = try Template(named: folder.path + "/t.md", .process)
+        #expect(template.prompt == "Translate: $input" && template.settings == ["system": "Be brief."])
+    }
+
+    @Test func `a thread is named after the question, and not after what the program adds`() throws {
+        let template = try Template(parsing: "Review this: $input\n\nBriefly.", name: "review")
+        #expect(MessageFrame(template: template).subject(of: "let q = 1") == "let q = 1")
+        #expect(MessageFrame(attachments: [.text("a file")]).subject(of: "Who wrote this?") == "Who wrote this?")
+        #expect(MessageFrame(prompt: [.user("Review this.")]).subject(of: "Briefly.") == "Briefly.")
+        #expect(MessageFrame().subject(of: "What is X?") == nil)
+        let files = MessageFrame(attachments: [.text("a file")], template: template, fileNames: ["notes.txt"])
+        #expect(files.subject(of: " ") == "review notes.txt")
+    }
+
     @Test func `a prompt precedes the question and is sent with only one message`() throws {
         let template = try Template(parsing: "Template: $input", name: "t")
         var frame = MessageFrame(attachments: [.text("a file")], template: template)

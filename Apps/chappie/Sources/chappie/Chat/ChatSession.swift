@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieDesktopLinux
 @_spi(ChappieInternals) import ChappieFiles
@@ -102,7 +103,7 @@ struct ChatSession: Sendable {
         let messages = try asked.messages(asking: text, options.messageOptions)
         unsent = text
         frame = asked
-        try await ask(messages)
+        try await ask(messages, question: asked.subject(of: text))
     }
 
     /// Asks the last question again. The new answer replaces the earlier one.
@@ -115,10 +116,13 @@ struct ChatSession: Sendable {
         try await ask(messages, isRetry: true)
     }
 
-    private mutating func ask(_ messages: [ChappieInputMessage], isRetry: Bool = false) async throws {
+    private mutating func ask(
+        _ messages: [ChappieInputMessage], question: String? = nil, isRetry: Bool = false
+    ) async throws {
         let (chat, program, options, asked) = (chat, program, options, frame)
-        let request = options.request(
+        var request = options.request(
             messages, model: chat.chosenModel, schema: asked.schema, searchesWeb: searchesWeb)
+        request.question = question
         let earlier = await chat.thread?.turns.last?.id
         frame = asked.next
         let printed: AnswerPrinter

@@ -79,6 +79,7 @@ struct MessageOptions: ParsableArguments {
             }
         }
         var frame = MessageFrame(system: system, schema: schema, attachments: attachments, template: template)
+        frame.fileNames = (image + file).map { $0.split(separator: "/").last.map { String($0) } ?? $0 }
         if let prompt {
             frame.prompt = try await offers.prompt(prompt, parameters)
         } else {
@@ -91,7 +92,7 @@ struct MessageOptions: ParsableArguments {
     static func schema(_ argument: String) throws -> ChappieJSONSchema {
         let isInline = argument.first == "{"
         if !isInline, let short = try ShortSchema(argument) { return ChappieJSONSchema(short.json) }
-        let bytes = isInline ? Array(argument.utf8) : try WholeFile.read(argument)
+        let bytes = isInline ? Array(argument.utf8) : UserFile.unmarked(try WholeFile.read(argument))
         do {
             let schema = ChappieJSONSchema(try ChappieJSON(parsing: bytes))
             try schema.check()
@@ -113,6 +114,8 @@ struct MessageFrame: Sendable {
     var parameters: [String: String] = [:]
     /// A tool server's prompt, which replaces the template for one message.
     var prompt: [ChappieInputMessage] = []
+    /// The names of the attachments.
+    var fileNames: [String] = []
     /// Whether the template's instructions still have to be sent.
     var givesInstructions = true
 
@@ -121,6 +124,14 @@ struct MessageFrame: Sendable {
         MessageFrame(
             schema: schema, template: template, parameters: parameters,
             givesInstructions: givesInstructions && (template == nil || !prompt.isEmpty))
+    }
+
+    /// Returns the text after which a thread is named, if the message has more than the question. Without a question, it
+    /// is the names of the template and of the files.
+    func subject(of question: String) -> String? {
+        guard template != nil || !attachments.isEmpty || !prompt.isEmpty else { return nil }
+        let names = ([template?.name].compactMap(\.self) + fileNames).joined(separator: " ")
+        return question.trimmed.isEmpty ? (names.isEmpty ? nil : names) : question
     }
 
     /// Returns the messages that ask `question`, and those before it.

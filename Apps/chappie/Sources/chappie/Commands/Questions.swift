@@ -121,9 +121,10 @@ struct Ask: ProgramCommand {
         let question = try await Self.question(
             words, isRead ? nil : StandardInput(), program.console,
             mayBeEmpty: frame.template != nil || !frame.attachments.isEmpty || !frame.prompt.isEmpty)
-        let request = answerOptions.request(
+        var request = answerOptions.request(
             try frame.messages(asking: question, answerOptions.messageOptions), model: answerOptions.model,
             schema: frame.schema, searchesWeb: answerOptions.web)
+        request.question = frame.subject(of: question)
         let approval = ToolApproval(
             approvesAll: answerOptions.approveTools, reader: TerminalLineReader(console: program.console))
         let client = try program.client(answerOptions, approval: approval)

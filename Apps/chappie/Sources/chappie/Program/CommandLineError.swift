@@ -237,6 +237,7 @@ struct CommandLineError: Error {
 
         case ChappieThreadStoreError.notFound: (.usage, "no_thread")
         case ChappieThreadStoreError.damaged, ChappieThreadStoreError.tooNew: (.badData, "threads_damaged")
+        case ChappieThreadStoreError.badBackup: (.badData, "backup_damaged")
         case ChappieThreadStoreError.locked: (.unavailable, "threads_locked")
         case ChappieThreadStoreError.full: (.unavailable, "threads_full")
         case is ChappieThreadStoreError: (.unavailable, "threads_unavailable")

@@ -28,7 +28,7 @@ struct Template: Equatable {
             path = "\(folder)/\(name).md"
             guard access(path, F_OK) == 0 else { throw Self.missing(name, folder) }
         }
-        guard let text = String(validating: try WholeFile.read(path), as: UTF8.self) else {
+        guard let text = String(validating: UserFile.unmarked(try WholeFile.read(path)), as: UTF8.self) else {
             throw CommandLineError.usage("\(path) is not text in UTF-8.")
         }
         try self.init(parsing: text, name: name)

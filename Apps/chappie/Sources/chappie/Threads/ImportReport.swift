@@ -6,39 +6,32 @@ import ChappieThreadForms
 struct ImportReport {
     private var updates = ThreadUpdates()
     private(set) var leftOut: [String: Int] = [:]
+    /// Whether something was left out because it cannot be read.
+    private(set) var hasDamage = false
     /// The folder of the kept threads, whose files are not read. Closing another descriptor of a database would release
     /// the locks of this process.
     private let store: ThreadsFolder
 
     init(store: ThreadsFolder) { self.store = store }
 
-    /// Keeps the threads of a file, or of the files in a folder. A file in a folder that cannot be read is counted.
+    /// Keeps one thread after the other of a file, or of the files in a folder.
     ///
-    /// - Throws: ``ChappieThreadImportError`` if `path` is a file that cannot be read, or gives no thread. The error is
-    ///   `full` at the first thread that does not fit, and `CancellationError` between two threads.
+    /// - Throws: ``ChappieThreadImportError`` if `path` cannot be read, or gives no thread. The error is `full` at the
+    ///   first thread that does not fit, and `CancellationError` between two threads.
     mutating func keep(_ path: String, in store: some ChappieThreadStore) async throws {
-        var count = 0
-        for file in ChappieThreadImport.files(at: path) where !self.store.contains(file) {
-            do {
-                count += try await keep(threadsOf: file, in: store)
-            } catch let error as ChappieThreadImportError where file != path {
-                leftOut["unreadable file \(error.path ?? file)", default: 0] += 1
-            }
+        let folder = self.store
+        var reader = try ChappieThreadReader(path: path) { folder.contains($0) }
+        var isEmpty = true
+        defer {
+            leftOut.merge(reader.leftOut, uniquingKeysWith: +)
+            hasDamage = hasDamage || reader.hasDamage
         }
-        guard count > 0 else { throw ChappieThreadImportError(.damaged, path: path, reason: "It contains no threads.") }
-    }
-
-    /// Keeps one thread of a file after the other, and returns their number.
-    private mutating func keep(threadsOf file: String, in store: some ChappieThreadStore) async throws -> Int {
-        var reader = try ChappieThreadReader(path: file)
-        var count = 0
-        defer { leftOut.merge(reader.leftOut, uniquingKeysWith: +) }
         while let thread = try reader.next() {
             try Task.checkCancellation()
             updates.threads[try await store.update(thread), default: []].append(thread.id)
-            count += 1
+            isEmpty = false
         }
-        return count
+        guard !isEmpty else { throw ChappieThreadImportError(.damaged, path: path, reason: "it contains no threads.") }
     }
 
     func say(_ program: Program) {
@@ -65,11 +58,11 @@ struct ThreadUpdates {
             ("Brought up to date", count(.continued)),
             ("Replaced, because earlier messages were changed in the other program", count(.changed)),
             ("Brought up to date, with a copy of what you continued here", count(.copied)),
-            ("Already present", count(.unchanged)), ("Skipped because you continued them here", count(.diverged)),
+            ("Already present", count(.unchanged)),
         ]
         let json: [(String, ChappieJSON)] = [
             ("imported", ids([.added])), ("updated", ids([.continued, .changed, .copied])),
-            ("present", ids([.unchanged, .diverged])),
+            ("present", ids([.unchanged])),
         ]
         program.say(
             .object(ChappieJSONObject(json + more)),

@@ -62,19 +62,15 @@ extension Threads {
                 if !restored.threads.isEmpty || !restored.problems.isEmpty || restored.damagedFile != nil {
                     Self.say(restored, program)
                 }
-                throw await explained(error, store)
+                throw explained(error)
             }
             Self.say(restored, program)
             if !restored.problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
         }
 
-        /// Returns an error that names the backup, if the backup is the cause.
-        private func explained(_ error: ChappieThreadStoreError, _ store: ChappieFileThreadStore) async -> any Error {
+        /// Returns an error that names the backup, if its passphrase is the cause.
+        private func explained(_ error: ChappieThreadStoreError) -> any Error {
             switch error {
-            case .damaged(thread: nil, let reason) where (try? await store.readableThreads()) != nil:
-                CommandLineError(
-                    .badData, code: "backup_damaged", "\(file) can't be restored: \(reason).",
-                    suggestion: "Use another backup. The stored threads are unchanged.")
             case .locked(let reason) where reason.contains(file):
                 CommandLineError(
                     .unavailable, code: "wrong_passphrase", "\(file) can't be opened: \(reason).",

@@ -42,11 +42,20 @@ extension Threads {
             let target = try output.flatMap {
                 $0 == "-" ? nil : try OutputFile($0, outside: program.environment.threadsFolder, isPrivate: true)
             }
-            let thread = try await Threads.read(thread, from: Threads.store(program))
+            let store = try Threads.store(program)
+            let found = try await store.readableThread(store.thread(named: thread).id)
+            let thread = found.thread
             let text = (format ?? output.flatMap(ChappieThreadFormat.init(fileName:)) ?? .json).text(of: thread)
-            guard let target else { return program.console.write(text) }
-            try await target.write(text)
-            program.console.note("The thread is in \(target.path), not encrypted.")
+            if let target {
+                try await target.write(text)
+                program.console.note("The thread is in \(target.path), not encrypted.")
+            } else {
+                program.console.write(text)
+            }
+            if let problem = found.problem {
+                program.console.note("chappie: \(problem.words)")
+                throw ExitCode(ExitStatus.badData.rawValue)
+            }
         }
 
         private func exportAll(_ program: Program) async throws {
@@ -77,10 +86,9 @@ extension Threads {
                 try Task.checkCancellation()
                 let thread: ChappieThread
                 do {
-                    thread = try await store.thread(summary.id)
-                } catch .damaged(_, let reason) {
-                    problems.append(.damaged(thread: summary.id, reason))
-                    continue
+                    let found = try await store.readableThread(summary.id)
+                    thread = found.thread
+                    if let problem = found.problem, !problems.contains(problem) { problems.append(problem) }
                 } catch {
                     // Another process may have deleted the thread.
                     guard error.concernsOneThread else { throw error }
@@ -108,9 +116,9 @@ extension Threads {
                 Takes what export gives as json or jsonl, sessions of the Codex CLI (~/.codex/sessions), the log database \
                 of llm (logs.db), and ChatGPT's own export (its zip file, or conversations.json). A folder is searched for \
                 these files. \
-                Conversations are imported one by one, and what can't be read is left out and named. A thread that you \
-                imported before gets its new messages. If you continued it here, that copy is kept next to it. A path \
-                that gives no thread is an error. \
+                Conversations are imported one by one. A thread that you imported before gets its new messages. If you \
+                continued it here, that copy is kept next to it. What is left out is named. The exit status is 65 if \
+                something of it is damaged, or if a path gives no thread. The rest is then imported. \
                 With --json: {"imported":[…],"updated":[…],"present":[…],"left_out":{…}}.
                 """)
 
@@ -134,6 +142,7 @@ extension Threads {
             }
             for problem in problems.dropLast() { program.console.note("chappie: \(problem.errorDescription ?? "")") }
             if let last = problems.last { throw last }
+            if report.hasDamage { throw ExitCode(ExitStatus.badData.rawValue) }
         }
     }
 }

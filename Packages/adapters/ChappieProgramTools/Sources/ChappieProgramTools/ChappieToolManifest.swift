@@ -94,7 +94,7 @@ public struct ChappieToolManifest: Sendable, Hashable {
     /// Reads a manifest. Checks that the programs that it names exist and may be run.
     ///
     /// - Parameters:
-    ///   - json: The file's content.
+    ///   - json: The file's content. A byte order mark at its start is left out.
     ///   - file: The file's path. Relative paths in the manifest begin in its folder, and errors name it.
     ///   - variable: A closure that looks up an environment variable. By default, it uses this process's environment.
     /// - Throws: ``ChappieToolManifestError``, which names the key path.
@@ -102,6 +102,7 @@ public struct ChappieToolManifest: Sendable, Hashable {
         _ json: [UInt8], file: String,
         variable: @escaping (String) -> String? = { ProcessInfo.processInfo.environment[$0] }
     ) throws(ChappieToolManifestError) {
+        let json = Array(json.trimmingPrefix([0xEF, 0xBB, 0xBF]))
         let value: ChappieJSON
         do throws(ChappieJSONError) {
             value = try ChappieJSON(parsing: json)

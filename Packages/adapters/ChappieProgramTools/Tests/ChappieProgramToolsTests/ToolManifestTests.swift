@@ -13,7 +13,7 @@ struct ToolManifestTests {
     }
 
     @Test func aToolNeedsNoMoreThanItsNameAndItsCommand() throws {
-        let tool = try #require(try Self.read(#"{"tools":[{"name":"t","command":"sh"}]}"#).tools.first)
+        let tool = try #require(try Self.read("\u{FEFF}" + #"{"tools":[{"name":"t","command":"sh"}]}"#).tools.first)
         #expect(tool.path == "/usr/bin/sh" && tool.arguments.isEmpty)
         #expect(tool.environment == ["PATH": "/usr/bin:/bin", "HOME": "/home/someone"])
         #expect(tool.workingDirectory == nil)

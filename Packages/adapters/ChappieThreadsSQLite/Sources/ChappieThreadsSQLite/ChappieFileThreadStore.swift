@@ -132,7 +132,10 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     /// Closes the database until the next call. In the meantime this process has no lock on it, so that another program
     /// can repair or replace it.
     public func close() async {
-        try? await onDisk { database throws(StoreError) in database = nil }
+        try? await onDisk { [self] database throws(StoreError) in
+            database = nil
+            copy.withLock { $0 = nil }
+        }
     }
 
     public func summaries() async throws(ChappieThreadStoreError) -> [ChappieThreadSummary] {

@@ -77,6 +77,8 @@ extension ChappieFileThreadStore {
                 defer { try? FileManager.default.removeItem(atPath: new.path) }
                 try new.make()
                 guard let damaged = try DamagedDatabase(in: folder) else { throw damage }
+                // Closing its descriptor would release the lock.
+                defer { withExtendedLifetime(damaged) {} }
                 let file = try new.makeDatabaseFile()
                 let (threads, losses) = try Self.copy(damaged, to: file, on: folder.fileSystem(), protection)
                 let aside = try folder.replaceDatabase(with: file, keepsOld: !losses.isEmpty)

@@ -108,8 +108,10 @@ extension ChappieFileThreadStore {
         } catch {
             guard case .damaged = error, let facts = try await factsOfDamaged() else { throw error }
             let protection = facts.isSealed ? try await protection(facts, isLatest: true) : .plain
-            return try await onDisk { [self] _ throws(StoreError) in
-                try copy.withLock { copy throws(StoreError) in
+            return try await onDisk { [self] opened throws(StoreError) in
+                // Closing another descriptor of the file would release the locks of a connection.
+                opened = nil
+                return try copy.withLock { copy throws(StoreError) in
                     let folder = try folder.get()
                     if copy?.stamp != folder.stamp {
                         copy = nil
@@ -131,7 +133,10 @@ extension ChappieFileThreadStore {
     /// Returns the facts about a database that SQLite cannot read, or `nil` if nothing of it can be read.
     func factsOfDamaged() async throws(StoreError) -> ThreadDatabase.Facts? {
         let folder = try folder.get()
-        let facts = try await onDisk { _ throws(StoreError) in try DamagedDatabase(in: folder)?.facts }
+        let facts = try await onDisk { opened throws(StoreError) in
+            opened = nil
+            return try DamagedDatabase(in: folder)?.facts
+        }
         if let facts { try checkPolicy(facts) }
         return facts
     }

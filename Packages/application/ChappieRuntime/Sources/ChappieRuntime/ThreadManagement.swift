@@ -95,11 +95,11 @@ extension ChappieThreadStore {
     /// continued the thread since it was imported.
     ///
     /// Only what was asked and answered is compared. A title that was given here stays, and so does an archived thread.
-    /// A turn that was running at the earlier import is replaced by the complete one.
+    /// A turn that was running at the earlier import is replaced by the complete one. An older copy of a thread changes
+    /// nothing.
     ///
-    /// If the thread was continued here and in the other program, the other program's thread keeps the id, and the
-    /// stored one is kept as a copy with the title "… (continued here)". Two threads of this program are not combined,
-    /// and the stored one stays unchanged.
+    /// If the thread was continued here and in the other program, the imported thread keeps the id, and the stored one
+    /// is kept as a copy with the title "… (continued here)".
     ///
     /// - Parameters:
     ///   - thread: The imported thread.
@@ -182,19 +182,19 @@ private struct ThreadChange {
         _ old: ChappieThread, _ new: ChappieThread
     ) -> (ChappieThreadUpdate, added: [ChappieThreadRecord]) {
         let same = zip(old.records, new.records).prefix { $0.kind == $1.kind && $0.body == $1.body }.count
-        if same == new.records.count { return (.unchanged, []) }
-        if same == old.records.count { return (.continued, Array(new.records[same...])) }
-        let pairs = zip(old.turns, new.turns)
-        let equal = pairs.prefix { $0.items == $1.items }.count
+        if same == old.records.count, same < new.records.count { return (.continued, Array(new.records[same...])) }
+        let equal = zip(old.turns, new.turns).prefix { $0.items == $1.items }.count
+        let (known, date) = (old.importDate ?? .distantPast, new.importDate ?? .distantFuture)
+        let hasLess = new.turns.count < old.importedTurnCount
+        let isOlder = date < known || date == known && hasLess
         let isCompacted = new.compactionSummaries.count > old.compactionSummaries.count
-        if hasAll(of: new, in: old, equal), !isCompacted || old.turns.count > new.turns.count {
-            guard new.turns.count >= old.turns.count, let title = newTitle(old, new) else { return (.unchanged, []) }
-            return (.continued, [title])
+        if isOlder { return (.unchanged, []) }
+        // In a newer thread, turns are missing if they were taken back.
+        if same == new.records.count || hasAll(of: new, in: old, equal), !hasLess, !isCompacted {
+            let state = newState(old, new)
+            return state.isEmpty ? (.unchanged, []) : (.continued, state)
         }
         if hasAll(of: old, in: new, equal) { return (.continued, []) }
-        guard let date = new.importDate else { return (.diverged, []) }
-        // This is an older copy of the other program's thread.
-        if let known = old.importDate, date < known { return (.unchanged, []) }
         return (old.records.contains { $0.isSaid && !$0.isImported } ? .copied : .changed, [])
     }
 
@@ -207,15 +207,24 @@ private struct ThreadChange {
         return other.turns[equal].items.starts(with: thread.turns[equal].items)
     }
 
-    /// Returns the record with the other program's new title, or `nil` if a title was given here.
-    private static func newTitle(_ old: ChappieThread, _ new: ChappieThread) -> ChappieThreadRecord? {
-        let current = old.records.last { $0.kind == .renamed }
-        guard let title = new.records.last(where: { $0.kind == .renamed }), title.body != current?.body,
-            current?.isImported ?? true, title.isImported
-        else { return nil }
-        // The new title does not make the thread the latest one.
-        return ChappieThreadRecord(
-            position: old.records.count, kind: .renamed, date: old.summary.updatedAt, body: title.body)
+    /// Returns records with the other program's new title, and with whether it lists the thread, unless these were set
+    /// here.
+    private static func newState(_ old: ChappieThread, _ new: ChappieThread) -> [ChappieThreadRecord] {
+        func isSetHere(_ kinds: ChappieThreadRecord.Kind...) -> Bool {
+            old.records.last { kinds.contains($0.kind) }?.isImported == false
+        }
+        var changes: [(ChappieThreadRecord.Kind, ChappieJSON)] = []
+        if let title = new.summary.title, title != old.summary.title, !isSetHere(.renamed) {
+            changes.append((.renamed, ["title": .string(title), "imported": true]))
+        }
+        if new.summary.isArchived != old.summary.isArchived, !isSetHere(.archived, .unarchived) {
+            changes.append((new.summary.isArchived ? .archived : .unarchived, ["imported": true]))
+        }
+        // These changes do not make the thread the latest one.
+        return changes.enumerated().map { index, change in
+            ChappieThreadRecord(
+                position: old.records.count + index, kind: change.0, date: old.summary.updatedAt, body: change.1)
+        }
     }
 
     /// The records of the new thread, and the titles and the other care that the stored one was given here.
@@ -225,14 +234,26 @@ private struct ThreadChange {
                 && !new.records.contains { $0.kind == record.kind && $0.body == record.body && $0.date == record.date }
         }
         return (new.records + care).enumerated().map { position, record in
-            ChappieThreadRecord(position: position, kind: record.kind, date: record.date, body: record.body)
+            // What was set here does not make the thread older.
+            let date = position < new.records.count ? record.date : max(record.date, new.summary.updatedAt)
+            return ChappieThreadRecord(position: position, kind: record.kind, date: date, body: record.body)
         }
     }
 }
 
 extension ChappieThread {
-    /// The date of the latest question or answer from another program, or `nil` if there is none.
-    fileprivate var importDate: Date? { records.filter { $0.isImported && $0.isSaid }.map(\.date).max() }
+    /// The date of the latest change in another program, or `nil` if the thread is from this program.
+    fileprivate var importDate: Date? {
+        let changedAt = records.first?.body["changedAt"]?.double.map { Date(timeIntervalSince1970: $0) }
+        let said = records.filter { $0.isImported && $0.isSaid }.map(\.date)
+        return (said + [changedAt].compactMap(\.self)).max()
+    }
+
+    /// The number of turns that are from another program.
+    fileprivate var importedTurnCount: Int {
+        let started = records.filter { $0.kind == .turnStarted && !positionsTakenBack.contains($0.position) }
+        return started.count(where: \.isImported)
+    }
 }
 
 extension ChappieThreadRecord {
@@ -256,8 +277,6 @@ public enum ChappieThreadUpdate: String, Sendable, Hashable, Codable {
     case copied
     /// There was nothing new.
     case unchanged
-    /// Each thread has something that the other one lacks. The stored thread is unchanged.
-    case diverged
 }
 
 extension [ChappieThreadSummary] {

@@ -91,9 +91,10 @@ public struct ChappieThreadRecord: Sendable, Hashable {
         return texts.isEmpty ? nil : texts.joined(separator: "\n")
     }
 
-    /// The user's question without what precedes it: the instructions of the program, and the documents before the
-    /// question in the same message.
+    /// The user's question. A record names it if the program made a longer message of it. Otherwise it is the last text
+    /// of the first message, because documents precede the question.
     fileprivate var question: String {
+        if let question = body["question"]?.string { return question }
         let messages = body["messages"]?.array ?? []
         let asked = messages.first { $0["role"]?.string == "user" } ?? messages.first
         let texts = (asked?["content"]?.array ?? []).compactMap { $0["text"]?.string }

@@ -294,6 +294,7 @@ extension ChappieTurn {
             "turn": .string(id), "messages": .array(request.messages.map(\.inputItem)),
             "options": Records.json(request.turnOptions),
         ]
+        if let question = request.question { body["question"] = .string(question) }
         if let schema = request.outputSchema { body["schema"] = schema.json }
         if !model.isEmpty { body["model"] = .string(model) }
         if request.model != nil { body["isNamed"] = true }

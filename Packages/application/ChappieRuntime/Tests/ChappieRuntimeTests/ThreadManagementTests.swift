@@ -1,4 +1,4 @@
-import ChappieClient
+@_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieRuntime
 import ChappieTesting
@@ -53,6 +53,53 @@ struct ThreadManagementTests {
                 == "Who wrote this?")
         #expect(name(message("user", "a document", " ")) == "a document")
         #expect(name(message("developer", "Begin.")) == "Begin.")
+    }
+
+    @Test func `a thread is named after the user's text in a longer message`() async throws {
+        var request = ChappieResponseRequest(messages: [.user("Review this: let q = 1")])
+        request.question = "let q = 1"
+        let runtime = Model(.text("Good.")).client().runtime(store: store)
+        _ = try await runtime.response(request)
+        #expect(try await store.threads().map(\.name) == ["let q = 1"])
+    }
+
+    @Test func `a thread that was continued in two places is kept twice`() async throws {
+        func thread(_ texts: String...) throws -> ChappieThread {
+            let records = texts.enumerated().flatMap { index, text in
+                let body: ChappieJSON = ["turn": .string(text), "items": [.string(text)]]
+                return [ChappieThreadRecord.Kind.turnStarted, .turnFinished].enumerated().map { place, kind in
+                    ChappieThreadRecord(
+                        position: 2 * index + place, kind: kind, date: Date(timeIntervalSince1970: 1_790_000_000),
+                        body: body)
+                }
+            }
+            return try ChappieThread(id: "a", records: records)
+        }
+        let (here, elsewhere) = (try thread("one", "here"), try thread("one", "elsewhere"))
+        #expect(try await store.update(here) == .added)
+        #expect(try await store.update(elsewhere) == .copied)
+        #expect(try await store.update(elsewhere) == .unchanged)
+        #expect(try await store.thread("a") == elsewhere)
+        let copy = try #require(try await store.threads().first { $0.id != "a" })
+        #expect(copy.title == "New thread (continued here)" && copy.turnCount == 2)
+    }
+
+    @Test func `a title that was set here remains, and does not make the thread older`() async throws {
+        func thread(_ turns: Int, at seconds: Double) throws -> ChappieThread {
+            let records = (0..<turns).map { turn in
+                ChappieThreadRecord(
+                    position: turn, kind: .turnStarted, date: Date(timeIntervalSince1970: 1_790_000_000 + seconds),
+                    body: ["turn": .string("\(turn)"), "messages": [.integer(turn)], "imported": true])
+            }
+            return try ChappieThread(id: "a", records: records)
+        }
+        #expect(try await store.update(try thread(1, at: 0)) == .added)
+        try await store.rename("a", to: "Mine", clock: ManualClock(now: Date(timeIntervalSince1970: 1_790_000_050)))
+        #expect(try await store.update(try thread(2, at: 100)) == .continued)
+        let summary = try #require(try await store.summary(of: "a"))
+        #expect(summary.title == "Mine" && summary.turnCount == 2)
+        #expect(summary.updatedAt == Date(timeIntervalSince1970: 1_790_000_100))
+        #expect(try await store.update(try thread(2, at: 100)) == .unchanged)
     }
 
     @Test func `the last turns of a long thread are read without the others`() async throws {

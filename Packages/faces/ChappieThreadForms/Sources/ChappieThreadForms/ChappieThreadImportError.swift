@@ -42,24 +42,22 @@ public struct ChappieThreadImportError: ChappieError, Hashable {
 /// A problem in a file, before the file's name is known.
 struct ThreadFault: Error, Equatable {
     let code: ChappieThreadImportError.Code
-    let sentence: String
+    /// The problem, without a full stop.
+    let reason: String
 
     static let unknown = ThreadFault(
-        "It is neither a thread that chappie exported, nor a session of the Codex CLI, nor a log of llm, nor ChatGPT's conversations.json.",
+        "it is neither a thread that chappie exported, nor a session of the Codex CLI, nor a log of llm, nor ChatGPT's conversations.json",
         .unknownForm)
-    static let name = ThreadFault("The thread has an id that no thread can have.")
-    static let tooDeep = ThreadFault("One of the records is nested too deep to be kept.")
-    static let empty = ThreadFault("The thread has no records.")
-    static func line(_ number: Int, _ reason: String) -> ThreadFault {
-        ThreadFault("Line \(number) is damaged: \(reason).")
-    }
+    static let name = ThreadFault("the thread has an id that no thread can have")
+    static let tooDeep = ThreadFault("one of the records is nested too deep to be kept")
+    static let empty = ThreadFault("the thread has no records")
     static func table(_ name: String, _ reason: String) -> ThreadFault {
-        ThreadFault("The table \(name) can't be read: \(reason).")
+        ThreadFault("the table \(name) can't be read: \(reason)")
     }
 
-    init(_ sentence: String, _ code: ChappieThreadImportError.Code = .damaged) {
+    init(_ reason: String, _ code: ChappieThreadImportError.Code = .damaged) {
         self.code = code
-        self.sentence = sentence
+        self.reason = reason.last == "." ? String(reason.dropLast()) : reason
     }
 
     /// Runs `body`, and turns a failure to read the file into a message for the user.
@@ -69,15 +67,15 @@ struct ThreadFault: Error, Equatable {
         do throws(WholeFile.Failure) {
             return try body()
         } catch {
-            let words =
+            let reason =
                 switch error {
-                case .missing: "there is none."
-                case .directory: "it is a folder."
-                case .special, .open, .changeable: "it is not a regular file."
-                case .tooLarge: "it is over \(ChappieThreadImport.byteLimit >> 30) GiB."
-                case .system(let reason): "\(reason)."
+                case .missing: "there is none"
+                case .directory: "it is a folder"
+                case .special, .open, .changeable: "it is not a regular file"
+                case .tooLarge: "it is larger than \(ChappieThreadImport.byteLimit >> 30) GiB"
+                case .system(let reason): reason
                 }
-            throw ThreadFault(words, .unreadable)
+            throw ThreadFault(reason, .unreadable)
         }
     }
 
@@ -89,4 +87,8 @@ struct ThreadFault: Error, Equatable {
             self.init(error.errorDescription ?? "\(error)")
         }
     }
+}
+
+extension ChappieThreadImportError {
+    init(_ fault: ThreadFault, path: String?) { self.init(fault.code, path: path, reason: fault.reason + ".") }
 }

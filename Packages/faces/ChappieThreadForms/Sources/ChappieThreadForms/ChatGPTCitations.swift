@@ -65,7 +65,8 @@ enum ChatGPTCitations {
     /// Returns a reference as Markdown, or `nil` if it names nothing.
     private static func link(_ reference: ChappieJSON) -> String? {
         if let text = reference["alt"]?.string, !text.isEmpty { return text }
-        let sources = reference["items"]?.array ?? reference["sources"]?.array ?? [reference]
+        var sources = reference["items"]?.array ?? reference["sources"]?.array ?? [reference]
+        if sources.isEmpty { sources = (reference["safe_urls"]?.array ?? []).map { ["url": $0] } }
         let links = sources.compactMap { source -> String? in
             let title = source["title"]?.string ?? source["name"]?.string
             guard let url = source["url"]?.string, url.hasPrefix("https://") || url.hasPrefix("http://") else {

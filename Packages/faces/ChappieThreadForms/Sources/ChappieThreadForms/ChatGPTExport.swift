@@ -11,8 +11,8 @@ struct ChatGPTExport: ThreadForm {
     private var elements: JSONElements
     private var count = 0
     private var isRecognized = false
-    /// The facts about the conversations that were read, by their ids.
-    private var read: [String: String] = [:]
+    /// The conversations that were read, as hash values by their ids.
+    private var read: [String: Int] = [:]
     /// The date for conversations without any time.
     private let fileDate: Date
 
@@ -39,93 +39,113 @@ struct ChatGPTExport: ThreadForm {
             } catch {
                 let id = json?["conversation_id"]?.string ?? json?["id"]?.string ?? json?["title"]?.string
                 let name = id.map { String($0.prefix(60)) } ?? "\(count)"
-                leftOut.add("damaged conversation \(name), because \(error.sentence)")
+                leftOut.add(damage: "damaged conversation \(name), because \(error.reason)")
             }
         }
-        guard isRecognized || count == 0 else { throw .unknown }
+        guard isRecognized || count == 0 else {
+            leftOut = LeftOut()
+            throw .unknown
+        }
         return nil
     }
 
     /// Returns a conversation as a thread, or `nil` if nobody has written anything.
     private mutating func thread(of json: ChappieJSON) throws(ThreadFault) -> ChappieThread? {
+        if json["current_node"] != nil || json["mapping"] != nil { isRecognized = true }
         guard let mapping = json["mapping"]?.object else { throw ThreadFault("it has no messages") }
-        isRecognized = true
+        let tree = MessageTree(mapping)
         let current = json["current_node"]?.string ?? ""
-        let branch = try branch(current.isEmpty ? nil : current, in: mapping)
-        guard branch.contains(where: Self.isSaid) else {
+        guard current.isEmpty || tree.has(current) else { throw ThreadFault("its current message is missing") }
+        let branch = tree.branch(to: current.isEmpty ? tree.newest : current, &leftOut)
+        guard let first = branch.first(where: MessageTree.isSaid) else {
             leftOut.add("conversation without messages")
             return nil
         }
-        guard let id = id(of: json, branch) else {
+        let facts = (json["create_time"]?.serialized() ?? "") + (first["content"]?.serialized() ?? "")
+        guard let id = id(of: json, facts, branch) else {
             leftOut.add("repeated conversation")
             return nil
         }
-        var times = [json["create_time"], json["update_time"]] + branch.map { $0["create_time"] }
-        times.removeAll { ImportedThread.time($0) == nil }
-        let begun = ImportedThread.time(times.first ?? nil) ?? fileDate
-        var thread = ImportedThread(id: id, facts: "")
+        let times = [json["create_time"], json["update_time"]] + branch.map { $0["create_time"] }
+        let begun = times.lazy.compactMap(ImportedThread.time).first ?? fileDate
+        var thread = ImportedThread(id: id, facts: facts)
         thread.name(json["title"]?.string, at: begun)
         var turns = ChatGPTTurns(thread, model: json["default_model_slug"]?.string ?? "", begun: begun)
         for message in branch { turns.add(message) }
         thread = turns.finished()
         if json["is_archived"]?.bool == true { thread.add(.archived, at: turns.latest) }
         if json["is_starred"]?.bool == true { thread.leaveOut("star") }
+        thread.changedAt = ([json["update_time"]] + tree.messages.map { $0["create_time"] })
+            .compactMap(ImportedThread.time).max()
         leftOut.add(thread.leftOut)
         return try thread.thread()
     }
 
     /// Returns the conversation's id, or another one if a different conversation of the file has that id. It returns
     /// `nil` for a conversation that was already read.
-    private mutating func id(of json: ChappieJSON, _ branch: [ChappieJSON]) -> String? {
-        let first = branch.first(where: Self.isSaid)?["content"]?.serialized() ?? ""
-        let facts = (json["create_time"]?.serialized() ?? "") + first
-        let thread = ImportedThread(id: json["conversation_id"]?.string ?? json["id"]?.string, facts: facts)
-        guard let known = read[thread.id] else {
-            read[thread.id] = facts
-            return thread.id
+    private mutating func id(of json: ChappieJSON, _ facts: String, _ branch: [ChappieJSON]) -> String? {
+        var id = ImportedThread(id: json["conversation_id"]?.string ?? json["id"]?.string, facts: facts).id
+        while let known = read[id] {
+            if known == branch.hashValue { return nil }
+            id = ImportedThread.derivedID(id, facts)
         }
-        let other = ImportedThread.derivedID(thread.id, facts)
-        guard known != facts, read[other] == nil else { return nil }
-        read[other] = facts
-        return other
+        read[id] = branch.hashValue
+        return id
+    }
+}
+
+/// The messages of a conversation. Each one is in a node, which names its parent or its children.
+private struct MessageTree {
+    // An object's own look-up is linear, and a long conversation has thousands of nodes.
+    private let nodes: [String: ChappieJSON]
+    private var parents: [String: String] = [:]
+    /// The last of the newest messages that have no answer.
+    private(set) var newest: String?
+
+    init(_ mapping: ChappieJSONObject) {
+        let members = mapping.members.filter { $0.value.object != nil }
+        nodes = Dictionary(members.map { ($0.name, $0.value) }, uniquingKeysWith: { _, last in last })
+        for (name, node) in nodes {
+            for child in node["children"]?.array ?? [] { if let child = child.string { parents[child] = name } }
+        }
+        for (name, node) in nodes {
+            guard let parent = node["parent"]?.string else { continue }
+            // A parent that is missing may have been given another name.
+            if nodes[parent] != nil || parents[name] == nil { parents[name] = parent }
+        }
+        let inner = Set(parents.values)
+        let leaves = members.filter { !inner.contains($0.name) }
+        var time = Date.distantPast
+        for (name, node) in (leaves.isEmpty ? members : leaves).map({ ($0.name, $0.value) }) {
+            let own = ImportedThread.time(node["message"]?["create_time"]) ?? .distantPast
+            if own >= time { (newest, time) = (name, own) }
+        }
     }
 
-    /// Returns the messages from the beginning of the conversation to the current one. Without a current message, the
-    /// branch with the newest message is the current one.
-    private mutating func branch(_ current: String?, in mapping: ChappieJSONObject) throws(ThreadFault) -> [ChappieJSON]
-    {
-        // An object's own look-up is linear, and a long conversation has thousands of nodes.
-        let nodes = Dictionary(mapping.members.map { ($0.name, $0.value) }, uniquingKeysWith: { _, last in last })
-        if let current, nodes[current] == nil { throw ThreadFault("its current message is missing") }
+    var messages: [ChappieJSON] { nodes.values.compactMap { $0["message"] } }
+
+    func has(_ name: String) -> Bool { nodes[name] != nil }
+
+    /// Returns the messages from the beginning of the conversation to the given one. The others are counted.
+    func branch(to end: String?, _ leftOut: inout LeftOut) -> [ChappieJSON] {
         var messages: [ChappieJSON] = []
         var seen: Set<String> = []
-        var next = current ?? Self.newest(in: mapping)
-        while let id = next {
-            guard let node = nodes[id], seen.insert(id).inserted else {
-                leftOut.add("earlier messages of a conversation, which can't be found")
+        var next = end
+        while let name = next {
+            guard let node = nodes[name], seen.insert(name).inserted else {
+                leftOut.add(damage: "earlier messages of a conversation, which can't be found")
                 break
             }
             messages.append(node["message"] ?? .null)
-            next = node["parent"]?.string
+            next = parents[name]
         }
-        let others = mapping.members.filter { !seen.contains($0.name) && Self.isSaid($0.value["message"]) }
+        let others = nodes.filter { !seen.contains($0.key) && Self.isSaid($0.value["message"]) }
         leftOut.add("message of another branch", others.count)
         return messages.reversed()
     }
 
-    /// Returns the last of the newest messages that have no answer.
-    private static func newest(in mapping: ChappieJSONObject) -> String? {
-        let parents = Set(mapping.members.compactMap { $0.value["parent"]?.string })
-        var newest: (name: String, time: Date)?
-        for (name, node) in mapping.members.map({ ($0.name, $0.value) }) where !parents.contains(name) {
-            let time = ImportedThread.time(node["message"]?["create_time"]) ?? .distantPast
-            if newest.map({ time >= $0.time }) ?? true { newest = (name, time) }
-        }
-        return newest?.name
-    }
-
     /// Returns whether the user or the model wrote the message, and not the program.
-    private static func isSaid(_ message: ChappieJSON?) -> Bool {
+    static func isSaid(_ message: ChappieJSON?) -> Bool {
         ["user", "assistant"].contains(message?["author"]?["role"]?.string)
     }
 }

@@ -32,13 +32,27 @@ struct ChatGPTTurns {
         let isHidden = message["metadata"]?["is_visually_hidden_from_conversation"]?.bool == true
         let isForAll = ["all", nil].contains(message["recipient"]?.string)
         switch message["author"]?["role"]?.string {
-        case "user" where !isHidden && isForAll: addQuestion(message)
+        case "user" where !isHidden: addQuestion(message)
         case "assistant" where !isForAll: addCall(message)
         case "assistant" where !isHidden: addAnswer(message)
         case "tool": addResult(message)
         // These messages describe the program and the user's settings, not the conversation.
         default: thread.leaveOut("instruction of the program")
         }
+        for name in ["chatgpt_sdk", "tool_response_metadata", "venus_widget_state"] {
+            guard let report = Self.report(in: message["metadata"]?[name]) else { continue }
+            answer(ChatGPTContent(report).text, report)
+            break
+        }
+    }
+
+    /// Returns the research report in the data of a program that the page shows, or `nil` if there is none. Its place
+    /// differs between versions, and the data may be JSON text.
+    private static func report(in json: ChappieJSON?, depth: Int = 0) -> ChappieJSON? {
+        let json = json?.string.flatMap { try? ChappieJSON(parsing: $0) } ?? json
+        guard depth < 5, let members = json?.object?.members else { return nil }
+        if let report = json?["report_message"], report.object != nil { return report }
+        return members.lazy.compactMap { report(in: $0.value, depth: depth + 1) }.first
     }
 
     private mutating func endTurn() {
@@ -53,11 +67,14 @@ struct ChatGPTTurns {
         let content = ChatGPTContent(message)
         guard !content.isSetting else { return thread.leaveOut("instruction of the program") }
         thread.leaveOut("attachment", content.attachments.count)
-        let text = [content.quotation, take(content), content.attachments.joined(separator: "\n")]
-        let question = text.filter { !$0.isEmpty }.joined(separator: "\n")
+        let question = ImportedThread.question([content.quotation] + content.attachments, take(content))
         if turn?.items.isEmpty == false { endTurn() }
         beginTurn(message)
-        if !question.isEmpty { turn?.messages.append(ImportedThread.message("user", question)) }
+        if question["content"]?.array?.isEmpty == false {
+            turn?.messages.append(question)
+        } else {
+            thread.leaveOut("question without text")
+        }
         turn?.endedAt = latest
     }
 
@@ -167,8 +184,9 @@ struct ChatGPTContent {
             }
         }
         // Code, quoted pages, output of programs and errors have their text in other members.
-        for name in ["title", "name", "url", "text", "result", "summary"] where content?["parts"]?.array == nil {
-            if let text = content?[name]?.string { texts.append(text) }
+        let terms = ["content_type", "language", "response_format_name", "source_analysis_msg_id"]
+        for member in content?.object?.members ?? [] where !terms.contains(member.name) {
+            if let text = member.value.string { texts.append(text) }
         }
         plainText = texts.filter { !$0.isEmpty }.joined(separator: "\n")
         let files = message["metadata"]?["attachments"]?.array ?? []

@@ -1,14 +1,10 @@
 import CZlib
-@_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
-import ChappieRuntime
-import FoundationEssentials
 
 #if canImport(CZstd)
     import CZstd
 
-    /// The bytes of a file that zstd compressed, as the Codex CLI does with older sessions. A file that is cut ends
-    /// there.
+    /// The bytes of a file that zstd compressed, as the Codex CLI does with older sessions.
     final class ZstdFile {
         private let file: FilePieces
         private let context: OpaquePointer?
@@ -16,6 +12,8 @@ import FoundationEssentials
         private var position = 0
         /// Whether the library may have more output for the input so far.
         private var isFull = false
+        /// Whether the input so far ends within a frame.
+        private var isCut = true
 
         init(_ file: FilePieces) {
             self.file = file
@@ -31,7 +29,10 @@ import FoundationEssentials
                 if position == input.count, !isFull {
                     input = try file.next()
                     position = 0
-                    if input.isEmpty { return [] }
+                    guard !input.isEmpty else {
+                        guard !isCut else { throw .system("its compressed data is cut") }
+                        return []
+                    }
                 }
                 var target = ZSTD_outBuffer()
                 var source = ZSTD_inBuffer()
@@ -44,6 +45,7 @@ import FoundationEssentials
                 }
                 guard ZSTD_isError(result) == 0 else { throw .system("its compressed data is damaged") }
                 position = source.pos
+                isCut = result != 0
                 isFull = target.pos == output.count
                 if target.pos > 0 { return Array(output[..<target.pos]) }
             }
@@ -56,16 +58,23 @@ import FoundationEssentials
 final class ZipArchive {
     private enum Entry {
         case none
-        /// Bytes as they are in the archive, and their number. Those of an unknown method cannot be read further.
+        /// Bytes that are not compressed, and their number.
         case stored(Int)
         case deflated
+        /// Bytes that cannot be read, their number if it is known, and the reason.
+        case unreadable(Int?, String)
     }
+
+    /// The maximum number of files, and of bytes in all of them. A small archive may otherwise expand to any size.
+    private static let limits = (entries: 100_000, bytes: 8 << 30)
 
     private let file: FilePieces
     private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     private var input: [UInt8] = []
     private var position = 0
     private var entry = Entry.none
+    private var entryCount = 0
+    private var byteCount = 0
 
     init(_ file: FilePieces) {
         self.file = file
@@ -80,42 +89,64 @@ final class ZipArchive {
 
     /// Returns the name of the next file, or `nil` at the end. The rest of the file before it is left out.
     func nextEntry() throws(WholeFile.Failure) -> String? {
-        while try !nextPiece().isEmpty {}
+        while true {
+            guard let name = try nextHeader() else { return nil }
+            if name.last != "/" { return name }
+        }
+    }
+
+    private func nextHeader() throws(WholeFile.Failure) -> String? {
+        if case .unreadable(let length, _) = entry { entry = .stored(length ?? 0) }
+        // The next entry can be found behind a damaged one.
+        while (try? nextPiece())?.isEmpty == false {}
+        guard entryCount < Self.limits.entries, byteCount <= Self.limits.bytes else {
+            throw .system(
+                "the archive has more than \(Self.limits.entries) files, or \(Self.limits.bytes >> 30) GiB in them")
+        }
+        entryCount += 1
         // Facts about an entry may also be behind it.
         var signature: UInt32 = 0
         while signature != 0x504B_0304 {
-            guard signature != 0x504B_0102, let byte = try take(1).first else { return nil }
+            // This is the list of the entries, which is the end of the archive.
+            guard signature != 0x504B_0102 else { return nil }
+            guard let byte = try take(1).first else { throw .system("the archive is cut") }
             signature = signature << 8 | UInt32(byte)
         }
         let header = try take(26)
-        guard header.count == 26 else { return nil }
+        guard header.count == 26 else { throw .system("the archive is cut") }
         let value = { (place: Int, length: Int) in
             header[place..<place + length].reversed().reduce(0) { $0 << 8 | Int($1) }
         }
         let (flags, method, size) = (value(2, 2), value(4, 2), value(14, 4))
         let name = String(decoding: try take(value(22, 2)), as: UTF8.self)
         _ = try take(value(24, 2))
-        // Bit 0 means that the entry is encrypted, and bit 3 that its size is behind it.
-        switch (method, flags & 1, flags & 8) {
-        case (8, 0, _):
+        // Bit 3 means that the size is behind the entry. Larger sizes are in another field.
+        let length = flags & 8 == 0 && size < 0xFFFF_FFFF ? size : nil
+        switch (method, length) {
+        case _ where flags & 1 != 0: entry = .unreadable(length, "it is encrypted. Unpack the archive first")
+        case (8, _):
             inflateReset(stream)
             entry = .deflated
-        case (_, _, 0) where size < 0xFFFF_FFFF: entry = .stored(size)
-        default: throw .system("\(name) in the archive has an unknown form")
+        case (0, let length?): entry = .stored(length)
+        default: entry = .unreadable(length, "it has an unknown form. Unpack the archive first")
         }
         return name
     }
 
     /// Returns the next bytes of the current file, which are empty at its end.
     func nextPiece() throws(WholeFile.Failure) -> [UInt8] {
+        let piece: [UInt8]
         switch entry {
         case .none: return []
         case .stored(let count):
-            let piece = try take(min(count, 64 << 10))
+            piece = try take(min(count, 64 << 10))
             entry = piece.isEmpty ? .none : .stored(count - piece.count)
-            return piece
-        case .deflated: return try inflated()
+        case .deflated: piece = try inflated()
+        case .unreadable(_, let reason): throw .system(reason)
         }
+        byteCount += piece.count
+        if byteCount > Self.limits.bytes { entry = .none }
+        return piece
     }
 
     private func inflated() throws(WholeFile.Failure) -> [UInt8] {
@@ -135,8 +166,11 @@ final class ZipArchive {
                 }
             }
             position += read
-            // A file that is cut ends here.
-            if status == Z_STREAM_END || available == 0 { entry = .none }
+            if status == Z_STREAM_END { entry = .none }
+            if available == 0, written == 0 {
+                entry = .none
+                throw .system("the archive is cut")
+            }
             guard [Z_OK, Z_STREAM_END, Z_BUF_ERROR].contains(status) else {
                 entry = .none
                 throw .system("its compressed data is damaged")
@@ -162,50 +196,5 @@ final class ZipArchive {
     private func readMore() throws(WholeFile.Failure) {
         input = try file.next()
         position = 0
-    }
-}
-
-/// The files of a zip archive as the source of threads. ChatGPT sends its export in this form.
-struct ZippedExport: ThreadForm {
-    let source = ChappieThreadImport.Source.chatGPT
-    private let archive: ZipArchive
-    private let fileDate: Date
-    private var current: (name: String, form: any ThreadForm)?
-    private var leftOutBefore = LeftOut()
-
-    var leftOut: LeftOut {
-        var all = leftOutBefore
-        if let current { all.add(current.form.leftOut) }
-        return all
-    }
-
-    init(_ file: FilePieces, fileDate: Date) {
-        archive = ZipArchive(file)
-        self.fileDate = fileDate
-    }
-
-    mutating func next() throws(ThreadFault) -> ChappieThread? {
-        while true {
-            do throws(ThreadFault) {
-                if let thread = try current?.form.next() { return thread }
-                leftOutBefore = leftOut
-            } catch {
-                leftOutBefore.add("unreadable file \(current?.name ?? "")")
-            }
-            current = nil
-            let archive = archive
-            let name = try ThreadFault.reading { () throws(WholeFile.Failure) in try archive.nextEntry() }
-            guard let name else { return nil }
-            guard !name.hasSuffix("/") else { continue }
-            do throws(ThreadFault) {
-                let lines = try ImportLines { () throws(ThreadFault) in
-                    try ThreadFault.reading { () throws(WholeFile.Failure) in try archive.nextPiece() }
-                }
-                let form = try ChappieThreadReader.form(of: lines, fileName: name, fileDate: fileDate)
-                current = (name, form)
-            } catch {
-                leftOutBefore.add("unreadable file \(name)")
-            }
-        }
     }
 }

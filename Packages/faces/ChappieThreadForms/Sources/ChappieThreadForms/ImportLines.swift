@@ -12,68 +12,75 @@ struct ImportLines {
     private var start = 0
     private var hasEnded = false
     private var byteCount = 0
-    private var number = 0
-    /// A first line that is not JSON by itself.
-    private var first: [UInt8] = []
-    /// Whether lines that are not JSON objects are counted and left out. Otherwise they are errors.
-    var leavesOutDamage = false
-    /// The number of lines that were left out.
+    /// The bytes of the lines before the first object.
+    private var skipped: [UInt8] = []
+    /// The number of lines that are not JSON objects.
     private(set) var damagedCount = 0
-    /// The number of an incomplete last line, whose program ended while it wrote the line.
-    private(set) var tornLine: Int?
+    /// Whether the last line is incomplete, because its program ended while it wrote the line.
+    private(set) var isTorn = false
+    /// The reason why the rest of the file cannot be read.
+    private(set) var failure: ThreadFault?
+    /// The maximum length of a line, and of an element of an array. A hostile file could otherwise use any memory.
+    static let lengthLimit = 256 << 20
 
     /// Begins to read. A byte order mark, which some programs write at the start of a file, is left out.
     init(_ bytes: [UInt8] = [], _ pieces: @escaping Pieces = { () throws(ThreadFault) in [] }) throws(ThreadFault) {
         self.pieces = pieces
         buffer = bytes
-        while buffer.count < 3, try readMore() {}
+        while buffer.count < 3, readMore() {}
+        if buffer.isEmpty, let failure { throw failure }
         if buffer.starts(with: [0xEF, 0xBB, 0xBF]) { start = 3 }
     }
 
     /// Returns the first character that is not blank, or `nil` if there is none near the start.
-    mutating func firstCharacter() throws(ThreadFault) -> Character? {
-        while buffer.count < 1024, try readMore() {}
+    mutating func firstCharacter() -> Character? {
+        while buffer.count < 1024, readMore() {}
         return buffer[start...].prefix(1024).first { !Self.isBlank($0) }.map { Character(Unicode.Scalar($0)) }
     }
 
-    /// Returns the next line that is not blank. It returns `nil` at the end, for an incomplete line at the end, and for
-    /// a first line that is only a part of a document.
-    mutating func next() throws(ThreadFault) -> (line: Int, json: ChappieJSON)? {
-        while let (bytes, isWhole) = try nextLine() {
-            number += 1
-            if bytes.allSatisfy(Self.isBlank) { continue }
-            if let json = try? ChappieJSON(parsing: bytes), json.object != nil { return (number, json) }
-            if number == 1 {
-                first = bytes
-                return nil
-            }
-            guard isWhole else {
-                tornLine = number
-                return nil
-            }
-            guard leavesOutDamage else { throw .line(number, "it is not a JSON object") }
-            damagedCount += 1
+    /// Returns the object in the first line, or in the second line if the first one is damaged. It returns `nil` for
+    /// another file, which may be one document, and ``rest()`` then returns all its bytes.
+    mutating func first() -> ChappieJSON? {
+        for _ in 0..<2 {
+            guard let (bytes, _) = nextLine() else { break }
+            if let object = Self.object(bytes) { return object }
+            skipped += bytes + [UInt8(ascii: "\n")]
+            if !bytes.allSatisfy(Self.isBlank) { damagedCount += 1 }
         }
         return nil
     }
 
-    /// Returns all bytes that ``next()`` has not returned as lines.
+    /// Returns the object in the next line, or `nil` at the end. Other lines are left out and counted, and so is the
+    /// rest of a file that cannot be read any further.
+    mutating func next() -> ChappieJSON? {
+        while let (bytes, isComplete) = nextLine() {
+            if let object = Self.object(bytes) { return object }
+            if bytes.allSatisfy(Self.isBlank) { continue }
+            if isComplete { damagedCount += 1 } else { isTorn = true }
+        }
+        return nil
+    }
+
+    private static func object(_ bytes: [UInt8]) -> ChappieJSON? {
+        (try? ChappieJSON(parsing: bytes)).flatMap { $0.object == nil ? nil : $0 }
+    }
+
+    /// Returns all bytes that were not returned as lines.
     mutating func rest() throws(ThreadFault) -> [UInt8] {
-        var all = first
-        if !all.isEmpty { all.append(UInt8(ascii: "\n")) }
+        var all = skipped
         while let piece = try nextPiece() { all += piece }
         return all
     }
 
     /// Returns the next bytes without regard to lines, or `nil` at the end.
     mutating func nextPiece() throws(ThreadFault) -> [UInt8]? {
-        if start == buffer.count { _ = try readMore() }
+        if start == buffer.count, !readMore(), let failure { throw failure }
         defer { start = buffer.count }
         return start == buffer.count ? nil : Array(buffer[start...])
     }
 
     /// Returns the next line without its line feed, and whether it has one.
-    private mutating func nextLine() throws(ThreadFault) -> (bytes: [UInt8], isWhole: Bool)? {
+    private mutating func nextLine() -> (bytes: [UInt8], isComplete: Bool)? {
         var searched = 0
         while true {
             if let end = buffer[(start + searched)...].firstIndex(of: UInt8(ascii: "\n")) {
@@ -81,20 +88,31 @@ struct ImportLines {
                 return (Array(buffer[start..<end]), true)
             }
             searched = buffer.count - start
-            guard try readMore() else { break }
+            guard searched <= Self.lengthLimit else {
+                end(ThreadFault("one of its lines is larger than \(Self.lengthLimit >> 20) MiB"))
+                return nil
+            }
+            guard readMore() else { break }
         }
         defer { start = buffer.count }
         return searched == 0 ? nil : (Array(buffer[start...]), false)
     }
 
-    private mutating func readMore() throws(ThreadFault) -> Bool {
+    private mutating func readMore() -> Bool {
         guard !hasEnded else { return false }
-        let piece = try pieces()
+        let piece: [UInt8]
+        do throws(ThreadFault) {
+            piece = try pieces()
+        } catch {
+            end(error)
+            return false
+        }
         hasEnded = piece.isEmpty
         byteCount += piece.count
         // A compressed file may have any number of bytes.
         guard byteCount <= ChappieThreadImport.byteLimit else {
-            throw ThreadFault("it is over \(ChappieThreadImport.byteLimit >> 30) GiB.", .unreadable)
+            end(ThreadFault("it is larger than \(ChappieThreadImport.byteLimit >> 30) GiB", .unreadable))
+            return false
         }
         // The memory depends on the length of a line, not of the file. Each removal takes more than half, so that a
         // byte moves once on average.
@@ -104,6 +122,12 @@ struct ImportLines {
         }
         buffer += piece
         return !hasEnded
+    }
+
+    /// Leaves out the rest of the file.
+    private mutating func end(_ fault: ThreadFault) {
+        failure = fault
+        hasEnded = true
     }
 
     static func isBlank(_ byte: UInt8) -> Bool { [0x20, 0x09, 0x0A, 0x0D].contains(byte) }
@@ -131,7 +155,8 @@ struct JSONElements {
             }
             let start = index
             while index < piece.count, !isSeparator(piece[index]) { index += 1 }
-            element += piece[start..<index]
+            // The rest of an element that is too long is left out, so that it is damaged.
+            if element.count <= ImportLines.lengthLimit { element += piece[start..<index] }
             guard index < piece.count else { continue }
             index += 1
             if !element.allSatisfy(ImportLines.isBlank) { return element }

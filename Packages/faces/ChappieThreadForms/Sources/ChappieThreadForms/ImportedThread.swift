@@ -5,12 +5,22 @@ import FoundationEssentials
 /// The kinds of things that an import left out, and the number of each.
 struct LeftOut {
     private(set) var counts: [String: Int] = [:]
+    /// Whether something was left out because it cannot be read.
+    private(set) var hasDamage = false
 
     mutating func add(_ what: String, _ count: Int = 1) {
         if count > 0 { counts[what, default: 0] += count }
     }
 
-    mutating func add(_ other: LeftOut) { counts.merge(other.counts, uniquingKeysWith: +) }
+    mutating func add(damage what: String, _ count: Int = 1) {
+        add(what, count)
+        if count > 0 { hasDamage = true }
+    }
+
+    mutating func add(_ other: LeftOut) {
+        counts.merge(other.counts, uniquingKeysWith: +)
+        hasDamage = hasDamage || other.hasDamage
+    }
 }
 
 /// A file in a known form, from which one thread is read at a time.
@@ -25,7 +35,9 @@ protocol ThreadForm {
 /// A thread that is made from another program's data, with the records that the runtime would have written.
 struct ImportedThread {
     let id: String
-    private(set) var leftOut = LeftOut()
+    var leftOut = LeftOut()
+    /// The time of the other program's last change, if that can be later than the last message.
+    var changedAt: Date?
     private var records: [ChappieThreadRecord] = []
     private var turnIDs: Set<String> = []
 
@@ -42,8 +54,10 @@ struct ImportedThread {
         var error: String?
         var isCut = false
 
-        /// The user's messages.
-        var asks: [ChappieJSON] { messages.filter { $0["role"]?.string == "user" } }
+        /// The end of the user's message, without the files before it.
+        var question: String? {
+            messages.last { $0["role"]?.string == "user" }?["content"]?.array?.last?["text"]?.string
+        }
 
         init(id: String?, model: String, at date: Date) {
             self.id = id
@@ -82,6 +96,12 @@ struct ImportedThread {
     }
 
     mutating func leaveOut(_ what: String, _ count: Int = 1) { leftOut.add(what, count) }
+
+    /// Returns a message of the user. The question is the last part, so that the thread is named after it.
+    static func question(_ before: [String], _ text: String) -> ChappieJSON {
+        let texts = before.filter { !$0.isEmpty }.map { $0 + "\n" } + (text.isEmpty ? [] : [text])
+        return message("user", texts.map { ["type": "input_text", "text": .string($0)] })
+    }
 
     /// Adds a record. It is marked as imported, so that a later import can tell it from what was added here.
     mutating func add(_ kind: ChappieThreadRecord.Kind, at date: Date, _ body: ChappieJSONObject = [:]) {
@@ -158,6 +178,11 @@ struct ImportedThread {
     }
 
     func thread() throws(ThreadFault) -> ChappieThread {
+        var records = records
+        if let changedAt, let first = records.first, var body = first.body.object {
+            body["changedAt"] = .double(changedAt.timeIntervalSince1970)
+            records[0] = ChappieThreadRecord(position: 0, kind: first.kind, date: first.date, body: .object(body))
+        }
         let thread: ChappieThread
         do {
             thread = try ChappieThread(id: id, records: records.renumbered)

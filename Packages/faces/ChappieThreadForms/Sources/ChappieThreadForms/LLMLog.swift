@@ -1,6 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieRuntime
-import ChappieSQLite
 import FoundationEssentials
 
 /// A reader of the log database of the program `llm` (`llm logs path`). It was tried with the databases of versions
@@ -16,14 +15,22 @@ struct LLMLog: ThreadForm {
     private let fileDate: Date
     /// The contents of fragments by their ids and hashes.
     private var fragments: [String: String] = [:]
+    /// The names of attached files by their ids, in brackets.
+    private var attachments: [String: String] = [:]
 
     init(_ path: String, fileDate: Date) throws(ThreadFault) {
         file = try LLMDatabase(path)
         self.fileDate = fileDate
-        let isKnown = (try file.has("logs"), try file.has("responses"), try file.has("turns"))
-        guard isKnown != (false, false, false) else { throw .unknown }
+        var isKnown = false
+        for table in Self.lists + ["turns"] where try file.has(table) { isKnown = true }
+        guard isKnown else { throw .unknown }
         for row in rows(of: "fragments") {
             for name in [row["id"], row["hash"]] { if let name { fragments[name] = row["content"] } }
+        }
+        for row in rows(of: "attachments", "id, type, path, url") {
+            let name = (row["path"] ?? row["url"])?.split(separator: "/").last.map { String($0) }
+            let kind = row["type"]?.hasPrefix("image/") == true ? "image" : "attachment"
+            if let id = row["id"] { attachments[id] = "[\(name ?? kind)]" }
         }
         var all = try responses()
         let places = Dictionary(all.enumerated().map { ($1.id, $0) }) { first, _ in first }
@@ -34,7 +41,6 @@ struct LLMLog: ThreadForm {
                 all.append(tree)
             }
         }
-        leftOut.add("attachment", rows(of: "prompt_attachments").count)
         conversations = all[...]
     }
 
@@ -48,18 +54,18 @@ struct LLMLog: ThreadForm {
             do throws(ThreadFault) {
                 if !thread.isEmpty { return try thread.thread() }
             } catch {
-                leftOut.add("damaged conversation \(conversation.id.prefix(60)), because \(error.sentence)")
+                leftOut.add(damage: "damaged conversation \(conversation.id.prefix(60)), because \(error.reason)")
             }
         }
         return nil
     }
 
     /// Returns the rows of a table, or none if the table is missing. A table that cannot be read is counted.
-    private mutating func rows(of table: String) -> [[String: String]] {
+    private mutating func rows(of table: String, _ columns: String = "*") -> [[String: String]] {
         do throws(ThreadFault) {
-            return try file.has(table) ? file.rows("SELECT * FROM \(table) ORDER BY rowid", of: table) : []
+            return try file.has(table) ? file.rows("SELECT \(columns) FROM \(table) ORDER BY rowid", of: table) : []
         } catch {
-            leftOut.add("unreadable table \(table)")
+            leftOut.add(damage: "unreadable table \(table)")
             return []
         }
     }
@@ -77,7 +83,9 @@ struct LLMLog: ThreadForm {
             var older = turns[...]
             var merged: [ImportedThread.Turn] = []
             for turn in tree.turns {
-                if turn.id == nil || turn.id == older.first?.id, let first = older.first, first.asks == turn.asks {
+                if turn.id == nil || turn.id == older.first?.id, let first = older.first,
+                    first.question == turn.question
+                {
                     merged.append(first)
                     older = older.dropFirst()
                 } else {
@@ -102,24 +110,30 @@ struct LLMLog: ThreadForm {
         let systemFragments: [String: [[String: String]]]
     }
 
+    /// The tables of lists. A log that was upgraded keeps the older ones.
+    private static let lists = ["log", "logs", "responses"]
+
     private mutating func responses() throws(ThreadFault) -> [Conversation] {
-        let isOldest = try !file.has("responses")
-        let table = isOldest ? "logs" : "responses"
-        guard try file.has(table) else { return [] }
         let parts = ResponseParts(
             calls: grouped("tool_calls"), results: grouped("tool_results"), attachments: grouped("prompt_attachments"),
             promptFragments: grouped("prompt_fragments"), systemFragments: grouped("system_fragments"))
         let names = Dictionary(rows(of: "conversations").map { ($0["id"] ?? "", $0["name"]) }) { first, _ in first }
-        let order = isOldest ? "rowid" : "conversation_id, rowid"
         var conversations: [Conversation] = []
         var places: [String: Int] = [:]
-        for row in try file.rows("SELECT * FROM \(table) ORDER BY \(order)", of: table) {
-            let own = row["conversation_id"] ?? row["id"] ?? ""
-            let id = isOldest ? "llm-log-\(row["chat_id"] ?? own)" : own
-            let place = places[id] ?? conversations.count
-            places[id] = place
-            if place == conversations.count { conversations.append(Conversation(id: id, name: names[id] ?? nil)) }
-            add(row, parts, to: &conversations[place])
+        var begun: [String: String] = [:]
+        for table in Self.lists where try file.has(table) {
+            let order = table == "responses" ? "conversation_id, rowid" : "rowid"
+            for row in try file.rows("SELECT *, rowid AS number FROM \(table) ORDER BY \(order)", of: table) {
+                let own = row["conversation_id"] ?? row["id"] ?? row["number"] ?? ""
+                // In the older tables, a response names the first one of its conversation, or the one before it.
+                let first = row["chat_id"] ?? row["reply_to_id"].map { begun[$0] ?? $0 } ?? own
+                if table != "responses" { begun[own] = first }
+                let id = table == "responses" ? own : "llm-log-\(first)"
+                let place = places[id] ?? conversations.count
+                places[id] = place
+                if place == conversations.count { conversations.append(Conversation(id: id, name: names[id] ?? nil)) }
+                add(row, parts, to: &conversations[place])
+            }
         }
         return conversations
     }
@@ -129,8 +143,10 @@ struct LLMLog: ThreadForm {
         let date =
             ImportedThread.date(row["datetime_utc"] ?? row["timestamp"]) ?? conversation.turns.last?.endedAt ?? fileDate
         var prompt = texts(parts.promptFragments[id], &conversation.leftOut)
+        let attached = parts.attachments[id] ?? []
+        conversation.leftOut.add("attachment", attached.count)
+        prompt += attached.map { (attachments[$0["attachment_id"] ?? ""] ?? "[attachment]") + "\n" }
         if let text = row["prompt"], !text.isEmpty { prompt.append(text) }
-        if prompt.isEmpty, parts.attachments[id] != nil { prompt = ["[attachment]"] }
         let results = parts.results[id] ?? []
         if conversation.turns.isEmpty || results.isEmpty || !prompt.isEmpty {
             var turn = ImportedThread.Turn(id: row["id"], model: row["model"] ?? "", at: date)
@@ -165,7 +181,7 @@ struct LLMLog: ThreadForm {
     private func texts(_ rows: [[String: String]]?, _ leftOut: inout LeftOut) -> [String] {
         let sorted = (rows ?? []).sorted { Int($0["order"] ?? "") ?? 0 < Int($1["order"] ?? "") ?? 0 }
         let texts = sorted.compactMap { fragments[$0["fragment_id"] ?? ""] }
-        leftOut.add("missing fragment", sorted.count - texts.count)
+        leftOut.add(damage: "missing fragment", sorted.count - texts.count)
         return texts
     }
 
@@ -203,7 +219,7 @@ struct LLMLog: ThreadForm {
             var next = tip
             while let hash = next, seen.insert(hash).inserted {
                 guard let message = messages[hash] else {
-                    leftOut.add("missing message")
+                    leftOut.add(damage: "missing message")
                     break
                 }
                 branch.append(message)
@@ -224,17 +240,28 @@ struct LLMLog: ThreadForm {
             var isNew = turn == nil
             for message in tree.branch(to: row["tip_message_hash"], &seen, &conversation.leftOut) {
                 let role = message["role"] ?? "user"
-                for part in tree.parts[message["hash"] ?? ""] ?? [] {
+                let parts = tree.parts[message["hash"] ?? ""] ?? []
+                var asked: [ChappieJSON] = []
+                var items: [ChappieJSON] = []
+                // A thread is named after the end of its question.
+                for part in parts.filter({ $0["type"] == "attachment" }) + parts.filter({ $0["type"] != "attachment" })
+                {
                     guard let item = item(part, role, &conversation.leftOut) else { continue }
-                    let isAsked = item["role"] != nil && role != "assistant"
-                    if isAsked, turn?.items.isEmpty == false {
-                        if let turn { conversation.turns.append(turn) }
-                        turn = nil
-                        isNew = true
+                    if item["role"] != nil, role != "assistant" {
+                        asked += item["content"]?.array ?? []
+                    } else {
+                        items.append(item)
                     }
-                    if turn == nil { turn = ImportedThread.Turn(id: nil, model: row["model"] ?? "", at: date) }
-                    if isAsked { turn?.messages.append(item) } else { turn?.items.append(item) }
                 }
+                if !asked.isEmpty, turn?.items.isEmpty == false {
+                    if let turn { conversation.turns.append(turn) }
+                    turn = nil
+                    isNew = true
+                }
+                guard !asked.isEmpty || !items.isEmpty else { continue }
+                if turn == nil { turn = ImportedThread.Turn(id: nil, model: row["model"] ?? "", at: date) }
+                if !asked.isEmpty { turn?.messages.append(ImportedThread.message(role, asked)) }
+                turn?.items += items
             }
             if isNew { turn?.id = row["id"] }
             turn?.usage = usage(row)
@@ -252,6 +279,11 @@ struct LLMLog: ThreadForm {
             let texts = part["text"].map { [$0] } ?? texts(payload, &leftOut)
             guard !texts.isEmpty else { break }
             return role == "assistant" ? ImportedThread.message(role, texts.joined()) : message(role, texts)
+        case "attachment":
+            leftOut.add("attachment")
+            let ids = (payload?.object?.members ?? []).compactMap(\.value.string)
+            let text = ids.lazy.compactMap { attachments[$0] }.first ?? "[attachment]"
+            return role == "assistant" ? ImportedThread.message(role, text) : message(role, [text + "\n"])
         case "tool_call":
             let arguments = payload?["arguments"].map { $0.string ?? $0.serialized() }
             return call(payload?["tool_call_id"]?.string, payload?["name"]?.string, arguments)
@@ -271,7 +303,7 @@ struct LLMLog: ThreadForm {
             if let text = reference["literal"]?.string ?? name.flatMap({ fragments[$0] }) {
                 texts.append(text)
             } else {
-                leftOut.add("missing fragment")
+                leftOut.add(damage: "missing fragment")
             }
         }
         return texts
@@ -305,38 +337,5 @@ struct LLMLog: ThreadForm {
             "reasoningTokens": 0,
             "totalTokens": .integer((input ?? 0).addingReportingOverflow(output ?? 0).partialValue),
         ]
-    }
-}
-
-/// A database of `llm`. It may come from an attacker.
-private struct LLMDatabase {
-    private let database: SQLiteDatabase<SQLiteFailure>
-
-    init(_ path: String) throws(ThreadFault) {
-        do throws(SQLiteFailure) {
-            database = try SQLiteDatabase(reading: path) { $0 }
-        } catch {
-            throw .table("sqlite_schema", error.words)
-        }
-    }
-
-    /// Returns whether the database has this table, with stored rows and without computed columns.
-    func has(_ table: String) throws(ThreadFault) -> Bool {
-        let tables = try rows(
-            """
-            SELECT name FROM sqlite_schema AS found
-            WHERE type = 'table' AND rootpage > 0 AND sql LIKE 'CREATE TABLE%'
-            AND NOT EXISTS (SELECT 1 FROM pragma_table_xinfo(found.name) WHERE hidden > 1)
-            """, of: "sqlite_schema")
-        return tables.contains { $0["name"] == table }
-    }
-
-    /// Returns the rows of a query, with each value as text. NULL values are left out.
-    func rows(_ query: String, of table: String) throws(ThreadFault) -> [[String: String]] {
-        do throws(SQLiteFailure) {
-            return try database.rows(query) { $0.texts }
-        } catch {
-            throw .table(table, error.words)
-        }
     }
 }

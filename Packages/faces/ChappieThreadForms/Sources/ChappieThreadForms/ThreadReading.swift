@@ -3,8 +3,8 @@
 @_spi(ChappieInternals) public import ChappieRuntime
 import FoundationEssentials
 
-/// A reader of threads in a file, which is an export or another program's history. It has one thread at a time in
-/// memory, if the form of the file allows that.
+/// A reader of threads in a file or a folder, which is an export or another program's history. It has one thread at a
+/// time in memory, if the form of the file allows that.
 ///
 /// ```swift
 /// var reader = try ChappieThreadReader(path: "conversations.json")
@@ -16,48 +16,46 @@ public struct ChappieThreadReader {
     private var form: any ThreadForm
     private let path: String?
 
-    /// The program that wrote the threads.
+    /// The program that wrote the threads. In a folder, this is the program of the last thread.
     public var source: ChappieThreadImport.Source { form.source }
-    /// The kinds of things that were left out so far, and the number of each. A damaged conversation is named.
+    /// The kinds of things that were left out so far, and the number of each. A damaged conversation is named, and so
+    /// is a file without threads in a folder or an archive.
     public var leftOut: [String: Int] { form.leftOut.counts }
+    /// Whether something was left out because it cannot be read, and not because threads have no place for it.
+    public var hasDamage: Bool { form.leftOut.hasDamage }
 
-    /// Opens a file, which may be a zip archive of files, or compressed with zstd. This call blocks as long as the disk
-    /// does.
+    /// Opens a file, which may be a zip archive of files, or compressed with zstd, or opens a folder with such files.
+    /// This call blocks as long as the disk does.
     ///
-    /// - Throws: ``ChappieThreadImportError``, which names the file, and the line or the table if it is damaged.
-    public init(path: String) throws(ChappieThreadImportError) {
+    /// - Parameters:
+    ///   - path: The file or folder.
+    ///   - skips: Returns whether a file of the folder is not opened, for example a file of the store. Default: opens all.
+    /// - Throws: ``ChappieThreadImportError``, which names the file, and the table if one is damaged.
+    public init(
+        path: String, skipping skips: @escaping (String) -> Bool = { _ in false }
+    ) throws(ChappieThreadImportError) {
         self.path = path
         do throws(ThreadFault) {
-            let file = try ThreadFault.reading { () throws(WholeFile.Failure) in
-                try FilePieces(path, limit: ChappieThreadImport.byteLimit)
-            }
-            let start = try ThreadFault.reading { () throws(WholeFile.Failure) in try file.start(16) }
-            let attributes = try? FileManager.default.attributesOfItem(atPath: path)
-            let date = attributes?[.modificationDate] as? Date ?? Date(timeIntervalSince1970: 0)
-            switch FileKind(start) {
-            case .database: form = try LLMLog(path, fileDate: date)
-            case .archive: form = ZippedExport(file, fileDate: date)
-            case .zstd: form = try Self.form(of: Self.decompressed(file), fileName: path, fileDate: date)
-            case .other:
-                let lines = try ImportLines { () throws(ThreadFault) in
-                    try ThreadFault.reading { () throws(WholeFile.Failure) in try file.next() }
-                }
-                form = try Self.form(of: lines, fileName: path, fileDate: date)
+            var isFolder = false
+            if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder {
+                form = SeveralFiles(inFolder: path, skipping: skips)
+            } else {
+                form = try Self.form(ofFile: path)
             }
         } catch {
-            throw ChappieThreadImportError(error.code, path: path, reason: error.sentence)
+            throw ChappieThreadImportError(error, path: path)
         }
     }
 
     /// Begins to read an export or a session. (``init(path:)`` also reads a database, which has to stay in its file.)
     ///
-    /// - Throws: ``ChappieThreadImportError``, which names the line if one is damaged.
+    /// - Throws: ``ChappieThreadImportError``.
     public init(_ bytes: [UInt8]) throws(ChappieThreadImportError) {
         path = nil
         do throws(ThreadFault) {
             form = try Self.form(of: try ImportLines(bytes), fileName: nil, fileDate: Date(timeIntervalSince1970: 0))
         } catch {
-            throw ChappieThreadImportError(error.code, reason: error.sentence)
+            throw ChappieThreadImportError(error, path: nil)
         }
     }
 
@@ -69,29 +67,30 @@ public struct ChappieThreadReader {
         do throws(ThreadFault) {
             return try form.next()
         } catch {
-            throw ChappieThreadImportError(error.code, path: path, reason: error.sentence)
+            throw ChappieThreadImportError(error, path: path)
         }
     }
 
     // MARK: Forms
 
-    private enum FileKind {
-        case database
-        case archive
-        case zstd
-        case other
-
-        init(_ start: [UInt8]) {
-            if start == Array("SQLite format 3\0".utf8) {
-                self = .database
-            } else if start.starts(with: Array("PK\u{3}\u{4}".utf8)) {
-                self = .archive
-            } else if start.starts(with: [0x28, 0xB5, 0x2F, 0xFD]) {
-                self = .zstd
-            } else {
-                self = .other
+    static func form(ofFile path: String) throws(ThreadFault) -> any ThreadForm {
+        let file = try ThreadFault.reading { () throws(WholeFile.Failure) in
+            try FilePieces(path, limit: ChappieThreadImport.byteLimit)
+        }
+        let start = try ThreadFault.reading { () throws(WholeFile.Failure) in try file.start(16) }
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        let date = attributes?[.modificationDate] as? Date ?? Date(timeIntervalSince1970: 0)
+        if start == Array("SQLite format 3\0".utf8) { return try LLMLog(path, fileDate: date) }
+        if start.starts(with: Array("PK\u{3}\u{4}".utf8)) { return SeveralFiles(inArchive: file, fileDate: date) }
+        let lines: ImportLines
+        if start.starts(with: [0x28, 0xB5, 0x2F, 0xFD]) {
+            lines = try decompressed(file)
+        } else {
+            lines = try ImportLines { () throws(ThreadFault) in
+                try ThreadFault.reading { () throws(WholeFile.Failure) in try file.next() }
             }
         }
+        return try form(of: lines, fileName: path.split(separator: "/").last.map { String($0) }, fileDate: date)
     }
 
     private static func decompressed(_ file: FilePieces) throws(ThreadFault) -> ImportLines {
@@ -101,7 +100,7 @@ public struct ChappieThreadReader {
                 try ThreadFault.reading { () throws(WholeFile.Failure) in try contents.nextPiece() }
             }
         #else
-            throw ThreadFault("It is compressed. Decompress it first with zstd -d.", .unknownForm)
+            throw ThreadFault("it is compressed. Decompress it first with zstd -d", .unknownForm)
         #endif
     }
 
@@ -109,31 +108,30 @@ public struct ChappieThreadReader {
         of lines: ImportLines, fileName: String?, fileDate: Date
     ) throws(ThreadFault) -> any ThreadForm {
         var lines = lines
-        switch try lines.firstCharacter() {
+        switch lines.firstCharacter() {
         case "[": return ChatGPTExport(lines, fileDate: fileDate)
         case "{": break
-        default: throw .unknown
+        // The first line of a session may be cut at its start.
+        default: guard fileName?.contains(".jsonl") == true else { throw .unknown }
         }
-        guard let first = try lines.next() else {
+        guard let first = lines.first() else {
             // A document may have its line feeds anywhere.
             guard let json = try? ChappieJSON(parsing: try lines.rest()) else { throw .unknown }
             return try document(json, fileName: fileName, fileDate: fileDate)
         }
-        if first.json["format"]?.string == "chappie.thread", first.json["records"] == nil {
-            return try ChappieExport(first.json, &lines)
+        if ChappieExport.canBegin(with: first) { return ChappieExport(first, lines, fileName: fileName) }
+        if CodexSession.canBegin(with: first) {
+            return CodexSession(first, lines, fileName: fileName, fileDate: fileDate)
         }
-        if CodexSession.canBegin(with: first.json) {
-            return CodexSession(first.json, lines, fileName: fileName, fileDate: fileDate)
-        }
-        guard try lines.next() == nil, lines.tornLine == nil else { throw .unknown }
-        return try document(first.json, fileName: fileName, fileDate: fileDate)
+        guard lines.damagedCount == 0, lines.next() == nil, !lines.isTorn else { throw .unknown }
+        return try document(first, fileName: fileName, fileDate: fileDate)
     }
 
     /// Returns the form of a file that is one JSON object.
     private static func document(
         _ json: ChappieJSON, fileName: String?, fileDate: Date
     ) throws(ThreadFault) -> any ThreadForm {
-        if json["format"]?.string == "chappie.thread", json["records"] != nil { return try ChappieExport(json) }
+        if ChappieExport.canBegin(with: json) { return ChappieExport(json, try ImportLines(), fileName: fileName) }
         if let export = try ChatGPTExport(document: json, fileDate: fileDate) { return export }
         // The first versions of the Codex CLI wrote a session as one document.
         guard let session = json["session"], let items = json["items"]?.array, CodexSession.canBegin(with: session)
@@ -144,7 +142,7 @@ public struct ChappieThreadReader {
 }
 
 extension ChappieThreadImport {
-    /// Reads all threads of a file. See ``ChappieThreadReader`` for large files.
+    /// Reads all threads of a file or a folder. See ``ChappieThreadReader`` for large files.
     public init(path: String) throws(ChappieThreadImportError) {
         try self.init(reading: try ChappieThreadReader(path: path))
     }
@@ -156,55 +154,8 @@ extension ChappieThreadImport {
 
     private init(reading reader: ChappieThreadReader) throws(ChappieThreadImportError) {
         var reader = reader
-        self.init(source: reader.source, threads: [])
+        var threads: [ChappieThread] = []
         while let thread = try reader.next() { threads.append(thread) }
-        leftOut = reader.leftOut
-    }
-
-    /// Returns the files that a path names: the path itself, or the files in a folder and below, in the order of their
-    /// names. The names of sessions begin with their dates.
-    public static func files(at path: String) -> [String] {
-        var isFolder = false
-        guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder else { return [path] }
-        let all = (try? FileManager.default.subpathsOfDirectory(atPath: path)) ?? []
-        return all.sorted().map { path + "/" + $0 }.filter {
-            !FileManager.default.fileExists(atPath: $0, isDirectory: &isFolder) || !isFolder
-        }
-    }
-}
-
-/// A thread that this program exported.
-private struct ChappieExport: ThreadForm {
-    let source = ChappieThreadImport.Source.chappie
-    let leftOut = LeftOut()
-    private var thread: ChappieThread?
-
-    mutating func next() -> ChappieThread? {
-        defer { thread = nil }
-        return thread
-    }
-
-    init(_ json: ChappieJSON) throws(ThreadFault) { thread = try Self.thread(json) }
-
-    /// Reads an export in lines.
-    init(_ head: ChappieJSON, _ lines: inout ImportLines) throws(ThreadFault) {
-        var records: [ChappieJSON] = []
-        while let line = try lines.next() { records.append(line.json) }
-        if let tornLine = lines.tornLine { throw .line(tornLine, "it is cut") }
-        var document = head.object ?? [:]
-        document["records"] = .array(records)
-        try self.init(.object(document))
-    }
-
-    private static func thread(_ json: ChappieJSON) throws(ThreadFault) -> ChappieThread {
-        let thread: ChappieThread
-        do {
-            thread = try ChappieThread(json: json)
-        } catch {
-            throw ThreadFault(error)
-        }
-        guard ChappieThread.canHaveID(thread.id) else { throw .name }
-        guard !thread.records.isEmpty else { throw .empty }
-        return try ImportedThread.checked(thread)
+        self.init(source: reader.source, threads: threads, leftOut: reader.leftOut)
     }
 }

@@ -101,6 +101,34 @@ import Testing
         #expect(read.leftOut == ["message of another branch": 1])
     }
 
+    @Test func `a tree may name only the children of a message`() throws {
+        let mapping: ChappieJSON = [
+            "a": ["message": Self.message("assistant", ["Blue."], at: 3), "children": ["q2"]],
+            "q2": ["message": Self.message("user", ["Another one?"], at: 4), "children": ["a2", 1], "parent": .null],
+            "a2": ["message": Self.message("assistant", ["Red."], at: 5)],
+            "q": ["message": Self.message("user", ["Name a colour."], at: 2), "children": ["a"]],
+            "other": ["message": Self.message("user", ["Another root"], at: 1)], "odd": 1,
+        ]
+        for end: ChappieJSON in ["a2", .null] {
+            let read = try read(["id": "one", "mapping": mapping, "current_node": end])
+            #expect(read.threads.first?.turns.map(\.outputText) == ["Blue.", "Red."])
+            #expect(read.leftOut == ["message of another branch": 1])
+        }
+    }
+
+    @Test func `a circle of messages is damage, and what can be read is kept`() throws {
+        let mapping: ChappieJSON = [
+            "q": ["parent": "a", "message": Self.message("user", ["Name a colour."])],
+            "a": ["parent": "q", "message": Self.message("assistant", ["Blue."])],
+        ]
+        for end: ChappieJSON in ["a", .null] {
+            var reader = try ChappieThreadReader(
+                ChappieJSON.array([["id": "one", "mapping": mapping, "current_node": end]]).serializedBytes())
+            #expect(try reader.next()?.turns.map(\.outputText) == ["Blue."] && reader.hasDamage)
+            #expect(reader.leftOut == ["earlier messages of a conversation, which can't be found": 1])
+        }
+    }
+
     @Test(arguments: ["2025-10-09T08:53:20Z", 1_760_000_000, 1_760_000_000_000, "1760000000"] as [ChappieJSON])
     func `times have several forms`(_ time: ChappieJSON) throws {
         let messages = [Self.message("user", ["a"], at: time), Self.message("assistant", ["b"], at: time)]
@@ -167,6 +195,22 @@ import Testing
         #expect(read.leftOut == ["tool call without its result": 1])
     }
 
+    @Test func `a research report in the data of a window is an answer`() throws {
+        let report: ChappieJSON = ["report_message": ["content": ["parts": ["Paper is made of fibres."]]], "status": 1]
+        for data in [report, .string(report.serialized()), ["state": .string(report.serialized())]] as [ChappieJSON] {
+            let (questions, answers, leftOut) = try said([
+                Self.message("user", ["Write a report about paper."]),
+                Self.message(
+                    "tool", [""],
+                    metadata: [
+                        "chatgpt_sdk": ["widget_state": data], "is_visually_hidden_from_conversation": true,
+                    ]),
+            ])
+            #expect(questions == ["Write a report about paper."] && answers == ["Paper is made of fibres."])
+            #expect(leftOut == ["tool result": 1])
+        }
+    }
+
     @Test func `a tool call is kept with its result`() throws {
         let read = try read(
             Self.conversation(of: [
@@ -187,6 +231,12 @@ import Testing
         let item: ChappieJSON = [
             "matched_text": .string(mark), "items": [["title": "The tower", "url": "https://example.com/a(b)"]],
         ]
+        let address: ChappieJSON = ["matched_text": .string(mark), "items": [], "safe_urls": ["https://example.com"]]
+        #expect(
+            try said([
+                Self.message("user", ["How high is it?"]),
+                Self.message("assistant", [.string("80 m. \(mark)")], metadata: ["content_references": [address]]),
+            ]).answers == ["80 m. ([https://example.com](https://example.com))"])
         let answers = try [link, item].map { reference in
             try said([
                 Self.message("user", ["How high is it?"]),
@@ -216,7 +266,10 @@ import Testing
         let (questions, _, leftOut) = try said([
             Self.message("user", ["What is in this?"], metadata: metadata), Self.message("assistant", ["A plan."]),
         ])
-        #expect(questions == ["> A plan.\n\nWhat is in this?\n[plan.pdf]"] && leftOut == ["attachment": 1])
+        #expect(questions == ["> A plan.\n\n[plan.pdf]\nWhat is in this?"] && leftOut == ["attachment": 1])
+        let untitled = Self.conversation(
+            title: .null, of: [Self.message("user", ["What is in this?"], metadata: metadata)])
+        #expect(try read(untitled).threads.first?.summary.name == "What is in this?")
     }
 
     @Test func `a message that is only a picture is not empty`() throws {
@@ -257,7 +310,7 @@ import Testing
                 Self.message(index % 2 == 0 ? "user" : "assistant", [.string(text)], at: time)
             }
             return try await store.update(
-                try #require(try read(Self.conversation(title: title, of: messages)).threads.first))
+                try #require(try read(Self.conversation(title: title, at: time, of: messages)).threads.first))
         }
         func said() async throws -> [String] { try await store.thread("one").turns.map(\.outputText) }
         let (short, long) = (["Name a metal.", "Iron."], ["Name a metal.", "Iron.", "Another one?", "Tin."])
@@ -275,6 +328,36 @@ import Testing
         #expect(try await update("Fourth", long.dropLast() + ["Zinc.", "More?", "Lead."]) == .continued)
         #expect(try await store.summary(of: "one")?.title == "Mine")
         #expect(try await said() == ["Iron.", "Zinc.", "Lead."])
+    }
+
+    @Test func `an export with another branch, an answer or a list of its own replaces what was imported`() async throws
+    {
+        let store = ChappieInMemoryThreadStore()
+        var all = try #require(Self.conversation().object)
+        var mapping = try #require(all["mapping"]?.object)
+        mapping["other"] = ["parent": "n1", "message": Self.message("assistant", ["Red."], at: 1_750_000_000)]
+        all["mapping"] = .object(mapping)
+        for (end, archived, update, answer) in [
+            ("n2", false, .added, "Blue."), ("other", false, .changed, "Red."), ("other", false, .unchanged, "Red."),
+            ("other", true, .continued, "Red."), ("other", true, .unchanged, "Red."),
+            ("other", false, .continued, "Red."), ("other", false, .unchanged, "Red."),
+        ] as [(String, Bool, ChappieThreadUpdate, String)] {
+            all["current_node"] = .string(end)
+            all["is_archived"] = .bool(archived)
+            #expect(try await store.update(try #require(try read(.object(all)).threads.first)) == update)
+            #expect(try await store.thread("one").turns.map(\.outputText) == [answer])
+            #expect(try await store.summary(of: "one")?.isArchived == archived)
+        }
+    }
+
+    @Test func `a model that was missing, or given to the conversation, is no change`() async throws {
+        let store = ChappieInMemoryThreadStore()
+        var named = try #require(Self.conversation().object)
+        named["default_model_slug"] = "gpt-x"
+        #expect(try await store.update(try #require(try read(Self.conversation()).threads.first)) == .added)
+        let thread = try #require(try read(.object(named)).threads.first)
+        #expect(thread.summary.model == "gpt-x")
+        #expect(try await store.update(thread) == .unchanged)
     }
 
     @Test func `a conversation that was continued here is kept as a copy`() async throws {

@@ -1,6 +1,8 @@
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieRuntime
+import FoundationEssentials
+import TestFixtures
 import Testing
 
 @testable import ChappieThreadForms
@@ -9,9 +11,10 @@ import Testing
     private static let start: (String, ChappieJSON) = ("session_meta", ["id": "one"])
 
     private static func message(_ role: String, _ texts: String...) -> (String, ChappieJSON) {
-        item(
+        let type = role == "assistant" ? "output_text" : "input_text"
+        return item(
             "message",
-            ["role": .string(role), "content": .array(texts.map { ["type": "input_text", "text": .string($0)] })])
+            ["role": .string(role), "content": .array(texts.map { ["type": .string(type), "text": .string($0)] })])
     }
 
     private static func item(_ type: String, _ members: ChappieJSONObject) -> (String, ChappieJSON) {
@@ -64,6 +67,21 @@ import Testing
         #expect(questions(read) == ["Is it green?", "And the tests?"] && read.leftOut == ["unreadable line": 1])
     }
 
+    @Test(arguments: [#"{"timestamp":"2026-02-03T09:00:00.000Z","type":"session_meta","payl"#, #"tamp":"x"}"#])
+    func `a session without its first line has the id of its file`(_ cut: String) throws {
+        let folder = try TemporaryDirectory()
+        let id = "11111111-0000-4000-8000-000000000009"
+        let path = folder.path + "/.codex.d/rollout-2026-02-03T09-00-00-\(id).jsonl"
+        try FileManager.default.createDirectory(atPath: folder.path + "/.codex.d", withIntermediateDirectories: true)
+        let lines = [cut, Self.line(Self.message("user", "Hello")), Self.line(Self.message("assistant", "Hi."))]
+        try Data((lines.joined(separator: "\n") + "\n").utf8).write(to: URL(filePath: path))
+        var reader = try ChappieThreadReader(path: path)
+        let thread = try #require(try reader.next())
+        #expect(thread.id == id && thread.turns.map(\.outputText) == ["Hi."])
+        #expect(try reader.next() == nil)
+        #expect(reader.leftOut == ["unreadable line": 1] && reader.hasDamage)
+    }
+
     @Test func `a line without a time belongs to the time before it`() throws {
         let late = #"{"type":"response_item","payload":{"type":"message","role":"user","content":[{"text":"a"}]}}"#
         let thread = try #require(try read([Self.line(Self.start), late]).threads.first)
@@ -92,6 +110,19 @@ import Testing
         let read = try read(
             Self.event("user_message", ["message": "Which branch?"]), Self.event("agent_message", ["message": "main."]))
         #expect(questions(read) == ["Which branch?"] && read.threads.first?.turns.map(\.outputText) == ["main."])
+        let window = try self.read(
+            Self.event(
+                "item_completed", ["item": ["type": "UserMessage", "content": [["type": "text", "text": "A?"]]]]),
+            Self.event("item_completed", ["item": ["type": "CommandExecution", "command": "ls"]]),
+            Self.event(
+                "item_completed", ["item": ["type": "AgentMessage", "content": [["type": "Text", "text": "B."]]]]))
+        #expect(questions(window) == ["A?"] && window.threads.first?.turns.map(\.outputText) == ["B."])
+        let taken = try self.read(
+            Self.event("user_message", ["message": "a"]), Self.event("agent_message", ["message": "1"]),
+            Self.event("thread_rolled_back", ["num_turns": 1]), Self.event("user_message", ["message": "b"]),
+            Self.event("token_count", ["info": ["total_token_usage": ["input_tokens": 5, "total_tokens": 5]]]),
+            Self.event("agent_message", ["message": "2"]))
+        #expect(questions(taken) == ["b"] && taken.leftOut == ["turn that was taken back": 1])
         let half = try self.read(
             Self.message("user", "Which branch?"), Self.event("user_message", ["message": "Which branch?"]),
             Self.event("agent_message", ["message": "main."]))
@@ -148,10 +179,17 @@ import Testing
             Self.message(
                 "user",
                 "# Context from my IDE setup:\n\n## Open tabs:\n- a.swift\n\n## My request for Codex:\nFix the bug\n"),
-            Self.message("assistant", "Done."))
-        #expect(questions(read) == ["What is this?", "Fix the bug"])
+            Self.message("assistant", "Done."),
+            Self.message(
+                "user", "# Files mentioned by the user:\n\n## a.png: /a.png\n\n## My request for Codex:\nAnd it?"),
+            Self.message("assistant", "Yes."),
+            Self.message("user", "What does \"## My request for Codex:\" mean?"), Self.message("assistant", "A."))
+        #expect(
+            questions(read) == [
+                "What is this?", "Fix the bug", "And it?", "What does \"## My request for Codex:\" mean?",
+            ])
         #expect(read.threads.first?.turns.first?.items.first?["content"]?.array?.count == 2)
-        #expect(read.leftOut == ["context of an editor": 1])
+        #expect(read.leftOut == ["context of an editor": 2])
     }
 
     @Test func `a summary is between the turn before it and the turn after it`() async throws {
@@ -173,6 +211,24 @@ import Testing
         #expect(try await store.update(try #require(named.threads.first)) == .continued)
         #expect(try await store.thread("one").compactionSummaries == ["A metal.", "Two."])
         #expect(try await store.thread("one").summary.title == "Metals")
+    }
+
+    @Test func `a later session without the last turn takes it back`() async throws {
+        func line(_ second: Int, _ line: (String, ChappieJSON)) -> String {
+            Self.line(line).replacing("09:00:00", with: "09:00:0\(second)")
+        }
+        let lines = [
+            line(0, Self.start), line(1, Self.message("user", "a")), line(2, Self.message("assistant", "1")),
+            line(3, Self.message("user", "b")), line(4, Self.message("assistant", "2")),
+        ]
+        let store = ChappieInMemoryThreadStore()
+        let back = lines + [line(5, Self.event("thread_rolled_back", ["num_turns": 1]))]
+        for (lines, update, answers) in [
+            (lines, .added, ["1", "2"]), (back, .changed, ["1"]), (back, .unchanged, ["1"]), (lines, .unchanged, ["1"]),
+        ] as [([String], ChappieThreadUpdate, [String])] {
+            #expect(try await store.update(try #require(try read(lines).threads.first)) == update)
+            #expect(try await store.thread("one").turns.map(\.outputText) == answers)
+        }
     }
 
     @Test func `tokens and a refusal are kept`() throws {

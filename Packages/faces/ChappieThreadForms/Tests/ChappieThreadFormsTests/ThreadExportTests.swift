@@ -266,6 +266,53 @@ enum SampleThread {
         }
     }
 
+    @Test(arguments: ["![x](https://example.com/p?c=1)", "<img src=x onerror=alert(1)>", "<iframe src=//x></iframe>"])
+    func `no part of a thread loads or runs anything`(_ text: String) throws {
+        func message(_ role: String, _ text: String, phase: String? = nil) -> ChappieJSON {
+            let part = role == "assistant" ? "output_text" : "input_text"
+            var message: ChappieJSONObject = [
+                "type": "message", "role": .string(role), "content": [["type": .string(part), "text": .string(text)]],
+            ]
+            if let phase { message["phase"] = .string(phase) }
+            return .object(message)
+        }
+        let items: [ChappieJSON] = [
+            message("assistant", text, phase: "commentary"),
+            ["type": "reasoning", "summary": [["type": "summary_text", "text": .string(text)]]],
+            ["type": "function_call", "name": .string(text), "arguments": .string(text), "call_id": "c"],
+            ["type": "function_call_output", "output": .string(text), "call_id": "c"],
+            ["type": .string(text)], message("assistant", text),
+        ]
+        let bodies: [(ChappieThreadRecord.Kind, ChappieJSON)] = [
+            (.renamed, ["title": .string(text)]),
+            (
+                .turnStarted,
+                ["turn": "t", "model": .string(text), "messages": [message("user", text), message("developer", text)]]
+            ),
+            (
+                .turnFinished,
+                [
+                    "turn": "t", "from": 2, "items": .array(items), "model": .string(text),
+                    "incompleteReason": .string(text),
+                ]
+            ),
+            (.compacted, ["context": ["items": [message("user", text)], "summary": .string(text)]]),
+            (.turnStarted, ["turn": "u", "messages": [message("user", text)]]),
+            (.turnFailed, ["turn": "u", "error": .string(text)]),
+        ]
+        let thread = try ChappieThread(
+            id: "a",
+            records: bodies.enumerated().map { index, record in
+                ChappieThreadRecord(position: index, kind: record.0, date: SampleThread.date, body: record.1)
+            })
+        let markdown = ChappieThreadFormat.markdown.text(of: thread)
+        #expect(markdown.contains("### Commentary") && markdown.contains("### Reasoning"))
+        // This would be nil with HTML, and without the marks of images.
+        #expect(EmbeddedMarkdown.text(of: markdown, headingLevel: 1) == markdown)
+        let page = ChappieThreadFormat.html.text(of: thread)
+        #expect(!page.contains("<img") && !page.contains("<iframe"))
+    }
+
     @Test func `an answer's headings are Markdown headings below the transcript's`() throws {
         let answer = "# You asked\n\n- Words: 4\n\nPlain\n=====\n\n> Quoted\n> ---\n\n```text\n# code\n```"
         let text = ChappieThreadFormat.markdown.text(of: try SampleThread.thread([("q", "o", answer)]))

@@ -5,6 +5,8 @@ public import ChappieJSONSchema
 public struct ChappieResponseRequest: Sendable, Hashable, Codable {
     /// The messages that are appended to the conversation in this order. Must not be empty.
     public var messages: [ChappieInputMessage]
+    /// The user's own text, after which a thread is named, if the last message has it within a longer text.
+    @_spi(ChappieInternals) public var question: String?
     /// The options that override those of the last message, where they are set.
     public var options: ChappieMessageOptions
     /// The slug of the model for only this turn. Default `nil`: the client's model.
