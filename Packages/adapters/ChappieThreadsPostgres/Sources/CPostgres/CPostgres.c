@@ -23,7 +23,11 @@ PGconn *chappie_postgres_connect(const char *text) {
     const char *const values[] = {"chappie", "10000", text, "UTF8", NULL};
     keep_openssl_until_the_end();
     PGconn *connection = PQconnectStartParams(keywords, values, 1);
-    if (connection != NULL) PQsetNoticeReceiver(connection, drop, NULL);
+    if (connection != NULL) {
+        PQsetNoticeReceiver(connection, drop, NULL);
+        // libpq reports the SQLSTATE of a refused connection only in such a message.
+        PQsetErrorVerbosity(connection, PQERRORS_VERBOSE);
+    }
     return connection;
 }
 

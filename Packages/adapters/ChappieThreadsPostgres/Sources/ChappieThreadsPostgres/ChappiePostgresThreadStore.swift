@@ -35,8 +35,9 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
         public var connections: Int
         /// The time for which a connection that is not used stays open. The default is one minute.
         public var idleTimeout: Duration
-        /// The limit for connecting, without the look-up of the server's name. It is also the time for which the store
-        /// tries to replace a broken connection before the call ends with an error. The default is 10 s.
+        /// The limit for connecting, without the look-up of the server's name. It is also the time for which a call
+        /// tries to connect again, if the server refuses, starts, has too many connections or can't be found. Errors
+        /// that a user must correct, such as a wrong password, end the call at once. The default is 10 s.
         public var connectTimeout: Duration
         /// The limit for a statement, including the wait for other transactions, and for the server's silence while
         /// data is transferred. It is also the time for which the store asks for the outcome of an append whose
@@ -220,8 +221,8 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
 
     public func delete(_ thread: String) async throws(ChappieThreadStoreError) {
         try await perform { [schema] connection, _ throws(PostgresFailure) in
-            _ = try schema.begin([], on: connection)
-            try schema.commit([schema.deletion(of: thread)], on: connection)
+            _ = try schema.begin([schema.deletion(of: thread)], on: connection)
+            try schema.commit([], on: connection)
         }
     }
 
@@ -232,15 +233,16 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
     private func perform<Value: Sendable>(
         _ work: @escaping @Sendable (PostgresConnection, _ isRepeated: Bool) throws(PostgresFailure) -> Value
     ) async throws(ChappieThreadStoreError) -> Value {
+        // Calls that wait for a connection of the pool all end together if the server does not return.
+        var retries = PostgresRetries(
+            reconnecting: options.connectTimeout.bounded, findingOut: schema.findingOut, began: .now)
         let worker: PostgresWorker
         do {
             worker = try await pool.take()
         } catch {
-            throw .unavailable("the task was cancelled")
+            throw publicError(of: .cancelled, isUncertain: false)
         }
         defer { pool.give(worker) }
-        var retries = PostgresRetries(
-            reconnecting: options.connectTimeout.bounded, findingOut: schema.findingOut)
         while true {
             // Even for a cancelled task, the store determines whether an earlier attempt was committed.
             let isRepeated = retries.isUncertain
@@ -258,11 +260,14 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
                 guard
                     let pause = retries.pause(after: error, now: .now, jitter: Double.random(in: 0..<1))
                 else { throw publicError(of: error, isUncertain: retries.isUncertain) }
-                if retries.isUncertain {
-                    // A cancelled task would not wait.
-                    await uncancelled { try? await Task.sleep(for: pause) }
-                } else {
-                    try? await Task.sleep(for: pause)
+                do {
+                    if retries.isUncertain {
+                        try await uncancelled { try await Task.sleep(for: pause) }
+                    } else {
+                        try await Task.sleep(for: pause)
+                    }
+                } catch {
+                    throw publicError(of: .cancelled, isUncertain: retries.isUncertain)
                 }
             }
         }

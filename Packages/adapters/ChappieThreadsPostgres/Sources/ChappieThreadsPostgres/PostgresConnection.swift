@@ -18,7 +18,7 @@ enum PostgresFailure: Error {
     case answer(ChappieThreadStoreError)
     /// The server refuses, and another attempt would not help.
     case refused(ChappieThreadStoreError)
-    /// The store could not connect.
+    /// The store could not connect, and another attempt may help.
     case unreachable(String)
     /// The connection broke before anything was committed.
     case lost(String)
@@ -32,6 +32,13 @@ enum PostgresFailure: Error {
     case outdated(String)
     /// The calling task was cancelled.
     case cancelled
+
+    /// Returns whether an error with this SQLSTATE may have passed at the next attempt, perhaps at another server
+    /// (https://www.postgresql.org/docs/15/errcodes-appendix.html). The connection broke (08), the server starts or
+    /// ends (57P), it has no connection left (53300), or it can only be read, as a stand-by server (25006).
+    static func passes(_ code: some StringProtocol) -> Bool {
+        code.hasPrefix("08") || code.hasPrefix("57P") || code == "53300" || code == "25006"
+    }
 }
 
 /// A statement and its values, which never become part of its text.
@@ -136,7 +143,7 @@ final class PostgresResult {
         case "40001", "40P01": .contended
         case "57014", "55P03", "25P03": .late
         case "42P01", "3F000", "42703", "42883": .outdated(words)
-        case _ where code.hasPrefix("08") || code.hasPrefix("57P"): .lost(words)
+        case _ where PostgresFailure.passes(code): .lost(words)
         default: .refused(.unavailable(words))
         }
     }
@@ -208,7 +215,7 @@ final class PostgresConnection {
         var state = PQstatus(handle) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING
         while state != PGRES_POLLING_OK {
             guard state != PGRES_POLLING_FAILED else {
-                throw interruption.isCancelled ? .cancelled : .unreachable(address.message(PQerrorMessage(handle)))
+                throw interruption.isCancelled ? .cancelled : refusal(of: address)
             }
             do {
                 try wait(for: state == PGRES_POLLING_READING ? POLLIN : POLLOUT, until: deadline)
@@ -229,6 +236,20 @@ final class PostgresConnection {
             throw .refused(
                 .unavailable("the database does not use UTF-8, which the store needs; create it with ENCODING UTF8"))
         }
+    }
+
+    /// Returns the reason why the connection could not be opened.
+    private func refusal(of address: PostgresAddress) -> PostgresFailure {
+        let lines = PQerrorMessage(handle).map { String(cString: $0) }?.split(separator: "\n") ?? []
+        // The server's own error is `FATAL:  28P01: password authentication failed`, and then its place in the source.
+        let text = lines.filter { !$0.hasPrefix("LOCATION:") }.joined(separator: "\n")
+        let code = text.split(separator: ":  ").last { $0.dropFirst(5).hasPrefix(": ") }?.prefix(5)
+        let words = address.message(text)
+        // For its own errors, libpq has no code. If its language is not English, the last two are tried again.
+        let mustBeCorrected =
+            PQconnectionNeedsPassword(handle) == 1 || text.contains("certificate") || text.contains("SSL was required")
+        let passes = code.map { PostgresFailure.passes($0) } ?? !mustBeCorrected
+        return passes ? .unreachable(words) : .refused(.unavailable(words))
     }
 
     /// Runs statements in order. The first failure ends the batch.
@@ -351,9 +372,8 @@ struct PostgresAddress: Sendable {
     }
 
     /// Returns libpq's message without the secrets.
-    func message(_ words: UnsafeMutablePointer<CChar>?) -> String {
-        let words = words.map { String(cString: $0) }
-        return UntrustedText.message(words, without: secrets.map { String.string(of: $0) }) ?? "there is no connection"
+    func message(_ words: String) -> String {
+        UntrustedText.message(words, without: secrets.map { String.string(of: $0) }) ?? "there is no connection"
     }
 }
 

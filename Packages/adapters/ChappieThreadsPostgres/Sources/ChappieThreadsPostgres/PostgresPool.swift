@@ -164,10 +164,11 @@ final class PostgresWorker: Sendable {
 
 /// The rules that decide whether failed work is tried again, and when. They have no clock. The caller passes the times.
 struct PostgresRetries {
-    /// The times for which the store tries to replace a lost connection, and for which it asks for the outcome of a
-    /// COMMIT.
+    /// The times for which the store tries to connect, and for which it asks for the outcome of a COMMIT.
     let reconnecting: Duration
     let findingOut: Duration
+    /// The time at which the call began.
+    let began: ContinuousClock.Instant
 
     /// Whether an earlier attempt may have been committed.
     private(set) var isUncertain = false
@@ -176,12 +177,13 @@ struct PostgresRetries {
     private var hasMigrated = false
     private var collisions = 0
     private var pauses = 0
-    /// The time at which the attempts end. It is set at the first loss.
+    /// The time at which the attempts end. It is set at the first failure.
     private var deadline: ContinuousClock.Instant?
 
-    init(reconnecting: Duration, findingOut: Duration) {
+    init(reconnecting: Duration, findingOut: Duration, began: ContinuousClock.Instant) {
         self.reconnecting = reconnecting
         self.findingOut = findingOut
+        self.began = began
     }
 
     mutating func migrated() {
@@ -204,25 +206,18 @@ struct PostgresRetries {
         case .contended:
             collisions += 1
             return collisions <= 8 ? .milliseconds(5 << collisions) * jitter : nil
-        case .lost:
-            guard deadline != nil else {
-                deadline = now + reconnecting
-                return .zero
-            }
-            return isUncertain ? backoff(now) : nil
+        case .unreachable: return backoff(now, until: deadline ?? began + reconnecting)
+        case .lost: return backoff(now, until: deadline ?? now + reconnecting)
         case .uncertain:
-            if !isUncertain {
-                isUncertain = true
-                deadline = now + findingOut
-                return .zero
-            }
-            return backoff(now)
-        case .unreachable: return backoff(now)
+            if !isUncertain { deadline = nil }
+            isUncertain = true
+            return backoff(now, until: deadline ?? now + findingOut)
         }
     }
 
-    private mutating func backoff(_ now: ContinuousClock.Instant) -> Duration? {
-        guard let deadline, now < deadline else { return nil }
+    private mutating func backoff(_ now: ContinuousClock.Instant, until end: ContinuousClock.Instant) -> Duration? {
+        deadline = end
+        guard now < end else { return nil }
         pauses += 1
         return min(.milliseconds(10 << min(pauses, 7)), .seconds(1))
     }

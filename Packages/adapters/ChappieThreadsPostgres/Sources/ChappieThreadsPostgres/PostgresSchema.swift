@@ -45,7 +45,7 @@ struct PostgresSchema: Sendable {
         _ statements: [PostgresStatement], on connection: PostgresConnection
     ) throws(PostgresFailure) -> ArraySlice<PostgresResult> {
         let results = try connection.run(
-            ["BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", setup] + statements, within: patience)
+            ["BEGIN ISOLATION LEVEL READ COMMITTED", setup] + statements, within: patience)
         do {
             try check(results[1])
         } catch {
@@ -117,7 +117,7 @@ struct PostgresSchema: Sendable {
     func migrate(_ connection: PostgresConnection) throws(PostgresFailure) {
         let there = try connection.run(
             [
-                "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+                "BEGIN ISOLATION LEVEL READ COMMITTED",
                 PostgresStatement(
                     "SELECT pg_advisory_xact_lock(hashtextextended('chappie threads ' || $1, 0))", [.text(name)]),
                 PostgresStatement("SELECT 1::bigint FROM pg_catalog.pg_namespace WHERE nspname = $1", [.text(name)]),

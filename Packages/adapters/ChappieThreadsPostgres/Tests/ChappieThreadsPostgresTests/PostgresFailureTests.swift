@@ -207,6 +207,84 @@ extension PostgresStoreTests {
         #expect(try await store.texts(in: "thread") == ["first", "second"])
     }
 
+    // MARK: Connecting
+
+    @Test func `a call without a connection waits for a server that starts again`() async throws {
+        try await PostgresServer.lent { server in
+            try await server.makeDatabase("restarted")
+            let store = try ChappiePostgresThreadStore(
+                connectionString: server.address(of: "restarted"), tenant: "one",
+                options: .init(connectTimeout: Patience.limit, idleTimeout: .milliseconds(1)))
+            try await store.say(["first"], in: "thread", at: 0)
+            let connections = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'restarted'"
+            #expect(try await eventually { try await server.sql(connections) == "0" })
+            try await server.end()
+            async let append: Void = store.say(["second"], in: "thread", at: 1)
+            try await server.restart()
+            try await append
+            #expect(try await store.texts(in: "thread") == ["first", "second"])
+        }
+    }
+
+    @Test func `a server without a free connection is asked again until the task is cancelled`() async throws {
+        try await server.makeDatabase("crowded")
+        try await server.sql("ALTER DATABASE crowded CONNECTION LIMIT 1")
+        let holder = try rawConnection(to: "crowded")
+        try await holder.run { _ throws(PostgresFailure) in }
+        let proxy = try CuttingProxy(to: server.port)
+        defer { proxy.close() }
+        let store = try store(in: "crowded", port: proxy.port, .init(connectTimeout: Patience.limit))
+        /// Waits until two attempts have failed. An attempt sends three messages.
+        func awaitRefusals() async throws {
+            proxy.count(cuttingAt: nil)
+            #expect(try await eventually { proxy.passed(.toServer) > 6 })
+        }
+        let cancelled = Task { try await store.summaries() }
+        try await awaitRefusals()
+        cancelled.cancel()
+        await refusal("unavailable", saying: "cancelled") { _ = try await cancelled.value }
+
+        let append = Task { try await store.say(["first"], in: "thread", at: 0) }
+        try await awaitRefusals()
+        await holder.close()
+        try await append.value
+        #expect(try await store.texts(in: "thread") == ["first"])
+    }
+
+    @Test func `a write waits for a server that can only be read`() async throws {
+        try await server.makeDatabase("standby")
+        try await store(in: "standby").say(["first"], in: "thread", at: 0)
+        try await server.sql("ALTER DATABASE standby SET default_transaction_read_only = on")
+        let proxy = try CuttingProxy(to: server.port)
+        defer { proxy.close() }
+        let store = try store(in: "standby", port: proxy.port, .init(connectTimeout: Patience.limit))
+        #expect(try await store.texts(in: "thread") == ["first"])
+        proxy.count(cuttingAt: nil)
+        let append = Task { try await store.say(["second"], in: "thread", at: 1) }
+        // An attempt sends fewer than 32 messages.
+        #expect(try await eventually { proxy.passed(.toServer) > 32 })
+        try await server.sql("ALTER DATABASE standby RESET default_transaction_read_only")
+        try await append.value
+        #expect(try await store.texts(in: "thread") == ["first", "second"])
+    }
+
+    @Test func `an error that a user must correct ends the call at once`() async throws {
+        let proxy = try CuttingProxy(to: server.port)
+        defer { proxy.close() }
+        for (settings, words, messages) in [
+            ("user=app password=wrong dbname=shared", "28P01: password authentication failed", 3),
+            ("user=app dbname=shared", "no password supplied", 1),
+            ("user=app password=\(PostgresServer.password) dbname=absent", "3D000: database \"absent\"", 3),
+        ] {
+            let store = try ChappiePostgresThreadStore(
+                connectionString: "host=127.0.0.1 port=\(proxy.port) gssencmode=disable sslmode=disable \(settings)",
+                tenant: tenant, options: .init(connectTimeout: Patience.limit))
+            proxy.count(cuttingAt: nil)
+            await refusal("unavailable", saying: words) { _ = try await store.summaries() }
+            #expect(proxy.passed(.toServer) == messages, "for \(words)")
+        }
+    }
+
     @Test func `a thread too slow for one statement is read and written in pages`() async throws {
         let proxy = try CuttingProxy(to: server.port)
         defer { proxy.close() }
@@ -245,7 +323,6 @@ extension PostgresStoreTests {
         let server = "postgresql://app:\(secret)@127.0.0.1"
         let silent = try await SilentListener()
         for (address, words) in [
-            ("\(server):\(self.server.port)/shared", "password authentication failed"),
             ("\(server):1/shared", "Connection refused"),
             ("\(server):\(self.server.port)/shared?sslmode=require", "does not support SSL"),
             ("\(server):\(silent.port)/shared", "no answer"),
@@ -255,7 +332,7 @@ extension PostgresStoreTests {
         ] {
             let error = await refusal("unavailable", saying: words, "for \(words)") {
                 let store = try ChappiePostgresThreadStore(
-                    connectionString: address, tenant: tenant, options: .init(connectTimeout: .seconds(2)))
+                    connectionString: address, tenant: tenant, options: .init(connectTimeout: .seconds(5)))
                 var dumped = ""
                 dump(store, to: &dumped)
                 #expect(!dumped.contains(secret))
@@ -263,7 +340,6 @@ extension PostgresStoreTests {
             }
             #expect(error.map { "\($0) \($0.errorDescription ?? "")".contains(secret) } == false, "for \(words)")
         }
-        await refusal("unavailable", saying: "does not exist") { _ = try await store(in: "absent").summaries() }
         #expect(throws: ChappieThreadStoreError.unavailable("the tenant has no name")) { _ = try store(tenant: "") }
     }
 }
@@ -314,30 +390,43 @@ private final class Writer {
 /// The attempts after each failure, and their times.
 struct PostgresRetriesTests {
     private let start = ContinuousClock.now
-    private var retries = PostgresRetries(reconnecting: .seconds(10), findingOut: .seconds(30))
+    private var retries: PostgresRetries
 
-    @Test mutating func aServerThatIsNotThereIsAnErrorAtOnce() {
-        #expect(retries.pause(after: .unreachable(""), now: start, jitter: 0) == nil)
+    init() { retries = PostgresRetries(reconnecting: .seconds(10), findingOut: .seconds(30), began: start) }
+
+    @Test mutating func `a missing server is tried until the call has waited long enough`() {
+        for second in 0..<10 {
+            let pause = retries.pause(after: .unreachable(""), now: start + .seconds(second), jitter: 0)
+            #expect(pause.map { $0 > .zero && $0 <= .seconds(1) } == true)
+        }
+        #expect(retries.pause(after: .unreachable(""), now: start + .seconds(10), jitter: 0) == nil)
+        #expect(retries.pause(after: .refused(.wrongKey("")), now: start, jitter: 0) == nil)
     }
 
-    @Test mutating func aBrokenConnectionIsReplacedOnce() {
-        #expect(retries.pause(after: .lost(""), now: start, jitter: 0) == .zero)
+    @Test mutating func `a broken connection is replaced in the time after its loss`() {
+        #expect(retries.pause(after: .lost(""), now: start + .seconds(20), jitter: 0) == .milliseconds(20))
         #expect(!retries.isUncertain)
-        #expect(retries.pause(after: .unreachable(""), now: start + .seconds(1), jitter: 0) == .milliseconds(20))
-        #expect(retries.pause(after: .unreachable(""), now: start + .seconds(9), jitter: 0) == .milliseconds(40))
-        #expect(retries.pause(after: .unreachable(""), now: start + .seconds(10), jitter: 0) == nil)
-        #expect(retries.pause(after: .lost(""), now: start + .seconds(1), jitter: 0) == nil)
+        #expect(retries.pause(after: .unreachable(""), now: start + .seconds(21), jitter: 0) == .milliseconds(40))
+        #expect(retries.pause(after: .lost(""), now: start + .seconds(29), jitter: 0) == .milliseconds(80))
+        #expect(retries.pause(after: .unreachable(""), now: start + .seconds(30), jitter: 0) == nil)
+    }
+
+    @Test(arguments: [
+        ("08006", true), ("57P01", true), ("57P03", true), ("53300", true), ("25006", true), ("28P01", false),
+        ("3D000", false), ("42501", false), ("53100", false),
+    ])
+    func `an error passes or must be corrected`(code: String, passes: Bool) {
+        #expect(PostgresFailure.passes(code) == passes)
     }
 
     @Test mutating func anOpenOutcomeIsAskedForUntilTheTimeIsUp() {
-        #expect(retries.pause(after: .uncertain, now: start, jitter: 0) == .zero)
-        #expect(retries.isUncertain)
-        for second in 1..<30 {
-            for failure in [PostgresFailure.lost(""), .unreachable(""), .uncertain] {
+        for second in 0..<30 {
+            for failure in [PostgresFailure.uncertain, .lost(""), .unreachable("")] {
                 let pause = retries.pause(after: failure, now: start + .seconds(second), jitter: 0)
                 #expect(pause.map { $0 > .zero && $0 <= .seconds(1) } == true)
             }
         }
+        #expect(retries.isUncertain)
         #expect(retries.pause(after: .lost(""), now: start + .seconds(30), jitter: 0) == nil)
         #expect(retries.pause(after: .cancelled, now: start, jitter: 0) == nil)
     }
