@@ -20,7 +20,7 @@
 /// lost nor duplicated.
 ///
 /// A ``ChappiePostgresDatabase`` opens connections when its stores need them, keeps them while they are used, and
-/// replaces them when they break. Large threads are transferred in pages. A call whose task is cancelled throws
+/// replaces them when they break. A thread is read as it was at one moment. A call whose task is cancelled throws
 /// ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` and has changed nothing, unless it has sent COMMIT. In
 /// that case the call continues to its end. Bodies are returned byte for byte. They are stored unchanged. If that
 /// matters, encrypt the disk or redact with `ChappieRedactingThreadStore`. A search finds only about the first 100,000
@@ -100,28 +100,16 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
     public func records(
         of thread: String, from position: Int
     ) async throws(ChappieThreadStoreError) -> [ChappieThreadRecord] {
-        var records: [ChappieThreadRecord] = []
-        var next = max(position, 0)
-        // Other calls may add records in the meantime. Records that are there are kept.
-        var end: Int?
-        repeat {
-            let page = try await page(of: thread, from: next)
-            records += page.records
-            next += page.records.count
-            end = end ?? max(page.end, next)
-        } while next < end ?? next
-        return records
-    }
-
-    /// Returns some MiB of a thread's records, and the thread's length.
-    private func page(
-        of thread: String, from first: Int
-    ) async throws(ChappieThreadStoreError) -> (records: [ChappieThreadRecord], end: Int) {
-        try await perform { [schema] connection, _ throws(PostgresFailure) in
+        let first = max(position, 0)
+        return try await perform { [schema] connection, _ throws(PostgresFailure) in
+            // Many records may take longer than a statement may. The limit for the server's silence remains.
             let results = try schema.read(
-                [schema.count(of: thread), schema.records(of: thread, from: first)], on: connection)
+                [
+                    schema.count(of: thread), "SET LOCAL statement_timeout = 0",
+                    schema.records(of: thread, from: first),
+                ], on: connection)
             let counts = results[2]
-            let found = results[3]
+            let found = results[4]
             guard !counts.rows.isEmpty else { throw .answer(.notFound(thread: thread)) }
             var records: [ChappieThreadRecord] = []
             records.reserveCapacity(found.rows.count)
@@ -132,11 +120,11 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
                 records.append(try found.record(of: thread, row, 0))
             }
             let count = counts.integer(0, 0)
-            let end = first + records.count
-            guard records.isEmpty ? count <= first : end <= count else {
-                throw .answer(.damaged(thread: thread, "it was left with \(count) records, and has \(end)"))
+            guard records.count == max(count - first, 0) else {
+                let words = "it was left with \(count) records, and has \(first + records.count)"
+                throw .answer(.damaged(thread: thread, words))
             }
-            return (records, count)
+            return records
         }
     }
 

@@ -182,9 +182,6 @@ final class PostgresInterruption: Sendable {
 /// Statements are sent in batches (libpq's pipeline mode), so that statements that don't depend on each other's results
 /// need only one round trip. After a failure that is not an answer, the connection can't be used any more.
 final class PostgresConnection {
-    /// The size in bytes at which a page ends. The record that reaches it is the final one of the page.
-    static let pageBytes = 4 << 20
-
     private let handle: OpaquePointer
     /// The interruption of the task that currently uses the connection.
     var interruption: PostgresInterruption
@@ -283,7 +280,7 @@ final class PostgresConnection {
             guard let bytes = statement.send(on: handle) else { throw loss(isInterruptible) }
             queued += bytes
             // libpq keeps a copy of the bytes that it has not sent.
-            guard queued > Self.pageBytes else { continue }
+            guard queued > 4 << 20 else { continue }
             try flush(within: limit, isInterruptible)
             queued = 0
         }

@@ -19,16 +19,12 @@ extension PostgresSchema {
             "SELECT record_count FROM \(prefix)threads WHERE tenant = $1 AND id = $2", [.text(tenant), .text(thread)])
     }
 
-    /// Returns the statement that reads a page of records.
     func records(of thread: String, from first: Int) -> PostgresStatement {
         PostgresStatement(
             """
-            SELECT position, kind, date_ms, body FROM (
-                SELECT position, kind, date_ms, body,
-                    sum(octet_length(body)) OVER (ORDER BY position) - octet_length(body) AS before
-                FROM \(prefix)records WHERE tenant = $1 AND thread = $2 AND position >= $3) page
-            WHERE before < $4 ORDER BY position
-            """, [.text(tenant), .text(thread), .integer(first), .integer(PostgresConnection.pageBytes)])
+            SELECT position, kind, date_ms, body FROM \(prefix)records
+            WHERE tenant = $1 AND thread = $2 AND position >= $3 ORDER BY position
+            """, [.text(tenant), .text(thread), .integer(first)])
     }
 
     /// Returns the statements of a search.

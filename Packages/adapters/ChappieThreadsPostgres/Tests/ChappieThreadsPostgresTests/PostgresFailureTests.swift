@@ -285,7 +285,39 @@ extension PostgresStoreTests {
         }
     }
 
-    @Test func `a thread too slow for one statement is read and written in pages`() async throws {
+    // MARK: Large threads
+
+    @Test func `a reader next to replace sees only old or only new records`() async throws {
+        let proxy = try CuttingProxy(to: server.port)
+        defer { proxy.close() }
+        let (writer, reader) = try (store(), store(port: proxy.port))
+        _ = try await reader.summaries()
+        // One read takes half a second, so that some of the replacements happen in the meantime.
+        proxy.slowDown()
+        let versions = try (0..<5).map { version in
+            let records = (0..<6).map { number in
+                ChappieThreadRecord(
+                    position: number, kind: .turnFailed, date: Date(timeIntervalSince1970: 1_790_000_000),
+                    body: ["turn": "one", "error": .string(String(repeating: "\(version)", count: 1_000_000))])
+            }
+            return (records: records, summary: try #require(ChappieThreadSummary(id: "thread", records: records)))
+        }
+        try await writer.append(versions[0].records, to: versions[0].summary, at: 0)
+        let progress = Progress()
+        async let replacements: Void = {
+            defer { progress.isOver.withLock { $0 = true } }
+            for (records, summary) in versions.dropFirst() {
+                try await writer.replace(records, of: summary, expecting: records.count)
+            }
+        }()
+        repeat {
+            let records = try await reader.records(of: "thread", from: 0)
+            #expect(records.count == 6 && Set(records.map(\.body)).count == 1)
+        } while !progress.isOver.withLock { $0 }
+        try await replacements
+    }
+
+    @Test func `a thread too slow for one statement is read and written completely`() async throws {
         let proxy = try CuttingProxy(to: server.port)
         defer { proxy.close() }
         let limit = Duration.seconds(3)
