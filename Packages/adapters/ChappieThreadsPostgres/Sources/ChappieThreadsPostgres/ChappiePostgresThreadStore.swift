@@ -23,9 +23,9 @@
 /// replaces them when they break. A thread is read as it was at one moment. A call whose task is cancelled throws
 /// ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` and has changed nothing, unless it has sent COMMIT. In
 /// that case the call continues to its end. Bodies are returned byte for byte. They are stored unchanged. If that
-/// matters, encrypt the disk or redact with `ChappieRedactingThreadStore`. A search finds only about the first 100,000
-/// different words of a record. Make backups with a role that has BYPASSRLS, because other roles see at most one
-/// tenant.
+/// matters, encrypt the disk or redact with `ChappieRedactingThreadStore`. A search has at most 1,000 words, and finds
+/// only about the first 100,000 different words of a record. Make backups with a role that has BYPASSRLS, because other
+/// roles see at most one tenant.
 public final class ChappiePostgresThreadStore: ChappieThreadStore {
     /// The settings in addition to the address and the tenant.
     public struct Options: Sendable, Hashable {

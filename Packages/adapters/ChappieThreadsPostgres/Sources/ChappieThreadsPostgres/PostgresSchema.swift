@@ -72,7 +72,7 @@ struct PostgresSchema: Sendable {
     private var setup: PostgresStatement {
         PostgresStatement(
             """
-            SELECT version, set_config('chappie.tenant', $1, true), set_config('statement_timeout', $2, true),
+            SELECT max(version), set_config('chappie.tenant', $1, true), set_config('statement_timeout', $2, true),
                 set_config('idle_in_transaction_session_timeout', $2, true),
                 CASE WHEN current_setting('server_version_num')::int >= 140000 AND version() LIKE '%linux%'
                     THEN set_config('client_connection_check_interval', '1000', true) END,
@@ -83,7 +83,7 @@ struct PostgresSchema: Sendable {
     }
 
     private func check(_ result: PostgresResult) throws(PostgresFailure) {
-        guard result.rows.count == 1 else {
+        guard !result.bytes(0, 0).isEmpty else {
             throw .answer(.damaged(thread: nil, "the row with the version of the tables is missing"))
         }
         let version = result.integer(0, 0)

@@ -34,6 +34,8 @@ extension PostgresSchema {
         _ words: ChappieThreadWords, for query: ChappieThreadQuery
     ) throws(ChappieThreadStoreError) -> [PostgresStatement]? {
         guard let last = words.words.last, query.limit > 0 else { return nil }
+        // The server compares each word of a query with each other one, and its stack is limited.
+        guard words.words.count <= 1000 else { throw .unavailable("a search can have at most 1,000 words") }
         // Words consist of letters and digits, and can't contain a quote.
         let phrases = words.phrases.map { phrase in "(" + phrase.map { "'\($0)'" }.joined(separator: " <-> ") + ")" }
         let end = words.endsWithBeginning ? "'\(last)':*" : "'\(last)'"

@@ -371,6 +371,7 @@ extension PostgresStoreTests {
                 _ = try await store.summaries()
             }
             #expect(error.map { "\($0) \($0.errorDescription ?? "")".contains(secret) } == false, "for \(words)")
+            #expect(error?.recoverySuggestion?.contains("disk") == false)
         }
         #expect(throws: ChappieThreadStoreError.unavailable("the tenant has no name")) { _ = try store(tenant: "") }
     }

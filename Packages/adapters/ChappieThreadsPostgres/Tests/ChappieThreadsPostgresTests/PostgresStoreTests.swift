@@ -249,6 +249,18 @@ struct PostgresStoreTests {
         #expect(try await store.search(ChappieThreadQuery("word5000")).count == 1)
     }
 
+    @Test func `a search has at most 1,000 words`() async throws {
+        let store = try store()
+        let text = (0..<1000).map { "word\($0)" }.joined(separator: " ")
+        try await store.say([text], in: "thread", at: 0)
+        for query in [text, "\"\(text)\""] {
+            #expect(try await store.search(ChappieThreadQuery(query)).count == 1)
+            await refusal("unavailable", saying: "at most 1,000 words") {
+                _ = try await store.search(ChappieThreadQuery(query + String(repeating: " more", count: 49_000)))
+            }
+        }
+    }
+
     @Test func `appends beyond the limit are refused and leave the existing records`() async throws {
         let store = try store(.init(limit: 2000))
         try await store.say(["first"], in: "thread", at: 0)
@@ -309,6 +321,17 @@ struct PostgresStoreTests {
         await #expect(throws: refused) { try await store.say(["second"], in: "thread", at: 1) }
         try await server.sql("UPDATE chappie.format SET version = 1", in: "newer")
         #expect(try await store.texts(in: "thread") == ["first"])
+    }
+
+    @Test func `tables without their version are damaged`() async throws {
+        try await server.makeDatabase("unversioned")
+        let store = try store(in: "unversioned")
+        try await store.say(["first"], in: "thread", at: 0)
+        try await server.sql("DELETE FROM chappie.format", in: "unversioned")
+        let words = "the row with the version of the tables is missing"
+        await refusal("damaged", saying: words) { _ = try await store.summaries() }
+        await refusal("damaged", saying: words) { try await store.say(["second"], in: "new", at: 0) }
+        await refusal("damaged", saying: words) { try await store.delete("thread") }
     }
 
     @Test func `a transaction is durable whatever the database's default is`() async throws {

@@ -69,7 +69,7 @@ extension ChappieThreadStoreError: ChappieError {
         case .tooNew: "Update this program. Nothing was changed."
         case .unsafeFile(_, let remedy): remedy
         case .busy: "Try again in a moment; if it stays so, look for a program that hangs."
-        case .unavailable: "Check the disk or the server, and try again. Everything acknowledged before is kept."
+        case .unavailable: "Correct the cause, and try again. Everything that was stored before is kept."
         }
     }
 }
