@@ -81,21 +81,8 @@ final class PostgresPool: Sendable {
     ///
     /// - Returns: The time until the next connection is due, or `nil` if there is none.
     private func closeIdle(now: ContinuousClock.Instant) async -> Duration? {
-        let due = state.withLock { state in
-            let due = state.idle.filter { now - $0.since >= idleTimeout && $0.worker.isConnected }
-            state.idle.removeAll { entry in due.contains { $0.worker === entry.worker } }
-            return due.map(\.worker)
-        }
-        for worker in due { await worker.close() }
-        // Calls take these workers only after the others. A pool has few workers, so moving them in the array costs
-        // nothing.
-        let waiters = state.withLock { state in
-            let waiters = Array(state.waiters.prefix(due.count))
-            state.waiters.removeFirst(waiters.count)
-            state.idle.insert(contentsOf: due.dropFirst(waiters.count).map { ($0, now) }, at: 0)
-            return waiters
-        }
-        for (waiter, worker) in zip(waiters, due) { waiter.fulfil(.success(worker)) }
+        // If a call takes one of these workers in the meantime, it opens the connection again.
+        for (worker, since) in state.withLock(\.idle) where now - since >= idleTimeout { await worker.close() }
         return state.withLock { state in
             let next = state.idle.filter(\.worker.isConnected).map { $0.since + idleTimeout - now }.min()
             state.isSweeping = next != nil
