@@ -73,6 +73,9 @@ def test_nothing_is_kept_where_nothing_is_to_be_kept(person):
     person.run("--simulate", "ask", "reply: and this")
     assert listed(person) == []
     ask(person, "again", "-c", status=USAGE, says="There are no threads yet")
+    folder, *rest = person.run("threads", "verify").output.splitlines()
+    assert not os.path.exists(folder) and rest == ["Everything is whole."]
+    assert person.run("threads", "verify", "--json").events == [{"path": folder, "problems": []}]
     assert ask(person, "x", "--ephemeral", "-c", status=None).status == USAGE
 
 

@@ -59,6 +59,16 @@ import Testing
         ]
     }
 
+    @Test(arguments: [("", "turn.started"), ("a", String(repeating: "k", count: 101))])
+    func `a damaged export is not reported as damage of the store`(_ id: String, _ kind: String) throws {
+        let json = """
+            {"format":"chappie.thread","id":"\(id)","records":[{"position":0,"kind":"\(kind)",\
+            "date":"2026-11-22T12:20:00.000Z","body":{}}]}
+            """
+        let error = #expect(throws: ChappieThreadImportError.self) { try ChappieThreadImport(Array(json.utf8)) }
+        #expect(error?.code == .damaged && error?.reason.hasPrefix("The thread in it is damaged: ") == true)
+    }
+
     @Test func commentaryOfACodexSessionKeepsItsPhase() throws {
         let phased = message("assistant", "I'll look.").replacing(
             #""role""#, with: #""phase":"commentary","role""#)
