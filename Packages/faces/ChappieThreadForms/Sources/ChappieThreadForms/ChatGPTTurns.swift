@@ -37,7 +37,7 @@ struct ChatGPTTurns {
         case "assistant" where !isHidden: addAnswer(message)
         case "tool": addResult(message)
         // These messages describe the program and the user's settings, not the conversation.
-        default: thread.leaveOut("instruction of the program")
+        default: if !ChatGPTContent(message).isEmpty { thread.leaveOut("instruction of the program") }
         }
         for name in ["chatgpt_sdk", "tool_response_metadata", "venus_widget_state"] {
             guard let report = Self.report(in: message["metadata"]?[name]) else { continue }
@@ -135,10 +135,22 @@ struct ChatGPTTurns {
                 "type": "function_call_output", "call_id": .string(call.id), "output": .string(content.plainText),
             ])
             turn?.endedAt = latest
-        } else {
+        } else if !addToLastResult(content.plainText, of: tool) {
             thread.leaveOut("tool result")
         }
         if content.hasPicture { answer("[image]", message) }
+    }
+
+    /// Adds text to the result of the last call, if the same tool gave that result in several messages.
+    private mutating func addToLastResult(_ text: String, of tool: String?) -> Bool {
+        guard !text.isEmpty, let items = turn?.items, let last = items.last?.object,
+            last["type"]?.string == "function_call_output",
+            items.contains(where: { $0["call_id"] == last["call_id"] && $0["name"]?.string == tool.map(Self.name) })
+        else { return false }
+        var result = last
+        result["output"] = .string((last["output"]?.string ?? "") + "\n" + text)
+        turn?.items[items.count - 1] = .object(result)
+        return true
     }
 
     /// Returns the tool's name with the characters that a function's name may have.
@@ -184,7 +196,7 @@ struct ChatGPTContent {
             }
         }
         // Code, quoted pages, output of programs and errors have their text in other members.
-        let terms = ["content_type", "language", "response_format_name", "source_analysis_msg_id"]
+        let terms = ["content_type", "language", "response_format_name", "source_analysis_msg_id", "tether_id"]
         for member in content?.object?.members ?? [] where !terms.contains(member.name) {
             if let text = member.value.string { texts.append(text) }
         }
@@ -201,6 +213,7 @@ struct ChatGPTContent {
         return SafeMarkdown.fenced(plainText, language.utf8.allSatisfy(\.isASCIIAlphanumeric) ? language : "")
     }
 
+    var isEmpty: Bool { plainText.isEmpty && otherParts.isEmpty && attachments.isEmpty }
     var hasPicture: Bool { otherParts.contains { $0.hasPrefix("image") } }
     var isReasoning: Bool { ["thoughts", "reasoning_recap"].contains(kind) }
     /// Whether this is the user's profile or the model's memory.

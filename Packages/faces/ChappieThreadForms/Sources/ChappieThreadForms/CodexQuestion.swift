@@ -40,7 +40,7 @@ struct CodexQuestion {
                 "type": "input_image", "image_url": part["image_url"] ?? "",
                 "detail": .string(part["detail"]?.string ?? "auto"),
             ]
-        default: return nil
+        default: return part["text"]?.string.map { ["type": "output_text", "text": .string($0)] }
         }
         return .object(ChappieJSONObject(names.compactMap { name in part[name].map { (name, $0) } }))
     }

@@ -42,6 +42,7 @@ struct CodexSession: ThreadForm {
         guard let type = line["type"]?.string else {
             return line["id"]?.string != nil && line["timestamp"]?.string != nil
         }
+        if type == "message" { return line["role"]?.string != nil && line["content"]?.array != nil }
         let types = ["session_meta", "response_item", "event_msg", "turn_context", "compacted"]
         return line["payload"]?.object != nil && (types.contains(type) || line["timestamp"]?.string != nil)
     }

@@ -155,8 +155,10 @@ struct JSONElements {
             }
             let start = index
             while index < piece.count, !isSeparator(piece[index]) { index += 1 }
-            // The rest of an element that is too long is left out, so that it is damaged.
-            if element.count <= ImportLines.lengthLimit { element += piece[start..<index] }
+            element += piece[start..<index]
+            guard element.count <= ImportLines.lengthLimit else {
+                throw ThreadFault("one of its elements is larger than \(ImportLines.lengthLimit >> 20) MiB")
+            }
             guard index < piece.count else { continue }
             index += 1
             if !element.allSatisfy(ImportLines.isBlank) { return element }

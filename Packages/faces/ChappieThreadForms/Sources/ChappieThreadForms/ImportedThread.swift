@@ -9,7 +9,9 @@ struct LeftOut {
     private(set) var hasDamage = false
 
     mutating func add(_ what: String, _ count: Int = 1) {
-        if count > 0 { counts[what, default: 0] += count }
+        // Names from a file must not look like other lines of the report.
+        let line = what.split(whereSeparator: \.isNewline).joined(separator: " ")
+        if count > 0 { counts[line, default: 0] += count }
     }
 
     mutating func add(damage what: String, _ count: Int = 1) {
@@ -112,7 +114,7 @@ struct ImportedThread {
 
     /// Gives the thread the name that the other program stored.
     mutating func name(_ name: String?, at date: Date) {
-        guard let name, !name.isEmpty else { return }
+        guard let name = name?.trimmed, !name.isEmpty else { return }
         add(.renamed, at: date, ["title": .string(name)])
     }
 

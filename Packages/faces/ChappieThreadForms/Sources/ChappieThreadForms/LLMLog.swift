@@ -32,9 +32,9 @@ struct LLMLog: ThreadForm {
             let kind = row["type"]?.hasPrefix("image/") == true ? "image" : "attachment"
             if let id = row["id"] { attachments[id] = "[\(name ?? kind)]" }
         }
-        var all = try responses()
+        var all = responses()
         let places = Dictionary(all.enumerated().map { ($1.id, $0) }) { first, _ in first }
-        for tree in try messageTrees() {
+        for tree in messageTrees() {
             if let index = places[tree.id] {
                 all[index].add(tree)
             } else {
@@ -61,9 +61,12 @@ struct LLMLog: ThreadForm {
     }
 
     /// Returns the rows of a table, or none if the table is missing. A table that cannot be read is counted.
-    private mutating func rows(of table: String, _ columns: String = "*") -> [[String: String]] {
+    private mutating func rows(
+        of table: String, _ columns: String = "*", by order: String = "rowid"
+    ) -> [[String: String]] {
         do throws(ThreadFault) {
-            return try file.has(table) ? file.rows("SELECT \(columns) FROM \(table) ORDER BY rowid", of: table) : []
+            guard try file.has(table) else { return [] }
+            return try file.rows("SELECT \(columns) FROM \(table) ORDER BY \(order)", of: table)
         } catch {
             leftOut.add(damage: "unreadable table \(table)")
             return []
@@ -113,7 +116,7 @@ struct LLMLog: ThreadForm {
     /// The tables of lists. A log that was upgraded keeps the older ones.
     private static let lists = ["log", "logs", "responses"]
 
-    private mutating func responses() throws(ThreadFault) -> [Conversation] {
+    private mutating func responses() -> [Conversation] {
         let parts = ResponseParts(
             calls: grouped("tool_calls"), results: grouped("tool_results"), attachments: grouped("prompt_attachments"),
             promptFragments: grouped("prompt_fragments"), systemFragments: grouped("system_fragments"))
@@ -121,9 +124,9 @@ struct LLMLog: ThreadForm {
         var conversations: [Conversation] = []
         var places: [String: Int] = [:]
         var begun: [String: String] = [:]
-        for table in Self.lists where try file.has(table) {
+        for table in Self.lists {
             let order = table == "responses" ? "conversation_id, rowid" : "rowid"
-            for row in try file.rows("SELECT *, rowid AS number FROM \(table) ORDER BY \(order)", of: table) {
+            for row in rows(of: table, "*, rowid AS number", by: order) {
                 let own = row["conversation_id"] ?? row["id"] ?? row["number"] ?? ""
                 // In the older tables, a response names the first one of its conversation, or the one before it.
                 let first = row["chat_id"] ?? row["reply_to_id"].map { begun[$0] ?? $0 } ?? own
@@ -191,19 +194,16 @@ struct LLMLog: ThreadForm {
 
     // MARK: A tree of messages
 
-    private mutating func messageTrees() throws(ThreadFault) -> [Conversation] {
-        guard try file.has("turns"), try file.has("messages"), try file.has("parts") else { return [] }
+    private mutating func messageTrees() -> [Conversation] {
         var tree = Tree()
-        for row in try file.rows("SELECT hash, parent_hash, role FROM messages", of: "messages") {
-            tree.messages[row["hash"] ?? ""] = row
+        for row in rows(of: "messages", "hash, parent_hash, role") { tree.messages[row["hash"] ?? ""] = row }
+        tree.parts = Dictionary(grouping: rows(of: "parts", by: "message_hash, position")) {
+            $0["message_hash"] ?? ""
         }
-        tree.parts = Dictionary(
-            grouping: try file.rows("SELECT * FROM parts ORDER BY message_hash, position", of: "parts")
-        ) { $0["message_hash"] ?? "" }
         let names = Dictionary(rows(of: "threads").map { ($0["id"] ?? "", $0["name"]) }) { first, _ in first }
-        let turns = Dictionary(
-            grouping: try file.rows("SELECT * FROM turns ORDER BY thread_id, datetime_utc, rowid", of: "turns")
-        ) { $0["thread_id"] ?? "" }
+        let turns = Dictionary(grouping: rows(of: "turns", by: "thread_id, datetime_utc, rowid")) {
+            $0["thread_id"] ?? ""
+        }
         return turns.sorted { $0.key < $1.key }.map { id, rows in
             conversation(Conversation(id: id, name: names[id] ?? nil), rows, tree)
         }

@@ -89,7 +89,8 @@ struct SeveralFiles: ThreadForm {
     private mutating func leaveOut(_ path: String, _ fault: ThreadFault) {
         let name = path.split(separator: "/").last ?? ""
         guard fault.code == .unknownForm, !name.hasPrefix("rollout-"), !name.hasPrefix("conversations") else {
-            return leftOutBefore.add(damage: "unreadable file \(path), because \(fault.reason)")
+            let reason = fault.code == .unknownForm ? "its form is unknown" : fault.reason
+            return leftOutBefore.add(damage: "unreadable file \(path), because \(reason)")
         }
         let ending = name.split(separator: ".").dropFirst().last ?? ""
         let isNamed = ["json", "jsonl", "zst", "db", "zip", ""].contains(ending)

@@ -221,6 +221,15 @@ import Testing
             ]))
         let items = try #require(read.threads.first).context.items
         #expect(items.map { $0["type"]?.string } == ["message", "function_call", "function_call_output", "message"])
+        let pages = ["A page.", "Another page."].map { text -> ChappieJSON in
+            var result = Self.message("tool", [.string(text)]).object ?? [:]
+            result["author"] = ["role": "tool", "name": "web.run"]
+            return .object(result)
+        }
+        let search = Self.content("assistant", ["content_type": "code", "text": "{}"], to: "web.run")
+        let found = try self.read(Self.conversation(of: [Self.message("user", ["?"]), search] + pages))
+        #expect(found.threads.first?.turns.first?.items.last?["output"] == "A page.\nAnother page.")
+        #expect(found.leftOut.isEmpty)
         #expect(items[1]["name"] == "python_run" && items[1]["arguments"] == "print(6*7)" && items[2]["output"] == "42")
         #expect(read.leftOut.isEmpty)
     }

@@ -315,6 +315,30 @@ import Testing
             ])
     }
 
+    @Test func `an attached picture is named before the question`() throws {
+        let attachment = ["INSERT INTO attachments VALUES ('x', 'image/png', '/home/me/cat.png', NULL, x'00')"]
+        let table = ["CREATE TABLE attachments (id TEXT, type TEXT, path TEXT, url TEXT, content BLOB)"]
+        let payload = #"{"attachment_id":"x"}"#
+        let tree = ["UPDATE parts SET payload = '\(payload)' WHERE type = 'attachment'"]
+        let lists = try ChappieThreadImport(path: try database(Self.conversations + table + attachment))
+        #expect(lists.threads.last?.turns.first?.messages.last?.text == "[cat.png]\nalone")
+        #expect(lists.threads.last?.summary.name == "alone" && lists.leftOut["attachment"] == 1)
+        try FileManager.default.removeItem(atPath: folder.path + "/logs.db")
+        let trees = try ChappieThreadImport(path: try database(Self.messageTree + table + attachment + tree))
+        #expect(trees.threads.first?.turns.last?.messages.last?.text == "[cat.png]\nand now?")
+        #expect(trees.leftOut["attachment"] == 1)
+    }
+
+    @Test func `an upgraded log keeps the responses of the older table`() throws {
+        let older = [
+            "CREATE TABLE logs (id INTEGER PRIMARY KEY, model TEXT, prompt TEXT, response TEXT, reply_to_id INTEGER)",
+            "INSERT INTO logs VALUES (1, 'mock', 'a', '1', NULL), (2, 'mock', 'b', '2', 1), (3, 'mock', 'c', '3', 2)",
+        ]
+        let read = try ChappieThreadImport(path: try database(older + Self.conversations))
+        #expect(read.threads.map(\.id) == ["llm-log-1", "01aa", "01bb"])
+        #expect(read.threads.first?.turns.map(\.outputText) == ["1", "2", "3"])
+    }
+
     @Test func `a log of the first versions is read`() throws {
         let read = try ChappieThreadImport(
             path: try database([
@@ -370,7 +394,7 @@ import Testing
         #expect(
             read.leftOut == [
                 "message of another branch": 1, "image_asset_pointer": 1, "thoughts": 1,
-                "instruction of the program": 1, "conversation without messages": 1,
+                "conversation without messages": 1,
             ])
     }
 
