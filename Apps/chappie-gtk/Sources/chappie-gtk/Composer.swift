@@ -37,12 +37,14 @@ final class Composer {
         guard let scroll = gtk_scrollable_get_vadjustment(OpaquePointer(entry)) else { return }
         ChappieGTKSignal.connect(scroll, "changed") {
             MainLoop.whenIdle(for: entry) {
-                let lowest = gtk_adjustment_get_upper(scroll) - gtk_adjustment_get_page_size(scroll)
-                let value = min(gtk_adjustment_get_value(scroll), lowest)
-                // With GTK 4.8 the view misses the value that it gets during its layout, until another one comes.
-                gtk_adjustment_set_value(scroll, value - 1)
-                gtk_adjustment_set_value(scroll, value)
                 gtk_text_view_scroll_mark_onscreen(entry.cast(), gtk_text_buffer_get_insert(buffer))
+            }
+        }
+        ChappieGTKSignal.connect(scroll, "value-changed") {
+            MainLoop.whenIdle(for: entry) {
+                // With GTK 4.8 the view may still scroll by the height that it had before it grew.
+                let isStale = gint(gtk_adjustment_get_page_size(scroll)) != gtk_widget_get_height(entry)
+                if isStale { gtk_widget_queue_resize(entry) }
             }
         }
     }
