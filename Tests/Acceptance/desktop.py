@@ -124,6 +124,17 @@ class Desktop(Session):
         self.call("import", "-window", "root", "-trim", str(picture)).check_returncode()
         return float(self.call("identify", "-format", "%[fx:mean]", str(picture)).stdout)
 
+    def darkness(self, x, y, width, height):
+        """From 0 to 1, in the mean of a part of the screen."""
+        picture = self.folder / "part.png"
+        self.call("import", "-window", "root", "-crop", f"{width}x{height}+{x}+{y}", str(picture)).check_returncode()
+        return 1 - float(self.call("identify", "-format", "%[fx:mean]", str(picture)).stdout)
+
+    def resize(self, width, height):
+        """The active window, whose upper left corner it moves to that of the screen."""
+        window = self.call("xdotool", "getactivewindow").stdout.strip()
+        self.call("xdotool", "windowmove", window, "0", "0", "windowsize", window, str(width), str(height)).check_returncode()
+
     def accessible(self, *command):
         self.reader.stdin.write(json.dumps(command) + "\n")
         self.reader.stdin.flush()

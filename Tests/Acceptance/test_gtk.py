@@ -126,7 +126,8 @@ class Window:
 
     @property
     def draft(self):
-        return self.wait_for("text", "Message")["text"]
+        # GTK has long lines in pieces.
+        return self.wait_for("text", "Message")["text"].replace("\u2029", "")
 
     @property
     def code(self):
@@ -244,6 +245,7 @@ def test_signing_in_and_asking_by_keyboard_alone(window):
     window.approve()
     window.wait_for("text", "Message", "focused")
     wait_until(lambda: desktop.notifications == [LINKED], lambda: f"one notification: {desktop.notifications}")
+    wait_until(lambda: desktop.clipboard == "", lambda: f"the code is still in the clipboard: {desktop.clipboard}")
     window.wait_without(DIALOG)
     assert not window.find(BUTTON, SIGN_IN), "the button shows"
     desktop.type("reply: a short answer")
@@ -556,6 +558,114 @@ def test_a_long_paragraph_costs_in_proportion_to_its_length(window):
     assert spent < 2 * os.sysconf("SC_CLK_TCK")
 
 
+def ink(window, role, name, height):
+    """How dark the lowest rows of a widget are where its text begins, in a window at the screen's corner."""
+    x, y, width, full = window.find(role, name)["area"]
+    margin = max(16 if width < 620 else 24, (width - 720) // 2) if name == "Conversation" else 9
+    return window.desktop.darkness(x + margin, y + full - height, 90, height)
+
+
+# A black bar at the beginning of a line. Prose is less than half as dark.
+BAR = "\N{FULL BLOCK}" * 12
+
+
+@pytest.mark.parametrize("text", ["word " * 100_000, '{"a":' + "[1,2,3]," * 40_000 + "0}"], ids=["words", "json"])
+def test_a_paragraph_of_any_length_shows_its_end(text, window):
+    window = window(approves=True, pollInterval=0, deltasPerSecond=20_000)
+    desktop = window.desktop
+    window.sign_in()
+    desktop.resize(800, 700)
+    question = f"reply: {text}END"
+    desktop.take_clipboard(question)
+    desktop.press("ctrl+v")
+    wait_until(lambda: window.draft == question, "it is pasted", 60)
+    window.shoot("34-long-draft")
+    wait_until(lambda: ink(window, "text", "Message", 30) > 0.02, "the end of the draft shows")
+    desktop.press("Return")
+    wait_until(lambda: window.draft == "", "it is sent", 60)
+    window.simulator.wait_for_log(lambda log: any("responses" in line for line in log))
+    wait_until(lambda: window.find(BUTTON, "Send"), "the answer has ended", 120)
+    window.shoot("34-long-paragraph")
+    wait_until(lambda: ink(window, "text", "Conversation", 120) > 0.02, "the end of the answer shows")
+    assert desktop.complaints == ""
+
+
+def test_a_long_line_of_code_is_copied_as_it_was(window):
+    window = window(approves=True, pollInterval=0)
+    window.sign_in()
+    code = "[1,2,3]," * 5000
+    window.paste(f"reply: ```\n{code}\n```")
+    window.act(BUTTON, "Copy code")
+    wait_until(lambda: window.desktop.clipboard == code, lambda: f"{len(window.desktop.clipboard)} of {len(code)} characters")
+    assert window.desktop.complaints == ""
+
+
+def test_the_end_and_the_caret_stay_visible_and_typing_goes_to_the_message(window):
+    window = window(size="1400x900", approves=True, pollInterval=0)
+    desktop = window.desktop
+    window.sign_in()
+    desktop.resize(1380, 800)
+    window.paste("reply: " + ("word " * 60 + "\n\n") * 30 + BAR)
+    wait_until(lambda: window.answer.count(BAR) == 2, lambda: window.answer[-100:])
+    window.wait_for(BUTTON, "Send", "sensitive")
+    end = lambda: ink(window, "text", "Conversation", 44)
+    wait_until(lambda: end() > 0.25, end)
+    for width in [680, 400]:
+        desktop.resize(width, 800)
+        wait_until(lambda: abs(window.find("frame")["area"][2] - width) < 20, lambda: window.find("frame")["area"])
+        window.shoot(f"35-width-{width}")
+        wait_until(lambda: end() > 0.25, lambda: f"the end at {width}: {end()}")
+    desktop.take_clipboard("a row\n" * 40 + BAR)
+    desktop.press("ctrl+v")
+    wait_until(lambda: window.draft.endswith(BAR), "it is pasted")
+    caret = lambda: ink(window, "text", "Message", 30)
+    wait_until(lambda: caret() > 0.25, caret)
+    window.shoot("35-caret")
+    desktop.press("ctrl+a", "BackSpace")
+    window.click("text", "Conversation")
+    window.wait_for("text", "Conversation", "focused")
+    desktop.type("typed after a click")
+    wait_until(lambda: window.draft == "typed after a click", lambda: window.draft)
+    window.wait_for("text", "Message", "focused")
+    assert desktop.complaints == ""
+
+
+def test_a_failed_question_is_marked_and_replaced_when_it_is_asked_again(keeping):
+    limit = {"match": {**TURN, "nth": 1}, "effect": {"usageLimit": {}}}
+    window = keeping(rules=[limit, {**limit, "match": {**TURN, "nth": 2}}, {**limit, "match": {**TURN, "nth": 4}}])
+    desktop = window.desktop
+    marked = "You\nreply: once\n✗ The usage limit has been reached"
+    failed = lambda: window.answer.startswith(marked) and window.answer.count("reply: once") == 1
+    window.ask("reply: once")
+    window.wait_for(BUTTON, "Retry", "sensitive")
+    wait_until(failed, lambda: window.answer)
+    assert "ChatGPT" not in window.answer and window.draft == "reply: once"
+    window.shoot("36-failed")
+    # Sent again, with Return.
+    turns = lambda: sum(" /backend-api/codex/responses" in line for line in window.simulator.log)
+    before = turns()
+    desktop.press("Return")
+    wait_until(lambda: turns() > before and window.find(BUTTON, "Retry", "sensitive"), "it fails again")
+    wait_until(failed, lambda: window.answer)
+    window.act(BUTTON, "Retry")
+    wait_until(lambda: window.answer == "You\nreply: once\nChatGPT\nonce", lambda: window.answer)
+    window.wait_for(BUTTON, "Send", "sensitive")
+    assert window.draft == "" and not window.find(BUTTON, "Retry")
+    # It is offered again when the conversation is opened, and other questions leave it.
+    window.ask("reply: twice")
+    window.wait_for(BUTTON, "Retry", "sensitive")
+    desktop.press("ctrl+n")
+    wait_until(lambda: window.find("text", "Conversation")["text"] == "", "another conversation")
+    desktop.press("F9")
+    window.wait_for("list item", "reply: once")
+    desktop.press("Tab", "Tab", "Return")
+    window.wait_for(BUTTON, "Retry", "sensitive")
+    assert window.answer.startswith("You\nreply: once\nChatGPT\nonce\nYou\nreply: twice\n✗ "), window.answer
+    window.act(BUTTON, "Retry")
+    wait_until(lambda: window.answer.endswith("You\nreply: twice\nChatGPT\ntwice"), lambda: window.answer)
+    assert window.answer.count("reply: twice") == 1 and desktop.complaints == ""
+
+
 def test_a_message_has_lines_and_files(window, tmp_path):
     window = window(approves=True, pollInterval=0)
     desktop = window.desktop
@@ -586,6 +696,64 @@ def test_a_message_has_lines_and_files(window, tmp_path):
     wait_until(lambda: window.draft == "a row\n" * 40, "it is pasted")
     height = lambda: window.find("text", "Message")["area"][3]
     wait_until(lambda: 120 < height() <= 170, height)
+    assert desktop.complaints == ""
+
+
+def test_files_are_chosen_in_a_dialogue_and_pictures_are_pasted(window, tmp_path):
+    window = window(approves=True, pollInterval=0)
+    desktop = window.desktop
+    (tmp_path / "picture.png").write_bytes(PIXEL)
+    (tmp_path / "notes.txt").write_text("some notes")
+    window.sign_in()
+    window.act(BUTTON, "Attach files")
+    desktop.wait_for_active("Attach files")
+    # A path is typed, as in every program with GTK's dialogue.
+    desktop.type(str(tmp_path / "notes.txt"))
+    window.shoot("37-attach")
+    desktop.press("Return")
+    window.wait_for(BUTTON, "Remove notes.txt")
+    desktop.wait_for_active("Chappie")
+    desktop.start("xclip", "-quiet", "-selection", "clipboard", "-t", "image/png", str(tmp_path / "picture.png"), env=desktop.environment)
+    wait_until(lambda: "image/png" in desktop.call("xclip", "-o", "-selection", "clipboard", "-t", "TARGETS").stdout, "it is copied")
+    window.click("text", "Message")
+    desktop.press("ctrl+v")
+    window.wait_for(BUTTON, "Remove picture.png")
+    assert window.draft == ""
+    window.act(BUTTON, "Send")
+    wait_until(lambda: "Images: 1" in window.answer, lambda: window.answer)
+    assert window.answer.startswith("You\nAttached: notes.txt\nAttached: picture.png\n") and desktop.complaints == ""
+
+
+def test_a_narrow_window_shows_the_list_and_the_running_answer(window):
+    window = window(approves=True, pollInterval=0, deltasPerSecond=30, rules=[{"match": {**TURN, "nth": 3}, "effect": {"usageLimit": {}}}])
+    desktop = window.desktop
+    window.sign_in()
+    desktop.press("F9")
+    window.wait_for("list", "Kept conversations")
+    desktop.resize(380, 600)
+    wait_until(lambda: window.find("frame")["area"][2] <= 380, lambda: window.find("frame")["area"])
+    columns = ["One", "Two", "Three", "Four", "Five", "Six"]
+    rows = [columns, ["---"] * 6, *[[f"{row} of a long cell" for _ in columns] for row in ["first", "last"]]]
+    window.click("text", "Message")
+    window.paste("reply: " + "\n".join(f"|{'|'.join(row)}|" for row in rows))
+    cell = window.wait_for("label", "last of a long cell")
+    [bar] = [widget for widget in window.below(window.find("text", "Conversation"))
+             if widget["role"] == "scroll bar" and "horizontal" in widget["states"] and widget["area"][3] > 0]
+    wait_until(lambda: window.find("label", "last of a long cell")["area"][1] + cell["area"][3] <= bar["area"][1] + 1,
+               lambda: f"the scroll bar covers the last row: {cell['area']} {bar['area']}")
+    window.wait_for(BUTTON, "Send", "sensitive")
+    window.ask("repeat 500 words")
+    window.says("ChatGPT is answering…")
+    window.shoot("38-narrow")
+    for role, name in [("list", "Kept conversations"), ("text", "Conversation"), ("text", "Message")]:
+        x, y, width, height = window.find(role, name)["area"]
+        assert width > 200 and height > 30 and x + width <= 380 and y + height <= 600, (name, x, y, width, height)
+    desktop.press("Escape")
+    window.wait_without("label", "ChatGPT is answering…")
+    window.ask("beyond the limit")
+    window.wait_for(BUTTON, "Dismiss", "sensitive")
+    window.shoot("38-narrow-error")
+    assert window.find("list", "Kept conversations") and window.find("text", "Conversation")["area"][3] > 30
     assert desktop.complaints == ""
 
 

@@ -65,6 +65,16 @@ final class Attachments {
         }
     }
 
+    /// Adds a picture that the user has pasted.
+    func add(_ picture: [UInt8]) {
+        do throws(ChappieAttachmentError) {
+            let image = try ChappieImage(bytes: picture, name: "picture.png")
+            end(begin("picture.png"), .image(image))
+        } catch {
+            refuse(error)
+        }
+    }
+
     @concurrent
     private static func read(_ path: String) async throws(ChappieAttachmentError) -> Content {
         do throws(ChappieAttachmentError) {

@@ -17,14 +17,16 @@ final class BlockWriter {
     private let open: @MainActor (URL) -> Void
 
     private var links: [Tag: URL] = [:]
-    /// The widgets that are as wide as the text, with the widths of their contents.
-    private var wide: [(widget: Widget, content: Int)] = []
+    /// The widgets that are at most as wide as the text, with code that fits one to a width.
+    private var wide: [(widget: Widget, fit: @MainActor (_ room: Int) -> Void)] = []
     private var width = 600
     /// The end of the block of code that is still growing.
     private var code: UnsafeMutablePointer<GtkTextMark>?
     /// The starts and ends of all blocks of code.
     private var marks: [UnsafeMutablePointer<GtkTextMark>] = []
     private var codeIsEmpty = true
+    private var codeMargin = 0
+    private let frames: TextFrames
 
     init(
         _ view: UnsafeMutablePointer<GtkTextView>, _ browser: ChappieGTKBrowser,
@@ -35,6 +37,7 @@ final class BlockWriter {
         self.open = open
         buffer = gtk_text_view_get_buffer(view)
         tags = TranscriptTags(view)
+        frames = TextFrames(view)
     }
 
     // MARK: Text
@@ -51,10 +54,12 @@ final class BlockWriter {
 
     /// Adds text. GTK does not take text with a U+0000.
     func insert(_ text: String, _ tags: [Tag]) {
-        let text = text.contains("\0") ? text.replacing("\0", with: "\u{FFFD}") : text
         var last = GtkTextIter()
         gtk_text_buffer_get_end_iter(buffer, &last)
         let start = gtk_text_iter_get_offset(&last)
+        let text = LongLines.broken(
+            text.contains("\0") ? text.replacing("\0", with: "\u{FFFD}") : text,
+            after: Int(gtk_text_iter_get_line_offset(&last)))
         gtk_text_buffer_insert(buffer, &last, text, gint(text.utf8.count))
         apply(tags, from: start)
     }
@@ -124,11 +129,15 @@ final class BlockWriter {
             addCode(text)
             endCode()
         case .quote(let blocks):
+            startLine()
+            let first = mark()
             for block in blocks { write(block, place.inside(20, isDim: true)) }
+            frames.add(.quote, from: first, to: mark(), margin: place.margin + 6, gap: 8)
         case .list(let list): write(list, place)
         case .table(let table): write(table, place)
         case .rule:
-            if let line = gtk_separator_new(GTK_ORIENTATION_HORIZONTAL) { put(line, content: .max, place) }
+            guard let line = gtk_separator_new(GTK_ORIENTATION_HORIZONTAL) else { return }
+            put(line, place) { gtk_widget_set_size_request(line, gint($0), -1) }
         }
     }
 
@@ -175,9 +184,10 @@ final class BlockWriter {
     func beginCode(_ language: String, margin: Int = 0) {
         startLine()
         let start = end
+        let head = mark()
         // The model may write a language of any length.
         let short = String(language.prefix(24))
-        guard let head = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6), let name = gtk_label_new(short),
+        guard let row = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6), let name = gtk_label_new(short),
             let button = gtk_button_new(), let label = gtk_label_new("Copy code")
         else { return }
         name.setVisible(!language.isEmpty)
@@ -186,12 +196,12 @@ final class BlockWriter {
         gtk_widget_add_css_class(button, "flat")
         button.tell(GTK_ACCESSIBLE_PROPERTY_LABEL, "Copy code")
         gtk_widget_add_css_class(button, "chappie-copy")
-        gtk_box_append(head.cast(), name)
-        gtk_box_append(head.cast(), button)
-        anchor(head)
-        apply([tags.margin(margin, hanging: 0)], from: start)
-        setGap(8, from: start)
+        gtk_box_append(row.cast(), name)
+        gtk_box_append(row.cast(), button)
+        anchor(row)
         insert("\n", [])
+        apply([tags.margin(margin, hanging: 0)], from: start)
+        setGap(14, from: start)
         var last = GtkTextIter()
         gtk_text_buffer_get_end_iter(buffer, &last)
         let first = gtk_text_buffer_create_mark(buffer, nil, &last, 1)
@@ -200,13 +210,16 @@ final class BlockWriter {
         codeIsEmpty = true
         let (buffer, view) = (buffer, view)
         guard let first, let final else { return }
+        codeMargin = margin
+        frames.add(.code, from: head, to: final, margin: margin, gap: 14)
         ChappieGTKSignal.connect(button, "clicked") {
             var (from, to) = (GtkTextIter(), GtkTextIter())
             gtk_text_buffer_get_iter_at_mark(buffer, &from, first)
             gtk_text_buffer_get_iter_at_mark(buffer, &to, final)
             guard let text = gtk_text_buffer_get_text(buffer, &from, &to, 0) else { return }
             defer { g_free(text) }
-            gdk_clipboard_set_text(gtk_widget_get_clipboard(OpaquePointer(view).widget), text)
+            let code = LongLines.joined(String(cString: text))
+            gdk_clipboard_set_text(gtk_widget_get_clipboard(OpaquePointer(view).widget), code)
             gtk_label_set_text(label.cast(), "Copied")
             button.tell(GTK_ACCESSIBLE_PROPERTY_LABEL, "Copied")
         }
@@ -215,7 +228,7 @@ final class BlockWriter {
 
     /// Adds lines to the block of code.
     func addCode(_ text: String) {
-        insert((codeIsEmpty ? "" : "\n") + text, [tags[.codeBlock]])
+        insert((codeIsEmpty ? "" : "\n") + text, [tags[.codeBlock], tags.margin(codeMargin, hanging: 0)])
         codeIsEmpty = false
     }
 
@@ -267,26 +280,49 @@ final class BlockWriter {
             for row in table.rows { write(row.joinedCells, place) }
             return
         }
-        let grid = TableGrid.make(table, browser, open)
-        var (least, natural): (gint, gint) = (0, 0)
-        gtk_widget_measure(grid, GTK_ORIENTATION_HORIZONTAL, -1, &least, &natural, nil, nil)
-        guard let scroller = gtk_scrolled_window_new() else { return }
-        gtk_scrolled_window_set_policy(scroller.cast(), GTK_POLICY_AUTOMATIC, GTK_POLICY_NEVER)
-        gtk_scrolled_window_set_overlay_scrolling(scroller.cast(), 0)
-        gtk_scrolled_window_set_propagate_natural_height(scroller.cast(), 1)
-        gtk_scrolled_window_set_child(scroller.cast(), grid)
-        put(scroller, content: Int(natural), place)
+        let scroller = TableGrid.scroller(TableGrid.make(table, browser, open))
+        put(scroller.widget, place, scroller.fit)
     }
 
-    /// Puts a widget on a separate line, as wide as its content and at most as wide as the text.
-    private func put(_ widget: Widget, content: Int, _ place: Place) {
+    /// Puts a widget on a separate line.
+    ///
+    /// - Parameter fit: fits the widget to the width of the text.
+    private func put(_ widget: Widget, _ place: Place, _ fit: @escaping @MainActor (_ room: Int) -> Void) {
         startLine()
         let start = end
-        wide.append((widget, content))
-        gtk_widget_set_size_request(widget, gint(min(content, max(width - place.margin, 40))), -1)
+        let margin = place.margin
+        let fitted = { @MainActor in fit(max($0 - margin, 40)) }
+        wide.append((widget, fitted))
+        ChappieGTKSignal.connect(widget, "destroy") { [weak self] in self?.wide.removeAll { $0.widget == widget } }
         anchor(widget)
+        fitted(width)
         apply([tags.margin(place.margin, hanging: 0)], from: start)
         setGap(place.gap, from: start)
+    }
+
+    /// Adds a button on a separate line.
+    func button(_ text: String, _ press: @escaping @MainActor () -> Void) -> Widget? {
+        guard let button = gtk_button_new_with_label(text) else { return nil }
+        startLine()
+        let start = end
+        anchor(button)
+        setGap(6, from: start)
+        ChappieGTKSignal.connect(button, "clicked", press)
+        return button
+    }
+
+    /// Moves the frames to their text, which GTK has laid out again.
+    func followLayout() { frames.placeLater() }
+
+    /// Returns a mark at the end, which stays there when text is added.
+    private func mark() -> UnsafeMutablePointer<GtkTextMark> {
+        var last = GtkTextIter()
+        gtk_text_buffer_get_end_iter(buffer, &last)
+        guard let mark = gtk_text_buffer_create_mark(buffer, nil, &last, 1) else {
+            preconditionFailure("GTK has no memory for a mark")
+        }
+        marks.append(mark)
+        return mark
     }
 
     private func anchor(_ widget: Widget) {
@@ -298,14 +334,17 @@ final class BlockWriter {
 
     /// Adapts the widgets to a new width of the text.
     func setWidth(_ width: Int) {
+        frames.width = width
+        frames.placeLater()
         guard width != self.width else { return }
         self.width = width
-        for (widget, content) in wide { gtk_widget_set_size_request(widget, gint(min(content, max(width, 40))), -1) }
+        for (_, fit) in wide { fit(width) }
     }
 
     // MARK: Taking away
 
     func remove(from start: gint) {
+        frames.remove(from: start)
         var (first, last) = (GtkTextIter(), GtkTextIter())
         gtk_text_buffer_get_iter_at_offset(buffer, &first, start)
         gtk_text_buffer_get_end_iter(buffer, &last)
@@ -313,6 +352,7 @@ final class BlockWriter {
     }
 
     func clear() {
+        frames.remove(from: 0)
         wide = []
         code = nil
         for mark in marks { gtk_text_buffer_delete_mark(buffer, mark) }

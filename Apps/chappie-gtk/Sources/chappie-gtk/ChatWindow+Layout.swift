@@ -59,9 +59,11 @@ extension ChatWindow {
                 </object>
               </child>
               <child>
-                <object class="GtkBox" id="chat"><property name="visible">0</property>
+                <object class="GtkScrolledWindow" id="chat"><property name="visible">0</property>
+                  <property name="hscrollbar-policy">external</property><property name="vscrollbar-policy">never</property>
+                  <child><object class="GtkBox" id="parts">
                   <child><object class="GtkBox" id="side"><property name="orientation">vertical</property>
-                    <property name="visible">0</property><property name="width-request">260</property>
+                    <property name="visible">0</property>
                     <style><class name="chappie-side"/></style>
                     <child><object class="GtkBox"><property name="spacing">6</property>
                       <child><object class="GtkSearchEntry" id="search"><property name="hexpand">1</property>
@@ -119,11 +121,20 @@ extension ChatWindow {
                   <child><object class="GtkBox" id="bar"><property name="orientation">vertical</property>
                   <property name="spacing">8</property>
                   <property name="margin-top">12</property><property name="margin-bottom">12</property>
+                  <child><object class="GtkBox" id="running"><property name="visible">0</property>
+                    <property name="spacing">8</property>
+                    <child><object class="GtkSpinner" id="spinner"/></child>
+                    <child><object class="GtkLabel"><property name="label">ChatGPT is answering…</property>
+                      <style><class name="chappie-detail"/></style></object></child></object></child>
                   <child><object class="GtkScrolledWindow"><property name="vscrollbar-policy">never</property>
                     <property name="propagate-natural-height">1</property>
                     <child><object class="GtkBox" id="attachments"><property name="visible">0</property>
                       <property name="spacing">6</property></object></child></object></child>
                   <child><object class="GtkBox"><property name="spacing">8</property>
+                    <child><object class="GtkButton"><property name="icon-name">mail-attachment-symbolic</property>
+                      <property name="action-name">win.attach</property><property name="valign">end</property>
+                      <property name="tooltip-text">Attach files</property><style><class name="flat"/></style>
+                      <accessibility><property name="label">Attach files</property></accessibility></object></child>
                     <child><object class="GtkOverlay"><property name="hexpand">1</property>
                       <child><object class="GtkFrame"><style><class name="view"/><class name="chappie-entry"/></style>
                       <child><object class="GtkScrolledWindow"><property name="hscrollbar-policy">never</property>
@@ -157,6 +168,7 @@ extension ChatWindow {
                   </object></child>
                   </object></child>
                   </object></child>
+                  </object></child>
                 </object>
               </child>
             </object></child>
@@ -166,11 +178,14 @@ extension ChatWindow {
 
     static let styles = """
         .chappie-side { padding: 8px; border-spacing: 8px; border-right: 1px solid alpha(currentColor, 0.15); }
+        .chappie-side.chappie-above { border-right: none; border-bottom: 1px solid alpha(currentColor, 0.15); }
         .chappie-thread { padding: 4px 2px; }
         .chappie-detail { opacity: 0.7; }
         .chappie-entry { border-radius: 6px; }
         .chappie-chip { border-radius: 6px; padding: 2px 4px 2px 10px; background-color: alpha(currentColor, 0.1); }
-        .chappie-table { padding: 4px 2px 10px 2px; }
+        .chappie-table { padding: 4px 2px; }
+        .chappie-code { background-color: alpha(currentColor, 0.05); border-radius: 6px; }
+        .chappie-quote { background-color: alpha(currentColor, 0.2); border-radius: 2px; }
         button.chappie-copy { padding: 0 8px; min-height: 22px; font-size: 85%; }
         """
 }

@@ -7,7 +7,7 @@ import FoundationEssentials
 @MainActor
 final class ChatWindow {
     private let window, loading, welcome, chat, reason, retry, account: Widget
-    private let send, stop, problem, problemSentence: Widget
+    private let send, stop, running, spinner, problem, problemSentence: Widget
     private let transcript: TranscriptView
     private let composer: Composer
     private let threads: ThreadList
@@ -23,6 +23,8 @@ final class ChatWindow {
     private var session: ChappieAuthSession?
     /// The account that the conversation belongs to.
     private var owner: ChappieAccountInfo?
+    /// The last question, if it failed.
+    private var failed: Question?
     /// Whether the window has left the screen for good.
     private(set) var isEnding = false
 
@@ -38,6 +40,8 @@ final class ChatWindow {
         account = layout["account"]
         send = layout["send"]
         stop = layout["stop"]
+        running = layout["running"]
+        spinner = layout["spinner"]
         problem = layout["problem"]
         problemSentence = layout["problem-sentence"]
         let view: UnsafeMutablePointer<GtkTextView> = layout["transcript"].cast()
@@ -57,6 +61,7 @@ final class ChatWindow {
             actions.openMenu($0, $1, $2)
         }
         columns = Columns(layout, view, transcript)
+        composer.takeTyping(from: layout["transcript"])
         talk = Talk(Self.client(settings, approvals), nil, transcript)
         opening.refuse = { [unowned self] in tell($0) }
         actions.ask = { [unowned self] in ask() }
@@ -75,7 +80,7 @@ final class ChatWindow {
         ChappieGTKSignal.connect(window, "notify::is-active") { [unowned self] in
             guard gtk_window_is_active(window.cast()) != 0, !isEnding else { return }
             threads.refresh()
-            talk.catchUp { [unowned self] in tell($0) }
+            talk.catchUp { [unowned self] in drawThread($0) }
         }
         ChappieGTKSignal.answer(window, "close-request") { [unowned self] in
             quit()
@@ -127,7 +132,6 @@ final class ChatWindow {
         let session = await Chappie.loadedAuthSession(configuration: settings.configuration, store: settings.store)
         self.session = session
         guard !isEnding else { return }
-        // A spinner draws 60 times a second, even if it is hidden.
         gtk_spinner_stop(loading.cast())
         let button = ChappieSignInButton(session: session).widget
         gtk_widget_set_halign(button, GTK_ALIGN_CENTER)
@@ -149,7 +153,7 @@ final class ChatWindow {
             loading.setVisible(false)
             chat.setVisible(state.isSignedIn)
             welcome.setVisible(!state.isSignedIn)
-            for name in ["new", "sign-out", "threads"] {
+            for name in ["new", "sign-out", "threads", "attach"] {
                 g_simple_action_set_enabled(actions[name], state.isSignedIn ? 1 : 0)
             }
             if state.isSignedIn {
@@ -207,6 +211,7 @@ final class ChatWindow {
 
     private func beginConversation() {
         talk.leave()
+        failed = nil
         talk = Talk(Self.client(settings, approvals), keeping, transcript)
         talk.changed = { [unowned self] in showTurn() }
         transcript.clear()
@@ -218,7 +223,16 @@ final class ChatWindow {
     private func openThread(_ id: String) {
         beginConversation()
         if columns.isNarrow { showThreads(false) }
-        talk.open(id) { [unowned self] in tell($0) }
+        drawThread(id)
+    }
+
+    private func drawThread(_ id: String) {
+        failed = nil
+        talk.open(id) { [unowned self] message, sentence in
+            markFailed(Question(message: message), sentence)
+        } fail: { [unowned self] in
+            tell($0)
+        }
     }
 
     /// Ends the conversation on the screen if it is this one, and waits until nothing more is kept.
@@ -236,16 +250,44 @@ final class ChatWindow {
             return tell(WindowError("A file is still being read.", "Send the message in a moment, or remove the file."))
         }
         composer.draft = ""
-        tell(nil)
-        transcript.begin("You")
-        transcript.say(([text] + attachments.names.map { "Attached: \($0)" }).joined(separator: "\n"))
         let (message, contents) = attachments.message(text)
-        talk.ask(message) { [unowned self] error, isOver in
+        let question = Question(message: message, contents: contents)
+        ask(question, isRetry: question.message == failed?.message)
+    }
+
+    /// A question that can be asked again.
+    private struct Question {
+        let message: ChappieInputMessage
+        var contents: [(name: String, content: Attachments.Content)] = []
+    }
+
+    private func ask(_ question: Question, isRetry: Bool) {
+        tell(nil)
+        if isRetry { transcript.removeFailed() } else { transcript.keepFailed() }
+        failed = nil
+        let names = question.contents.map { "Attached: \($0.name)" }
+        let lines = names.isEmpty ? [question.message.shown] : [question.message.text] + names
+        transcript.beginQuestion(lines.filter { !$0.isEmpty }.joined(separator: "\n"))
+        talk.ask(question.message, isRetry: isRetry) { [unowned self] error, isOver in
             tell(error)
-            // A failed question can be asked again because the conversation is unchanged.
-            guard isOver, composer.draft.isEmpty else { return }
-            composer.draft = text
-            if attachments.isEmpty { attachments.putBack(contents) }
+            guard isOver else { return }
+            markFailed(question, (error as? any ChappieError)?.errorDescription ?? "This question failed.")
+            guard composer.draft.isEmpty, composer.attachments.isEmpty else { return }
+            composer.draft = question.message.text
+            composer.attachments.putBack(question.contents)
+        }
+    }
+
+    /// Marks the last question as failed and offers to ask it again.
+    private func markFailed(_ question: Question, _ sentence: String) {
+        failed = question
+        transcript.markFailed(sentence) { [unowned self] in
+            guard talk.turn == nil, let failed else { return }
+            if composer.draft == failed.message.text {
+                composer.draft = ""
+                composer.attachments.clear()
+            }
+            ask(failed, isRetry: true)
         }
     }
 
@@ -254,6 +296,9 @@ final class ChatWindow {
         let focus = gtk_window_get_focus(window.cast())
         send.setVisible(!isRunning)
         stop.setVisible(isRunning)
+        running.setVisible(talk.isAnswering)
+        // A spinner draws 60 times a second, even if it is hidden.
+        gtk_spinner_set_spinning(spinner.cast(), talk.isAnswering ? 1 : 0)
         g_simple_action_set_enabled(actions["send"], isRunning ? 0 : 1)
         g_simple_action_set_enabled(actions["stop"], isRunning ? 1 : 0)
         // The pressed button is hidden now. If the focus is elsewhere, the user may be typing or reading.
@@ -283,6 +328,9 @@ final class ChatWindow {
     private func addActions() {
         action("send", keys: []) { [unowned self] in ask() }
         action("stop", keys: ["Escape"]) { [unowned self] in talk.stop() }
+        action("attach", keys: ["<Control>o"]) { [unowned self] in
+            Task { attach(await Dialogue.chooseFiles("Attach files", over: window)) }
+        }
         action("dismiss", keys: []) { [unowned self] in
             tell(nil)
             composer.focus()

@@ -2,10 +2,10 @@ import CGtk4
 import ChappieSignInGTK
 
 /// The widths of the window's parts. In a wide window the text stays in a column of a readable width. In a narrow
-/// window the list of conversations takes the place of the conversation.
+/// window the list of conversations is above the conversation.
 @MainActor
 final class Columns {
-    private let window, side, conversation, bar: Widget
+    private let window, parts, side, bar: Widget
     private let view: UnsafeMutablePointer<GtkTextView>
     private let transcript: TranscriptView
     private let adjustment: UnsafeMutablePointer<GtkAdjustment>
@@ -14,8 +14,8 @@ final class Columns {
     init(_ layout: borrowing ChappieGTKLayout, _ view: UnsafeMutablePointer<GtkTextView>, _ transcript: TranscriptView)
     {
         window = layout["window"]
+        parts = layout["parts"]
         side = layout["side"]
-        conversation = layout["conversation"]
         bar = layout["bar"]
         self.view = view
         self.transcript = transcript
@@ -56,9 +56,17 @@ final class Columns {
     }
 
     func fit() {
-        let hasSide = gtk_widget_get_visible(side) != 0
-        conversation.setVisible(!(hasSide && isNarrow))
-        gtk_widget_set_hexpand(side, hasSide && isNarrow ? 1 : 0)
+        let isNarrow = isNarrow
+        gtk_orientable_set_orientation(
+            OpaquePointer(parts), isNarrow ? GTK_ORIENTATION_VERTICAL : GTK_ORIENTATION_HORIZONTAL)
+        gtk_widget_set_size_request(side, isNarrow ? -1 : 260, isNarrow ? 230 : -1)
+        gtk_widget_set_vexpand(side, isNarrow ? 0 : 1)
+        gtk_widget_set_hexpand(side, isNarrow ? 1 : 0)
+        if isNarrow {
+            gtk_widget_add_css_class(side, "chappie-above")
+        } else {
+            gtk_widget_remove_css_class(side, "chappie-above")
+        }
         // Before the first layout nothing has a width.
         let room = Int(gtk_adjustment_get_page_size(adjustment))
         guard room > 0 else { return }

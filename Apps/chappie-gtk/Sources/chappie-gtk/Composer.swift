@@ -26,9 +26,27 @@ final class Composer {
         let buffer = buffer
         ChappieGTKSignal.connect(UnsafeMutableRawPointer(buffer), "changed") {
             hint.setVisible(gtk_text_buffer_get_char_count(buffer) == 0)
+            // The buffer must not change while it reports a change.
+            if LongLines.mayOccur(in: buffer) { Task { LongLines.breakLines(of: buffer) } }
         }
+        LongLines.leaveOutOfCopies(of: entry.cast())
         takeKeys(send)
+        takePictures()
         takeFiles(on: layout["window"], while: layout["chat"], refuse)
+        // The entry grows after GTK has scrolled to the caret, which must stay visible, with no empty rows below it.
+        guard let scroll = gtk_scrollable_get_vadjustment(OpaquePointer(entry)) else { return }
+        ChappieGTKSignal.connect(scroll, "changed") {
+            MainLoop.whenIdle(for: entry) {
+                gtk_text_view_scroll_mark_onscreen(entry.cast(), gtk_text_buffer_get_insert(buffer))
+            }
+        }
+        ChappieGTKSignal.connect(scroll, "value-changed") {
+            MainLoop.whenIdle(for: entry) {
+                // With GTK 4.8 the view may still scroll by the height that it had before it grew.
+                let isStale = gint(gtk_adjustment_get_page_size(scroll)) != gtk_widget_get_height(entry)
+                if isStale { gtk_widget_queue_resize(entry) }
+            }
+        }
     }
 
     var draft: String {
@@ -37,7 +55,7 @@ final class Composer {
             gtk_text_buffer_get_bounds(buffer, &first, &last)
             guard let text = gtk_text_buffer_get_text(buffer, &first, &last, 0) else { return "" }
             defer { g_free(text) }
-            return String(cString: text)
+            return LongLines.joined(String(cString: text))
         }
         set { gtk_text_buffer_set_text(buffer, newValue, gint(newValue.utf8.count)) }
     }
@@ -60,6 +78,57 @@ final class Composer {
             return true
         }
         gtk_widget_add_controller(entry, keys)
+    }
+
+    /// Attaches a picture that the user pastes.
+    private func takePictures() {
+        let entry = entry
+        ChappieGTKSignal.connect(entry, "paste-clipboard") { [unowned self] in
+            let clipboard = gtk_widget_get_clipboard(entry)
+            let formats = gdk_clipboard_get_formats(clipboard)
+            // G_TYPE_STRING
+            guard gdk_content_formats_contain_gtype(formats, GType(16 << 2)) == 0,
+                gdk_content_formats_contain_gtype(formats, gdk_texture_get_type()) != 0
+            else { return }
+            g_signal_stop_emission_by_name(entry, "paste-clipboard")
+            gdk_clipboard_read_texture_async(
+                clipboard, nil,
+                { clipboard, result, data in
+                    guard let data else { return }
+                    let attachments = Unmanaged<Attachments>.fromOpaque(data).takeRetainedValue()
+                    guard let texture = gdk_clipboard_read_texture_finish(OpaquePointer(clipboard), result, nil)
+                    else { return }
+                    defer { g_object_unref(UnsafeMutableRawPointer(texture)) }
+                    guard let bytes = gdk_texture_save_to_png_bytes(texture) else { return }
+                    defer { g_bytes_unref(bytes) }
+                    var count: gsize = 0
+                    let start = g_bytes_get_data(bytes, &count)
+                    let picture = Array(UnsafeRawBufferPointer(start: start, count: Int(count)))
+                    MainActor.assumeIsolated { attachments.add(picture) }
+                }, Unmanaged.passRetained(attachments).toOpaque())
+        }
+    }
+
+    /// Lets the user type a message while the conversation has the focus.
+    func takeTyping(from view: Widget) {
+        guard let keys = gtk_event_controller_key_new() else { return }
+        let entry = entry
+        gtk_event_controller_set_propagation_phase(keys, GTK_PHASE_CAPTURE)
+        ChappieGTKSignal.answer(UnsafeMutableRawPointer(keys), "key-pressed") { [unowned self] in
+            guard let event = gtk_event_controller_get_current_event(keys) else { return false }
+            let key = gdk_key_event_get_keyval(event)
+            // Control, Alt, Super
+            let modifiers = gdk_event_get_modifier_state(event).rawValue & (1 << 2 | 1 << 3 | 1 << 26)
+            if modifiers == 1 << 2, key == guint(GDK_KEY_v) {
+                focus()
+                return gtk_widget_activate_action_variant(entry, "clipboard.paste", nil) != 0
+            }
+            let character = gdk_keyval_to_unicode(key)
+            guard modifiers == 0, character >= 0x20, character != 0x7F else { return false }
+            focus()
+            return gtk_event_controller_key_forward(keys, entry) != 0
+        }
+        gtk_widget_add_controller(view, keys)
     }
 
     private func takeFiles(

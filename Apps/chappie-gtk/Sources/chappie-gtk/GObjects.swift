@@ -68,3 +68,31 @@ enum OpenedFiles {
             { data, _ in data.map { Unmanaged<Handler>.fromOpaque($0).release() } }, GConnectFlags(0))
     }
 }
+
+/// GLib's main loop.
+@MainActor
+enum MainLoop {
+    private final class Work: Sendable {
+        let body: @MainActor () -> Void
+
+        init(_ body: @escaping @MainActor () -> Void) { self.body = body }
+    }
+
+    /// Runs `body` when nothing else is to be done, for instance when GTK has laid out all text. Does nothing if the
+    /// widget has left its window in the meantime.
+    static func whenIdle(for widget: Widget, _ body: @escaping @MainActor () -> Void) {
+        g_object_ref(widget)
+        let work = Work {
+            if gtk_widget_get_root(widget) != nil { body() }
+            g_object_unref(widget)
+        }
+        g_idle_add_full(
+            G_PRIORITY_LOW,
+            { data in
+                guard let data else { return 0 }
+                let work = Unmanaged<Work>.fromOpaque(data).takeUnretainedValue()
+                MainActor.assumeIsolated { work.body() }
+                return 0
+            }, Unmanaged.passRetained(work).toOpaque(), { $0.map { Unmanaged<Work>.fromOpaque($0).release() } })
+    }
+}

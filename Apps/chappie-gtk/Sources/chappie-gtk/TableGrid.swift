@@ -31,6 +31,30 @@ enum TableGrid {
         return grid
     }
 
+    /// Returns a part that scrolls the grid if its columns do not fit, and code that fits it to a width. GTK reserves no
+    /// room for a scroll bar that it may need, and measures the rows at the least width of the columns.
+    static func scroller(_ grid: Widget) -> (widget: Widget, fit: @MainActor (_ room: Int) -> Void) {
+        guard let scroller = gtk_scrolled_window_new() else { preconditionFailure("GTK has no memory for a table") }
+        gtk_scrolled_window_set_overlay_scrolling(scroller.cast(), 0)
+        gtk_scrolled_window_set_child(scroller.cast(), grid)
+        return (
+            scroller,
+            { room in
+                var (least, natural, height, bar): (gint, gint, gint, gint) = (0, 0, 0, 0)
+                gtk_widget_measure(grid, GTK_ORIENTATION_HORIZONTAL, -1, &least, &natural, nil, nil)
+                let width = min(natural, gint(room))
+                gtk_widget_measure(grid, GTK_ORIENTATION_VERTICAL, max(width, least), nil, &height, nil, nil)
+                let policy = least > width ? GTK_POLICY_ALWAYS : GTK_POLICY_NEVER
+                gtk_scrolled_window_set_policy(scroller.cast(), policy, GTK_POLICY_NEVER)
+                if least > width {
+                    let scrollbar = gtk_scrolled_window_get_hscrollbar(scroller.cast())
+                    gtk_widget_measure(scrollbar, GTK_ORIENTATION_VERTICAL, -1, nil, &bar, nil, nil)
+                }
+                gtk_widget_set_size_request(scroller, width, height + bar)
+            }
+        )
+    }
+
     private static func label(
         _ runs: [MarkdownRun], _ alignment: MarkdownTable.Alignment, _ browser: ChappieGTKBrowser,
         _ open: @escaping @MainActor (URL) -> Void

@@ -11,6 +11,8 @@ final class Talk {
     private let transcript: TranscriptView
     private var runtime: ChappieRuntime?
     private(set) var turn: Task<Void, Never>?
+    /// Whether the turn is an answer and not the opening of a kept conversation.
+    private(set) var isAnswering = false
     /// The answer that is coming in.
     private var answer: ChappieStreamHandle?
     /// Whether the conversation is on the screen. Another one may have taken its place.
@@ -65,18 +67,26 @@ final class Talk {
 
     /// Asks a question and draws the answer.
     ///
-    /// - Parameter fail: shows an error. If the turn failed, the question may be asked again because the conversation
-    ///   is unchanged.
-    func ask(_ message: ChappieInputMessage, fail: @escaping @MainActor (any Error, _ isOver: Bool) -> Void) {
+    /// - Parameters:
+    ///   - isRetry: whether the question is the last one, which failed. The new answer replaces the partial one.
+    ///   - fail: shows an error. If the turn failed, the question may be asked again.
+    func ask(
+        _ message: ChappieInputMessage, isRetry: Bool, fail: @escaping @MainActor (any Error, _ isOver: Bool) -> Void
+    ) {
         guard turn == nil else { return }
+        isAnswering = true
         turn = Task {
             do {
                 let runtime = await readyRuntime()
                 sayWhyPrivate()
-                transcript.begin("ChatGPT")
+                transcript.beginAnswer()
                 let conversation: any ChappieConversation = runtime ?? client
-                let answer = conversation.begin(
-                    .new(ChappieResponseRequest(messages: [message])), endsWithItsStream: true)
+                let request = ChappieResponseRequest(messages: [message])
+                let answer =
+                    isRetry
+                    ? runtime?.startRetry(request, endsWithItsStream: true)
+                        ?? conversation.begin(.new(request), endsWithItsStream: true)
+                    : conversation.begin(.new(request), endsWithItsStream: true)
                 self.answer = answer
                 for try await event in answer.events where isShown { show(event, fail) }
                 if isShown { transcript.finish() }
@@ -84,13 +94,14 @@ final class Talk {
                 if isShown { transcript.note("(stopped)") }
             } catch {
                 if isShown {
-                    transcript.finish()
+                    transcript.removeEmptyAnswer()
                     fail(error, true)
                 }
             }
             await runtime?.settle()
             await keeping?.close()
             turn = nil
+            isAnswering = false
             answer = nil
             if isShown { changed() }
         }
@@ -136,29 +147,37 @@ final class Talk {
     private static let shownTurns = 40
 
     /// Draws the conversation again if another program has continued it.
-    func catchUp(fail: @escaping @MainActor (any Error) -> Void) {
+    ///
+    /// - Parameter open: opens the conversation again.
+    func catchUp(open: @escaping @MainActor (String) -> Void) {
         guard turn == nil, isShown, let keeping, let runtime else { return }
         Task {
             guard let thread = await runtime.currentThread, thread.summary.recordCount > 0 else { return }
             let kept = try? await keeping.use { try await $0.summary(of: thread.id) }
             guard turn == nil, isShown, let kept, kept.recordCount != thread.summary.recordCount else { return }
-            open(thread.id, fail: fail)
+            open(thread.id)
         }
     }
 
     /// Opens a kept conversation, which continues in this window, and draws its end.
-    func open(_ id: String, fail: @escaping @MainActor (any Error) -> Void) {
+    ///
+    /// - Parameters:
+    ///   - failed: offers to ask the last question again.
+    ///   - fail: shows an error.
+    func open(
+        _ id: String, failed: @escaping @MainActor (ChappieInputMessage, _ sentence: String) -> Void,
+        fail: @escaping @MainActor (any Error) -> Void
+    ) {
         turn = Task {
             do {
                 guard let runtime = await readyRuntime() else { throw CancellationError() }
                 let thread = try await runtime.openThread(id)
                 if isShown { transcript.clear() }
-                let pages = await Self.pages(of: thread, last: Self.shownTurns)
-                if isShown, thread.turns.count > pages.count {
-                    transcript.note("\(thread.turns.count - pages.count) earlier turns are not shown.")
-                }
+                let (pages, left) = await Self.pages(of: thread, last: Self.shownTurns)
+                if isShown, left > 0 { transcript.note("\(left) earlier turns are not shown.") }
                 for page in pages where isShown {
                     draw(page)
+                    if let message = page.failed { failed(message, page.ending ?? "") }
                     // The window stays usable while a long conversation is drawn.
                     await Task.yield()
                 }
@@ -178,12 +197,14 @@ final class Talk {
         var commentary: [MarkdownBlock] = []
         var answer: [MarkdownBlock] = []
         var ending: String?
+        /// The question, if it is the last one and failed before the model had written anything.
+        var failed: ChappieInputMessage?
     }
 
     private func draw(_ page: Page) {
-        transcript.begin("You")
-        transcript.say(page.question)
-        transcript.begin("ChatGPT")
+        transcript.beginQuestion(page.question)
+        guard page.failed == nil else { return }
+        transcript.beginAnswer()
         transcript.write(page.commentary, isCommentary: true)
         for (index, tool) in page.tools.enumerated() {
             transcript.beginStep("\(index)", tool.name)
@@ -194,9 +215,15 @@ final class Talk {
     }
 
     @concurrent
-    private static func pages(of thread: ChappieThread, last count: Int) async -> [Page] {
-        thread.turns.suffix(count).map { turn in
+    private static func pages(of thread: ChappieThread, last count: Int) async -> (pages: [Page], left: Int) {
+        // A failed question that was asked again is shown once.
+        let turns = zip(thread.turns, Array(thread.turns.dropFirst()).map(Optional.some) + [nil]).filter { turn, next in
+            turn.status != .failed || turn.isPartOfConversation || turn.messages != next?.messages
+        }
+        let pages = turns.suffix(count).map { turn, next in
             var page = Page()
+            let isUnanswered = turn.status == .failed && !turn.isPartOfConversation
+            if next == nil, isUnanswered, turn.messages.count == 1 { page.failed = turn.messages[0] }
             page.question = turn.messages.map(\.shown).joined(separator: "\n\n")
             page.tools = turn.toolCalls.map { tool in
                 switch tool.result?.outcome {
@@ -216,6 +243,7 @@ final class Talk {
             }
             return page
         }
+        return (pages, turns.count - pages.count)
     }
 }
 
@@ -234,7 +262,7 @@ extension ChappieToolCall {
 
 extension ChappieInputMessage {
     /// The text and the names of the attachments.
-    fileprivate var shown: String {
+    var shown: String {
         let attached = parts.compactMap { part -> String? in
             switch part {
             case .image: "Attached: an image"

@@ -146,7 +146,7 @@ final class ThreadMenu {
         reports.note("“\(line.name)” is in \(path), not encrypted.", nil)
     }
 
-    /// Replaces a file in one step, for this user alone. A link stays, and its target is replaced.
+    /// Replaces a file in one step. Only this user can read it. If the path is a link, its target is replaced.
     private nonisolated static func write(_ text: String, to path: String) throws(WindowError) {
         let target = realpath(path, nil)
         defer { free(target) }

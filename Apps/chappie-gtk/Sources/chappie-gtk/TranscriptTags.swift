@@ -50,10 +50,7 @@ final class TranscriptTags {
                 ("family", .string("monospace")),
                 ("background-rgba", .colour(GdkRGBA(red: 0.5, green: 0.5, blue: 0.5, alpha: 0.16))),
             ]
-        case .codeBlock:
-            [
-                ("family", .string("monospace")), ("accumulative-margin", .bool(true)), ("left-margin", .int(12)),
-            ]
+        case .codeBlock: [("family", .string("monospace"))]
         }
     }
 

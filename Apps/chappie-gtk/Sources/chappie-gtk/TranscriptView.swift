@@ -30,6 +30,13 @@ final class TranscriptView {
     private var page = 0.0
     /// Whether the end stays visible. It stays visible until the user scrolls up to read.
     private var followsEnd = true
+    private var width: gint = 0
+    /// Whether GTK still lays the text out for a new size of the view. In the meantime it moves the view by itself.
+    private var isSettling = false
+
+    /// The starts of the last question and of the name above its answer.
+    private let question, answer: UnsafeMutablePointer<GtkTextMark>
+    private var retryButton: Widget?
 
     /// - Parameter open: asks the desktop to open the page of a link that the user has chosen.
     init(
@@ -43,27 +50,72 @@ final class TranscriptView {
         var last = GtkTextIter()
         gtk_text_buffer_get_end_iter(buffer, &last)
         end = gtk_text_buffer_create_mark(buffer, nil, &last, 0)
+        question = gtk_text_buffer_create_mark(buffer, nil, &last, 1)
+        answer = gtk_text_buffer_create_mark(buffer, nil, &last, 1)
+        LongLines.leaveOutOfCopies(of: view)
         TranscriptLinks.follow(view, writer, open)
-        ChappieGTKSignal.connect(scroll, "value-changed") { [weak self] in self?.noticeScrolling() }
+        ChappieGTKSignal.connect(scroll, "value-changed") { [weak self] in
+            self?.noticeScrolling()
+            self?.writer.followLayout()
+        }
         ChappieGTKSignal.connect(scroll, "changed") { [weak self] in self?.followHeight() }
     }
 
     // MARK: Messages
 
-    /// Begins a message of `name`.
-    func begin(_ name: String) {
+    /// Begins a question of the user.
+    func beginQuestion(_ text: String) {
+        begin("You", at: question)
+        writer.insert(text, [])
+        showEnd()
+    }
+
+    /// Begins an answer.
+    func beginAnswer() { begin("ChatGPT", at: answer) }
+
+    private func begin(_ name: String, at mark: UnsafeMutablePointer<GtkTextMark>) {
         finish()
         followsEnd = true
+        var last = GtkTextIter()
+        gtk_text_buffer_get_end_iter(buffer, &last)
+        gtk_text_buffer_move_mark(buffer, mark, &last)
         writer.startLine()
         writer.paragraph(name, [.speaker], above: 18)
         writer.insert("\n", [])
         showEnd()
     }
 
-    /// Adds a message of the user unchanged.
-    func say(_ text: String) {
-        writer.insert(text, [])
+    /// Marks the last question as one without a complete answer, with a button that asks it again.
+    func markFailed(_ sentence: String, retry: @escaping @MainActor () -> Void) {
+        note("✗ \(sentence)")
+        retryButton = writer.button("Retry", retry)
         showEnd()
+    }
+
+    /// Removes the question that was marked as failed, because it is asked again.
+    func removeFailed() {
+        finish()
+        writer.remove(from: offset(of: question))
+        retryButton = nil
+    }
+
+    /// Leaves the question that was marked as failed, which can't be asked again after another one.
+    func keepFailed() {
+        retryButton?.setVisible(false)
+        retryButton = nil
+    }
+
+    /// Removes the name above an answer without text.
+    func removeEmptyAnswer() {
+        finish()
+        let start = offset(of: answer)
+        if writer.end - start <= gint("\nChatGPT\n".count) { writer.remove(from: start) }
+    }
+
+    private func offset(of mark: UnsafeMutablePointer<GtkTextMark>) -> gint {
+        var iter = GtkTextIter()
+        gtk_text_buffer_get_iter_at_mark(buffer, &iter, mark)
+        return gtk_text_iter_get_offset(&iter)
     }
 
     /// Adds a sentence of the program, which is not part of the conversation.
@@ -221,11 +273,15 @@ final class TranscriptView {
         unfinished = nil
         for mark in steps.values { gtk_text_buffer_delete_mark(buffer, mark) }
         steps = [:]
+        retryButton = nil
         writer.clear()
     }
 
     /// Sets the width of the column of text, in pixels.
-    func setWidth(_ width: Int) { writer.setWidth(width) }
+    func setWidth(_ width: Int) {
+        writer.setWidth(width)
+        settle()
+    }
 
     // MARK: Scrolling
 
@@ -235,6 +291,7 @@ final class TranscriptView {
     private func followHeight() {
         noticeScrolling()
         if followsEnd { gtk_adjustment_set_value(scroll, height - page) }
+        writer.followLayout()
     }
 
     /// Notices whether the user has scrolled. Growing text moves the view down. If the view moved up, the user did it,
@@ -244,7 +301,21 @@ final class TranscriptView {
         position = gtk_adjustment_get_value(scroll)
         height = gtk_adjustment_get_upper(scroll)
         page = gtk_adjustment_get_page_size(scroll)
-        if position < before.0 - 1, height >= before.1, page == before.2 { followsEnd = false }
+        let newWidth = gtk_widget_get_width(OpaquePointer(view).widget)
+        if newWidth != width || page != before.2 { settle() }
+        width = newWidth
+        guard !isSettling else { return }
+        if position < before.0 - 1, height >= before.1 { followsEnd = false }
         if position + page >= height - 1 { followsEnd = true }
+    }
+
+    /// Waits until GTK has laid the text out for a new size, which it does when nothing else is to be done.
+    private func settle() {
+        guard !isSettling else { return }
+        isSettling = true
+        MainLoop.whenIdle(for: OpaquePointer(view).widget) { [weak self] in
+            self?.followHeight()
+            self?.isSettling = false
+        }
     }
 }

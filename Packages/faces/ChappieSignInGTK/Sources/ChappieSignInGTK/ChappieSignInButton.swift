@@ -27,6 +27,7 @@ public final class ChappieSignInButton {
     private let texts: ChappieSignInTexts
     private let label: Widget
     private let browser = ChappieGTKBrowser()
+    private let clipboard: GTKClipboard
     private var sheet: SignInSheet?
     private var follower: Task<Void, Never>?
 
@@ -48,10 +49,11 @@ public final class ChappieSignInButton {
         label = gtk_label_new(nil)
         let texts = texts ?? ChappieSignInTexts(for: session)
         self.texts = texts
+        clipboard = GTKClipboard(of: widget)
         model = ChappieSignInModel(
             session: session, showsOnboardingSheet: showsOnboardingSheet,
             requestsNotificationPermission: requestsNotificationPermission, texts: texts, browser: browser,
-            clipboard: GTKClipboard(of: widget), notifier: notifier, onDeviceCode: onDeviceCode)
+            clipboard: clipboard, notifier: notifier, onDeviceCode: onDeviceCode)
         gtk_widget_add_css_class(widget, "suggested-action")
         gtk_label_set_wrap(label.cast(), 1)
         gtk_label_set_justify(label.cast(), GTK_JUSTIFY_CENTER)
@@ -74,6 +76,8 @@ public final class ChappieSignInButton {
         widget.setSensitive(state.isEnabled)
         widget.setVisible(!state.isHidden)
         widget.tellBusy(state.isInProgress)
+        // The code is of no use after the sign-in.
+        if !state.isInProgress { clipboard.forget() }
         if state.isSheetPresented { present(state) } else { dismiss() }
         browser.asking = sheet?.window ?? widget
     }

@@ -71,13 +71,25 @@ public final class ChappieGTKBrowser: Browser {
 /// The clipboard of a widget's display.
 @MainActor
 final class GTKClipboard: Clipboard {
-    private let display: OpaquePointer
+    private let clipboard: OpaquePointer
+    /// The copied text in GTK's form, or `nil` if nothing was copied.
+    private var copied: OpaquePointer?
 
-    init(of widget: Widget) { display = gtk_widget_get_display(widget) }
+    init(of widget: Widget) { clipboard = gdk_display_get_clipboard(gtk_widget_get_display(widget)) }
 
     /// Copies `text`. The program keeps the text, and passes it to each program that pastes.
     @MainActor func copy(_ text: String) async throws(DesktopError) -> ClipboardOutcome {
-        gdk_clipboard_set_text(gdk_display_get_clipboard(display), text)
+        gdk_clipboard_set_text(clipboard, text)
+        copied = gdk_clipboard_get_content(clipboard).map { OpaquePointer($0) }
         return .copied
+    }
+
+    /// Removes the copied text, unless the user has copied something else since then.
+    func forget() {
+        guard let copied else { return }
+        self.copied = nil
+        if gdk_clipboard_get_content(clipboard).map({ OpaquePointer($0) }) == copied {
+            gdk_clipboard_set_content(clipboard, nil)
+        }
     }
 }
