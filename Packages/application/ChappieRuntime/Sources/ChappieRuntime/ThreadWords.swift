@@ -6,8 +6,9 @@ import ChappieCore
     @_spi(_Unicode) import Swift
 #endif
 
-/// The text that a search reads, as words of letters and digits without case and accents. A store that has its own
-/// index splits texts and queries with this type, so that every store finds the same threads.
+/// The text that a search reads, as words of letters and digits without case and accents. A symbol or emoji is a word
+/// by itself, `C++` and `C#` keep their signs, and the `v` of a version is separate. A store that has its own index
+/// splits texts and queries with this type, so that every store finds the same threads.
 public struct ChappieThreadWords: Sendable, Hashable {
     /// The words in order, including repeated ones. A word longer than 64 bytes is cut into pieces.
     public let words: [String]
@@ -20,20 +21,38 @@ public struct ChappieThreadWords: Sendable, Hashable {
     public init(_ text: String) {
         var words: [String] = []
         var word = ""
+        // The signs after a single letter. They belong to it unless another letter follows.
+        var signs = ""
         func end() {
-            if !word.isEmpty { words.append(word) }
-            word = ""
+            if !word.isEmpty { words.append(word + signs) }
+            (word, signs) = ("", "")
+        }
+        func add(_ ascii: UInt8) {
+            let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(ascii)
+            switch ascii {
+            case _ where isDigit, UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"):
+                if !signs.isEmpty {
+                    signs = ""
+                    end()
+                }
+                if isDigit, word == "v" { end() }
+                word.unicodeScalars.append(Unicode.Scalar(isDigit ? ascii : ascii | 0x20))
+            case UInt8(ascii: "+") where word.count == 1 && signs.count < 2,
+                UInt8(ascii: "#") where word.count == 1 && signs.isEmpty:
+                signs.unicodeScalars.append(Unicode.Scalar(ascii))
+            default: end()
+            }
         }
         for character in text {
             if let ascii = character.asciiValue {
-                switch ascii {
-                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"):
-                    word.append(character)
-                case UInt8(ascii: "A")...UInt8(ascii: "Z"):
-                    word.unicodeScalars.append(Unicode.Scalar(ascii | 0x20))
-                default: end()
-                }
+                add(ascii)
+            } else if let ascii = Self.narrow(character) {
+                add(ascii)
             } else if Self.isOfWords(character) {
+                if !signs.isEmpty {
+                    signs = ""
+                    end()
+                }
                 // Chinese and Japanese are written without spaces, so each ideograph is a word.
                 let isIdeograph = character.unicodeScalars.first?.properties.isIdeographic ?? false
                 if isIdeograph { end() }
@@ -41,11 +60,32 @@ public struct ChappieThreadWords: Sendable, Hashable {
                 if isIdeograph { end() }
             } else {
                 end()
+                if let symbol = Self.symbol(character) { words.append(symbol) }
             }
             if word.utf8.count >= Self.longest { end() }
         }
         end()
         self.words = words
+    }
+
+    /// Returns the ASCII form of a full-width character, or `nil` for another one.
+    private static func narrow(_ character: Character) -> UInt8? {
+        guard character.unicodeScalars.count == 1, let scalar = character.unicodeScalars.first?.value,
+            (0xFF01...0xFF5E).contains(scalar)
+        else { return nil }
+        return UInt8(truncatingIfNeeded: scalar - 0xFEE0)
+    }
+
+    /// Returns a symbol or emoji without its colour of skin and its form of presentation, or `nil` for another
+    /// character. The lines and blocks of tables are left out.
+    private static func symbol(_ character: Character) -> String? {
+        guard character.isSymbol, let first = character.unicodeScalars.first,
+            !(0x2500...0x259F).contains(first.value)
+        else { return nil }
+        let scalars = character.unicodeScalars.filter {
+            $0.value != 0xFE0F && $0.value != 0xFE0E && !(0x1F3FB...0x1F3FF).contains($0.value)
+        }
+        return scalars.isEmpty ? nil : String(String.UnicodeScalarView(scalars.prefix(16)))
     }
 
     /// The size of the pieces into which a longer word is cut, in bytes.
@@ -113,6 +153,7 @@ public struct ChappieThreadWords: Sendable, Hashable {
     /// Korean and kana are decomposed.
     private static func folded(_ character: Character) -> String {
         let lower = character.lowercased()
+        if let spelling = spellings[lower] { return spelling }
         guard lower.count == 1, let base = bases[Character(lower)] else {
             #if canImport(Darwin)
                 let composed = lower.precomposedStringWithCanonicalMapping.unicodeScalars
@@ -123,6 +164,13 @@ public struct ChappieThreadWords: Sendable, Hashable {
         }
         return String(base)
     }
+
+    /// Other spellings of letters that have no accent to leave out, and of ligatures.
+    private static let spellings = [
+        "ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ł": "l", "ħ": "h", "ŧ": "t", "þ": "th",
+        "ı": "i",
+        "ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st",
+    ]
 
     /// The letters without accents, by the letters with the accents of Latin, Greek and Cyrillic script. Canonical
     /// equivalence makes `é` the same key as `e` with its accent.

@@ -184,9 +184,10 @@ public enum ThreadStoreContract {
             try await append([said("the cafeteria, at 8 o'clock", at: 0)], to: two, of: store)
             try await append([said("東京 は大きい", at: 0), answered("It is big: Größe", at: 1)], to: three, of: store)
             for (text, expected) in [
-                ("café", [one, two]), ("CAFE schliesst", []), ("acht CAFÉ", [one]), ("clock cafeteria", [two]),
+                ("café", [one, two]), ("CAFE schliesst", [one]), ("acht CAFÉ", [one]), ("clock cafeteria", [two]),
                 ("zebra", []),
-                ("京", [three]), ("grosse", []), ("große", [three]), ("GRÖSSE", []), ("grö", [three]), ("hing noth", []),
+                ("京", [three]), ("grosse", [three]), ("große", [three]), ("GRÖSSE", [three]), ("grö", [three]),
+                ("hing noth", []),
                 ("\"; DROP TABLE * OR (", []), ("", []), ("  ", []), ("\"", []), ("\"\"", []),
                 ("\"schließt um acht\"", [one]), ("\"acht um\"", []), ("\"acht\" caf", [one]), ("\"ach\"", []),
                 ("\"at 8\" \"the cafeteria\"", [two]),
