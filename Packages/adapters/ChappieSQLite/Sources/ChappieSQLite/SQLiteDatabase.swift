@@ -150,6 +150,9 @@ public final class SQLiteDatabase<Failure: Error> {
         return sqlite3_file_control(handle, nil, SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0
     }
 
+    /// Whether the database can't be written, for example because its header names a newer form.
+    public var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
+
     // MARK: Statements
 
     /// Runs a statement to its end, or until `body` returns `false` because it has seen enough rows.

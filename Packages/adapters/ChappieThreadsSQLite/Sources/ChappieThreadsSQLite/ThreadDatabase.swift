@@ -149,7 +149,11 @@ final class ThreadDatabase {
     static func opened(in folder: ThreadFolder) throws(StoreError) -> ThreadDatabase? {
         do throws(StoreError) {
             guard let file = try folder.existing() else { return nil }
-            return try ThreadDatabase(file, in: folder, on: folder.fileSystem())
+            let database = try ThreadDatabase(file, in: folder, on: folder.fileSystem())
+            guard !file.isReadOnly || folder.isUnwritable else {
+                throw .damaged(thread: nil, "its header does not let SQLite write it")
+            }
+            return database
         } catch {
             guard case .unavailable = error else { throw error }
             if folder.isReadOnly {

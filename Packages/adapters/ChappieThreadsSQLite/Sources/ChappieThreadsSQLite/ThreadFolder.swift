@@ -91,6 +91,9 @@ struct ThreadFolder: Sendable {
     /// Whether the file system with the folder can't be written.
     var isReadOnly: Bool { access(path, W_OK) != 0 && errno == EROFS }
 
+    /// Whether the system does not let this user write the database.
+    var isUnwritable: Bool { access(database, W_OK) != 0 }
+
     /// Whether the database is complete without its log.
     var hasNoLog: Bool {
         var status = stat()

@@ -219,6 +219,24 @@ struct DamageTests {
         #expect(try await store.verify().isEmpty)
     }
 
+    /// Each byte of the header but the counters that SQLite makes anew.
+    @Test(arguments: [0, 16, 17, 18, 19, 20, 21, 28, 44, 52, 56, 96, 100, 103])
+    func `a damaged header costs nothing`(_ offset: Int) async throws {
+        let sample = try await Sample(.complete)
+        let place = try Place()
+        var bytes = sample.bytes
+        bytes[offset] ^= 0xFF
+        #expect(mkdir(place.directory, 0o700) == 0)
+        try Files.write(bytes, to: place.database)
+        try Files.set(0o600, of: place.database)
+        let store = ChappieFileThreadStore(directory: place.directory, keys: sample.place.keys)
+        #expect(try await Set(store.readableThreads().threads.map(\.id)) == Set(sample.threads.keys))
+        #expect(try await store.repair().problems.isEmpty)
+        for (id, texts) in sample.threads { #expect(try await store.words(of: id) == texts) }
+        try await store.say(["new"], in: "thread-0", from: 4)
+        #expect(try await store.verify().isEmpty)
+    }
+
     @Test func `a running program continues after a repair`() async throws {
         let place = try Place()
         let running = place.store()
