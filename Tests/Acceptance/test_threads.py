@@ -473,25 +473,30 @@ def test_a_backup_is_restored_by_another_user_and_everything_is_exported(simulat
         [path.stem for path in files]
 
 
-def test_a_damaged_record_costs_one_thread_of_a_backup_and_of_an_export(person, simulate, signed_in, tmp_path):
+def test_a_damaged_record_costs_no_other_thread_and_no_backup(person, simulate, signed_in, tmp_path):
     second = signed_in(simulate())
     for word in ("nightingale", "wren", "owl"):
         ask(person, f"reply: the {word}")
-    damaged = next(thread["id"] for thread in listed(person) if "wren" in thread["preview"])
-    with contextlib.closing(sqlite3.connect(database_of(person))) as connection, connection:
-        [number] = connection.execute("SELECT number FROM threads WHERE id = ?", [damaged]).fetchone()
-        connection.execute("UPDATE records SET date = date + 1 WHERE id = ?", [number << 32])
-    exported = person.run("threads", "export", "--all", status=BAD_DATA, says=damaged)
-    assert len(exported.output.splitlines()) == 2 and damaged not in exported.output
-    person.run("threads", "export", "--all", "-o", str(tmp_path / "out"), status=BAD_DATA, says="2 threads are in")
-    assert len(list((tmp_path / "out").iterdir())) == 2
     phrase, file = tmp_path / "phrase", tmp_path / "all.backup"
     phrase.write_text("correct horse\n")
     phrase.chmod(0o600)
     person.run("threads", "backup", "--passphrase-file", str(phrase), str(file))
-    restored = second.run("threads", "restore", "--json", "--passphrase-file", str(phrase), str(file), status=BAD_DATA).events[0]
-    assert len(restored["imported"]) == 2 and len(restored["problems"]) == 1 and damaged in restored["problems"][0]
-    assert sorted(thread["preview"] for thread in listed(second)) == ["reply: the nightingale", "reply: the owl"]
+    older = file.read_bytes()
+    damaged = next(thread["id"] for thread in listed(person) if "wren" in thread["preview"])
+    with contextlib.closing(sqlite3.connect(database_of(person))) as connection, connection:
+        [number] = connection.execute("SELECT number FROM threads WHERE id = ?", [damaged]).fetchone()
+        connection.execute("UPDATE records SET date = date + 1 WHERE id = ?", [number << 32])
+    # What can be read of the damaged thread is exported, too.
+    exported = person.run("threads", "export", "--all", status=BAD_DATA, says=f"thread {damaged} is damaged")
+    assert len(exported.output.splitlines()) == 3
+    person.run("threads", "export", "--all", "-o", str(tmp_path / "out"), status=BAD_DATA, says="3 threads are in")
+    assert len(list((tmp_path / "out").iterdir())) == 3
+    person.run("threads", "backup", "--passphrase-file", str(phrase), str(file), status=BAD_DATA, says=damaged)
+    assert file.read_bytes() == older
+    restored = second.run("threads", "restore", "--json", "--passphrase-file", str(phrase), str(file)).events[0]
+    assert len(restored["imported"]) == 3 and restored["problems"] == []
+    assert sorted(thread["preview"] for thread in listed(second)) == [
+        "reply: the nightingale", "reply: the owl", "reply: the wren"]
 
 
 FULL = """cp -a "$0" "$0.aside" && mount -t tmpfs -o size=1m,mode=700 none "$0" && cp -a "$0.aside"/. "$0" || exit 1

@@ -142,7 +142,10 @@ extension Threads {
             }
             for problem in problems.dropLast() { program.console.note("chappie: \(problem.errorDescription ?? "")") }
             if let last = problems.last { throw last }
-            if report.hasDamage { throw ExitCode(ExitStatus.badData.rawValue) }
+            if report.hasDamage {
+                program.console.note("chappie: Not everything could be read. The rest was imported.")
+                throw ExitCode(ExitStatus.badData.rawValue)
+            }
         }
     }
 }
