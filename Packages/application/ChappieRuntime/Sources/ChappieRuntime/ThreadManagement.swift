@@ -264,7 +264,7 @@ extension ChappieThreadRecord {
     fileprivate var isSaid: Bool { ![.renamed, .archived, .unarchived, .forked].contains(kind) }
 }
 
-/// The result of ``ChappieThreadStore/update(_:)``.
+/// The result of ``ChappieThreadStore/update(_:clock:entropy:)``.
 public enum ChappieThreadUpdate: String, Sendable, Hashable, Codable {
     /// There was no thread with this id.
     case added

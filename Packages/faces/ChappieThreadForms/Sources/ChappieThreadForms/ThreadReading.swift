@@ -29,7 +29,8 @@ public struct ChappieThreadReader {
     ///
     /// - Parameters:
     ///   - path: The file or folder.
-    ///   - skips: Returns whether a file of the folder is not opened, for example a file of the store. Default: opens all.
+    ///   - skips: Returns whether a file of the folder is not opened, for example a file of the store. By default, all
+    ///     are opened.
     /// - Throws: ``ChappieThreadImportError``, which names the file, and the table if one is damaged.
     public init(
         path: String, skipping skips: @escaping (String) -> Bool = { _ in false }
@@ -47,7 +48,8 @@ public struct ChappieThreadReader {
         }
     }
 
-    /// Begins to read an export or a session. (``init(path:)`` also reads a database, which has to stay in its file.)
+    /// Begins to read an export or a session. (``init(path:skipping:)`` also reads a database, which has to stay in its
+    /// file.)
     ///
     /// - Throws: ``ChappieThreadImportError``.
     public init(_ bytes: [UInt8]) throws(ChappieThreadImportError) {
