@@ -40,7 +40,10 @@ enum TableGrid {
         return (
             scroller,
             { room in
-                var (least, natural, height, bar): (gint, gint, gint, gint) = (0, 0, 0, 0)
+                var least: gint = 0
+                var natural: gint = 0
+                var height: gint = 0
+                var bar: gint = 0
                 gtk_widget_measure(grid, GTK_ORIENTATION_HORIZONTAL, -1, &least, &natural, nil, nil)
                 let width = min(natural, gint(room))
                 gtk_widget_measure(grid, GTK_ORIENTATION_VERTICAL, max(width, least), nil, &height, nil, nil)

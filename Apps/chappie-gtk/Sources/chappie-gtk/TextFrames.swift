@@ -79,7 +79,8 @@ final class TextFrames {
             }
         }
         guard areas != placed || scroll != placedScroll else { return }
-        (placed, placedScroll) = (areas, scroll)
+        placed = areas
+        placedScroll = scroll
         for (frame, area) in zip(frames, areas) {
             gtk_widget_set_size_request(frame.widget, gint(area.width), gint(area.height))
             gtk_text_view_move_overlay(view, frame.widget, gint(area.x), gint(area.y))
@@ -92,7 +93,8 @@ final class TextFrames {
     private func rows(_ mark: Mark) -> (top: Int, height: Int) {
         var iter = GtkTextIter()
         gtk_text_buffer_get_iter_at_mark(buffer, &iter, mark)
-        var (top, height): (gint, gint) = (0, 0)
+        var top: gint = 0
+        var height: gint = 0
         gtk_text_view_get_line_yrange(view, &iter, &top, &height)
         return (Int(top), Int(height))
     }

@@ -20,10 +20,12 @@ struct ChatReports: Sendable {
         let problems: [ChappieThreadStoreError]
         if let words {
             let found = try await store.readableHits(ChappieThreadQuery(words))
-            (threads, problems) = (found.hits.map(\.thread), found.problems)
+            threads = found.hits.map(\.thread)
+            problems = found.problems
         } else {
             let found = try await store.readableThreads()
-            (threads, problems) = (found.threads.latestFirst(includeArchived: false), found.problems)
+            threads = found.threads.latestFirst(includeArchived: false)
+            problems = found.problems
         }
         defer { for problem in problems { console.note("chappie: \(problem.words)") } }
         for thread in threads.prefix(Self.limit) {

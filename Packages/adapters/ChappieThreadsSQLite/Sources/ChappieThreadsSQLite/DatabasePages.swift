@@ -36,7 +36,8 @@ struct DatabasePages {
     private static func newerPages(in log: Descriptor) throws(Errno) -> [Int: Int] {
         let header = try log.read(32, at: 0)
         guard header.count == 32 else { return [:] }
-        var (committed, pending): ([Int: Int], [Int: Int]) = ([:], [:])
+        var committed: [Int: Int] = [:]
+        var pending: [Int: Int] = [:]
         var place = 32
         while true {
             let frame = try log.read(24, at: place)

@@ -168,7 +168,8 @@ extension ChappieFileThreadStore {
         _ path: String, into folder: ThreadFolder, _ passphrase: Secret
     ) throws(StoreError) -> (id: String, secret: Secret?) {
         try folder.make()
-        var (id, backup): (String, (version: Int, key: [UInt8])?)
+        var id: String
+        var backup: (version: Int, key: [UInt8])?
         do throws(StoreError) {
             let file = try Database(reading: path)
             backup = try file.rows("SELECT version, key FROM backup", read: { ($0.integer(0), $0.bytes(1)) }).first
@@ -178,7 +179,8 @@ extension ChappieFileThreadStore {
             // The copy is damaged as well, and its store reads what can be read.
             try folder.copyDatabase(from: path)
             let damaged = try DamagedDatabase(in: folder)
-            (id, backup) = (damaged?.facts.id ?? "", damaged?.keyOfBackup())
+            id = damaged?.facts.id ?? ""
+            backup = damaged?.keyOfBackup()
         }
         guard let backup else { throw .badBackup("\(path) is not a backup of threads, or it is damaged") }
         guard backup.version == 1 else { throw .tooNew(found: backup.version, known: 1) }

@@ -27,7 +27,7 @@ final class ThreadDatabase {
     let isCopy: Bool
     /// The damage because of which this copy was made, or `nil`.
     let damage: StoreError?
-    /// What threads of this copy have lost, by their ids.
+    /// The losses of threads of this copy, by the ids of the threads.
     var losses: [String: StoreError] = [:]
 
     /// "CHPT".
@@ -95,7 +95,8 @@ final class ThreadDatabase {
         facts = Facts(id: store.0, isSealed: store.1 != ThreadProtection.plainKey)
         self.database = database
         self.folder = folder
-        (isCopy, damage) = (false, nil)
+        isCopy = false
+        damage = nil
         try Self.chooseJournal(of: database, on: fileSystem)
         for setting in [
             "temp_store = MEMORY", "secure_delete = ON", "trusted_schema = OFF",

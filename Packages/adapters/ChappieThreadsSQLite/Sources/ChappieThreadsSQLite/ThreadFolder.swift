@@ -131,7 +131,7 @@ struct ThreadFolder: Sendable {
 
     /// The error for a database that had threads and `what`.
     func lost(_ what: String) -> StoreError {
-        .damaged(thread: nil, "\(database) \(what), although it had threads; to start anew, delete its folder")
+        .damaged(thread: nil, "\(database) \(what), although it had threads; delete its folder to begin a new store")
     }
 
     // MARK: Room on the disk

@@ -6,7 +6,7 @@ import ChappieSQLite
 public struct ChappieThreadRepair: Sendable, Hashable {
     /// The number of threads in the store.
     public var threads: Int
-    /// What was lost. Each problem names its thread if it is known.
+    /// The losses. Each names its thread if it is known.
     public var problems: [ChappieThreadStoreError]
     /// The path of the damaged file, which was moved aside, or `nil` if nothing was lost.
     public var damagedFile: String?
@@ -19,11 +19,11 @@ public struct ChappieThreadRepair: Sendable, Hashable {
     }
 }
 
-/// What can be read of a thread.
+/// A thread with the records that can be read.
 public struct ChappieReadableThread: Sendable {
-    /// The thread with the records that can be read.
+    /// The thread. A damaged thread has only its other records.
     public internal(set) var thread: ChappieThread
-    /// What was lost, or `nil` if the thread is complete.
+    /// The loss, or `nil` if the thread is complete.
     public internal(set) var problem: ChappieThreadStoreError?
 }
 
@@ -145,7 +145,8 @@ extension ThreadDatabase {
         let rows = try database.rows(
             "SELECT id FROM records WHERE id BETWEEN ? AND ? ORDER BY id", .integer(number << 32),
             .integer(number << 32 | 0xFFFF_FFFF), read: { $0.integer(0) })
-        var (id, records): (String, [ChappieThreadRecord]) = (ids.first ?? "", [])
+        var id = ids.first ?? ""
+        var records: [ChappieThreadRecord] = []
         for candidate in ids where records.isEmpty {
             id = candidate
             for row in rows {

@@ -71,6 +71,9 @@ extension ChappieFileThreadStore {
             let protection = facts.isSealed ? try await protection(facts, isLatest: true) : .plain
             return try await onDisk { database throws(StoreError) in
                 // Nobody writes until the new file is in place. A file that SQLite can't open has no writers.
+                database = try? ThreadDatabase.opened(in: folder)
+                // The log is emptied first, so that a crash between the removal of the log and the renaming loses nothing.
+                try? database?.database.run("PRAGMA wal_checkpoint(TRUNCATE)")
                 try? database?.database.run("BEGIN IMMEDIATE")
                 defer { database = nil }
                 let new = try folder.forRestoring()

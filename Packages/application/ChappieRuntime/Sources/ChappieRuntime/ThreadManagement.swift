@@ -234,7 +234,7 @@ private struct ThreadChange {
                 && !new.records.contains { $0.kind == record.kind && $0.body == record.body && $0.date == record.date }
         }
         return (new.records + care).enumerated().map { position, record in
-            // What was set here does not make the thread older.
+            // A title or an archive mark from here does not make the thread older.
             let date = position < new.records.count ? record.date : max(record.date, new.summary.updatedAt)
             return ChappieThreadRecord(position: position, kind: record.kind, date: date, body: record.body)
         }

@@ -25,7 +25,8 @@ public struct ChappieThreadWords: Sendable, Hashable {
         var signs = ""
         func end() {
             if !word.isEmpty { words.append(word + signs) }
-            (word, signs) = ("", "")
+            word = ""
+            signs = ""
         }
         func add(_ ascii: UInt8) {
             let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(ascii)

@@ -84,7 +84,7 @@ struct ChatGPTTurns {
         answer(take(content), message)
     }
 
-    /// Adds the model's text. The model may also speak first.
+    /// Adds the model's text. A conversation may begin with it.
     private mutating func answer(_ text: String, _ message: ChappieJSON) {
         guard !text.isEmpty else { return }
         beginTurn(message)

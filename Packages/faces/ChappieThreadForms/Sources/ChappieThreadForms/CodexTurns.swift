@@ -194,7 +194,7 @@ struct CodexTurns {
         return true
     }
 
-    /// Adds the model's text or call, or the result of a tool. The model may also speak first.
+    /// Adds the model's text or call, or the result of a tool. A session may begin with it.
     private mutating func take(_ item: ChappieJSON) {
         beginTurn()
         turn?.items.append(item)
