@@ -257,7 +257,7 @@ def test_what_was_typed_before_a_question_does_not_answer_it(chat, manifest):
     terminal.shows("Run it?")
     terminal.type("n", "Enter")
     screen = terminal.prompts(2)
-    assert "The user said no." in screen and 'it got {"a":"b"}' not in screen, screen
+    assert "· up: denied" in screen and 'it got {"a":"b"}' not in screen, screen
 
 
 def test_lines_are_edited_remembered_and_pasted(chat):

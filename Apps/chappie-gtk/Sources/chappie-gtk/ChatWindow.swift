@@ -245,14 +245,27 @@ final class ChatWindow {
 
     private func ask() {
         let (text, attachments) = (composer.draft, composer.attachments)
-        guard talk.turn == nil, !text.allSatisfy(\.isWhitespace) || !attachments.isEmpty else { return }
+        guard talk.turn == nil || talk.isAnswering, !text.allSatisfy(\.isWhitespace) || !attachments.isEmpty else {
+            return
+        }
         guard !attachments.isReading else {
             return tell(WindowError("A file is still being read.", "Send the message in a moment, or remove the file."))
         }
         composer.draft = ""
         let (message, contents) = attachments.message(text)
         let question = Question(message: message, contents: contents)
+        if talk.isAnswering { return steer(question) }
         ask(question, isRetry: question.message == failed?.message)
+    }
+
+    /// Gives the running answer the message. If the answer is complete, the message is put back.
+    private func steer(_ question: Question) {
+        let talk = talk
+        Task {
+            guard await !talk.steer(question.message), talk === self.talk, composer.draft.isEmpty else { return }
+            composer.draft = question.message.text
+            composer.attachments.putBack(question.contents)
+        }
     }
 
     /// A question that can be asked again.
@@ -299,7 +312,7 @@ final class ChatWindow {
         running.setVisible(talk.isAnswering)
         // A spinner draws 60 times a second, even if it is hidden.
         gtk_spinner_set_spinning(spinner.cast(), talk.isAnswering ? 1 : 0)
-        g_simple_action_set_enabled(actions["send"], isRunning ? 0 : 1)
+        g_simple_action_set_enabled(actions["send"], isRunning && !talk.isAnswering ? 0 : 1)
         g_simple_action_set_enabled(actions["stop"], isRunning ? 1 : 0)
         // The pressed button is hidden now. If the focus is elsewhere, the user may be typing or reading.
         if focus == nil || focus == send || focus == stop { composer.focus() }

@@ -15,6 +15,8 @@ final class Talk {
     private(set) var isAnswering = false
     /// The answer that is coming in.
     private var answer: ChappieStreamHandle?
+    /// Whether the user has sent a message during the answer, and no request contains it yet.
+    private var isSteered = false
     /// Whether the conversation is on the screen. Another one may have taken its place.
     private(set) var isShown = true
     /// Reports that a turn has begun or ended.
@@ -41,6 +43,16 @@ final class Talk {
         } else {
             turn?.cancel()
         }
+    }
+
+    /// Gives the running answer a message.
+    ///
+    /// - Returns: whether the answer takes it into account. It is `false` if the answer is complete.
+    func steer(_ message: ChappieInputMessage) async -> Bool {
+        guard isAnswering, answer != nil else { return false }
+        guard let runtime else { return await client.steer(message) }
+        // If it can't be kept, the answer has it all the same.
+        return (try? await runtime.steer(message)) ?? true
     }
 
     /// Waits until the turn has ended and everything is kept.
@@ -122,6 +134,13 @@ final class Talk {
         case .commentaryDelta(let piece): transcript.append(piece, isCommentary: true)
         case .restarted(let discarded) where !discarded.isEmpty:
             transcript.note("The connection broke. The answer starts again:")
+        case .steered(let message):
+            transcript.addSteering(message.shown)
+            isSteered = true
+        case .created where isSteered:
+            // The answer that heeds the message begins.
+            transcript.finish()
+            isSteered = false
         case .notice(let notice): transcript.note("Note: \(notice.message)")
         case .toolCallRequested(let request): transcript.beginStep(request.call.callID, request.call.shownName)
         case .toolCallCompleted(let result):
@@ -224,7 +243,7 @@ final class Talk {
             var page = Page()
             let isUnanswered = turn.status == .failed && !turn.isPartOfConversation
             if next == nil, isUnanswered, turn.messages.count == 1 { page.failed = turn.messages[0] }
-            page.question = turn.messages.map(\.shown).joined(separator: "\n\n")
+            page.question = (turn.messages + turn.steeringMessages).map(\.shown).joined(separator: "\n\n")
             page.tools = turn.toolCalls.map { tool in
                 switch tool.result?.outcome {
                 case .succeeded, .answered: (tool.call.shownName, "✓")

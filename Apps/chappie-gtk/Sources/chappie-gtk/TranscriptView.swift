@@ -73,12 +73,21 @@ final class TranscriptView {
     /// Begins an answer.
     func beginAnswer() { begin("ChatGPT", at: answer) }
 
-    private func begin(_ name: String, at mark: UnsafeMutablePointer<GtkTextMark>) {
+    /// Adds a message that the user sent during the answer, which continues below it.
+    func addSteering(_ text: String) {
+        begin("You")
+        writer.insert(text, [])
+        begin("ChatGPT")
+    }
+
+    private func begin(_ name: String, at mark: UnsafeMutablePointer<GtkTextMark>? = nil) {
         finish()
         followsEnd = true
-        var last = GtkTextIter()
-        gtk_text_buffer_get_end_iter(buffer, &last)
-        gtk_text_buffer_move_mark(buffer, mark, &last)
+        if let mark {
+            var last = GtkTextIter()
+            gtk_text_buffer_get_end_iter(buffer, &last)
+            gtk_text_buffer_move_mark(buffer, mark, &last)
+        }
         writer.startLine()
         writer.paragraph(name, [.speaker], above: 18)
         writer.insert("\n", [])

@@ -39,6 +39,7 @@ import Testing
                     names.append("\(attempt) of \(maximum) in \(delay)")
                 case .transport(.fellBack(let kind)): names.append(kind.rawValue)
                 case .notice(let notice): names.append(notice.kind.rawValue)
+                case .steered(let message): names.append(message.text)
                 case .item(let item): names.append(item.type)
                 case .completed(let response): names.append(response.status.rawValue)
                 }

@@ -18,6 +18,9 @@ struct Chat: ProgramCommand {
             arrow keys go through the lines that you typed here and your messages in the kept threads; chappie threads \
             delete removes them from there, too. --ephemeral keeps nothing, and remembers lines until the chat ends.
 
+            A line that is finished with Return during an answer joins the same turn: the model gets it with its next step. \
+            Commands wait for the end of the answer.
+
             The first message takes -s, -f, -i and --prompt; every message takes the template and the schema.
 
             With --json: the lines of chappie ask, turn after turn; every line is a message.
@@ -41,7 +44,9 @@ struct Chat: ProgramCommand {
             ? LineEditor(name: "chappie", historyLimit: ChatHistory.limit) : nil
         let terminalReader = TerminalLineReader(console: console)
         let reader: any LineReader = editor.map { EditorLineReader(console: console, editor: $0) } ?? terminalReader
-        let approval = ToolApproval(approvesAll: answerOptions.approveTools, reader: reader)
+        let typed = TypedLines()
+        let approval = ToolApproval(
+            approvesAll: answerOptions.approveTools, reader: PausingLineReader(reader: reader, typed: typed))
         guard !messageOptions.image.contains("-") else {
             throw CommandLineError.usage("-i - reads standard input, where the messages of a chat come from.")
         }
@@ -55,7 +60,7 @@ struct Chat: ProgramCommand {
             client, kept, model: answerOptions.model, namedModel: self.answerOptions.model,
             usualModel: program.settings[.model]?.string)
         var session = await ChatSession(
-            chat, program, answerOptions, frame, approval, reader, isInteractive: isInteractive)
+            chat, program, answerOptions, frame, approval, reader, typed, isInteractive: isInteractive)
         let showsStatus = statusLine ?? program.settings[.statusLine]?.bool ?? true
         let status = showsStatus && editor != nil && console.terminals.styles ? ChatStatus() : nil
         // The client connects while the user types.
@@ -81,7 +86,11 @@ struct Chat: ProgramCommand {
         var input = StandardInput()
         while true {
             if isInteractive { console.write("\n> ") }
-            guard let line = try await input.readLine() else { break }
+            let typed = session.typed.next()
+            if let typed { console.line(typed) }
+            var line = typed
+            if line == nil { line = try await input.readLine() }
+            guard let line else { break }
             guard line.contains(where: { !$0.isWhitespace }) else { continue }
             if echoes { console.line("> \(line)\n") }
             if options.json {
@@ -111,9 +120,12 @@ struct Chat: ProgramCommand {
         while true {
             await status?.update(session.chat, session.limits)
             console.line()
+            var entry = session.typed.next().map(LineEditor.Entry.text)
+            if case .text(let typed) = entry { console.line("> \(typed)") }
             try await console.drained()
-            switch try await onThread({ editor.read(prompt) }) {
-            case .end: return
+            if entry == nil { entry = try await onThread { editor.read(prompt) } }
+            switch entry {
+            case .end, nil: return
             case .interrupted: console.note("Ctrl-D or /quit ends the conversation.")
             case .text(let text):
                 guard text.contains(where: { !$0.isWhitespace }) else { continue }

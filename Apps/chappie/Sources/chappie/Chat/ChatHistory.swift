@@ -48,7 +48,9 @@ struct ChatHistory: Sendable {
             let records = (try? await store.records(of: thread.id, from: from)) ?? []
             let takenBack = records.positionsTakenBack
             for record in records
-            where record.kind == .turnStarted && record.date < end && !takenBack.contains(record.position) {
+            where [.turnStarted, .turnSteered].contains(record.kind) && record.date < end
+                && !takenBack.contains(record.position)
+            {
                 said += Self.messages(in: record).map { (record.date, $0) }
             }
         }
@@ -56,7 +58,7 @@ struct ChatHistory: Sendable {
     }
 
     private static func messages(in record: ChappieThreadRecord) -> [String] {
-        (record.body["messages"]?.array ?? []).compactMap { message in
+        (record.body["messages"]?.array ?? [record.body["message"]].compactMap(\.self)).compactMap { message in
             guard message["role"]?.string == "user" else { return nil }
             let text = (message["content"]?.array ?? []).compactMap { $0["text"]?.string }.joined(separator: "\n")
             // Piped or imported text may contain control sequences for a terminal.

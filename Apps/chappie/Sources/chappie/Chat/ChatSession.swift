@@ -14,6 +14,8 @@ struct ChatSession: Sendable {
     private let options: AnswerOptions
     private(set) var chat: ChatThread
     private let running: RunningTurn
+    /// The lines that the user types during an answer.
+    let typed: TypedLines
     private let attachments: ChatAttachments
     private let approval: ToolApproval
     /// Whether a user types at a terminal. In that case an error does not end the chat.
@@ -35,13 +37,14 @@ struct ChatSession: Sendable {
 
     init(
         _ chat: ChatThread, _ program: Program, _ options: AnswerOptions, _ frame: MessageFrame,
-        _ approval: ToolApproval, _ reader: any LineReader, isInteractive: Bool
+        _ approval: ToolApproval, _ reader: any LineReader, _ typed: TypedLines, isInteractive: Bool
     ) async {
         self.chat = chat
         self.program = program
         self.options = options
         self.frame = frame
         self.approval = approval
+        self.typed = typed
         self.isInteractive = isInteractive
         searchesWeb = options.web
         running = RunningTurn(isInteractive: isInteractive)
@@ -109,9 +112,11 @@ struct ChatSession: Sendable {
     /// Asks the last question again. The new answer replaces the earlier one.
     private mutating func askAgain() async throws {
         if let unsent { return try await ask(unsent, frame) }
-        guard var messages = await chat.thread?.turns.last?.messages, let last = messages.indices.last else {
+        guard let turn = await chat.thread?.turns.last, !turn.messages.isEmpty else {
             return console.note("There is nothing to ask again.")
         }
+        var messages = turn.messages + turn.steeringMessages
+        let last = messages.count - 1
         messages[last].options = options.messageOptions
         try await ask(messages, isRetry: true)
     }
@@ -133,15 +138,21 @@ struct ChatSession: Sendable {
                 isRetry
                 ? runtime.startRetry(request, endsWithItsStream: true)
                 : runtime.begin(.new(request), endsWithItsStream: true)
-            printed = try await running.run(stop: { turn.interrupt() }) { [isInteractive, approval] in
-                var printer = AnswerPrinter(
-                    program.console, program.options, markdown: (options.markdown ?? .auto).stream(on: program.console),
-                    showsTools: isInteractive, onApproval: approval.announce)
-                printer.keeping = keeping
-                defer { program.lastAnswer?.keep(printer.transport) }
-                try await printer.print(turn.events)
-                return printer
+            let printing = { @Sendable [running, isInteractive, approval] in
+                try await running.run(stop: { turn.interrupt() }) {
+                    var printer = AnswerPrinter(
+                        program.console, program.options,
+                        markdown: (options.markdown ?? .auto).stream(on: program.console), showsTools: isInteractive,
+                        onApproval: approval.announce)
+                    printer.keeping = keeping
+                    defer { program.lastAnswer?.keep(printer.transport) }
+                    try await printer.print(turn.events)
+                    return printer
+                }
             }
+            printed =
+                isInteractive
+                ? try await typed.during(printing) { (try? await runtime.steer($0)) ?? true } : try await printing()
         } catch {
             let turn = await chat.thread?.turns.last
             if turn?.id != earlier { unsent = nil }

@@ -47,7 +47,8 @@ extension ChatTranscript {
     init(_ turns: [ChappieTurn]) {
         self.init(
             turns: turns.filter(\.isPartOfConversation).map { turn in
-                (turn.question, turn.outputText, turn.model)
+                let messages = [turn.question] + turn.steeringMessages.map(\.text)
+                return (messages.joined(separator: "\n\n"), turn.outputText, turn.model)
             })
     }
 }

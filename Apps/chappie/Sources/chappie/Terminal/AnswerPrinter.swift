@@ -26,6 +26,8 @@ struct AnswerPrinter {
     private var isAtLineStart = true
     private var hasText = false
     private var isCommentary = false
+    /// Whether the user has sent a message for the next request.
+    private var isSteered = false
     /// Whether text that is written unchanged needs a blank line above it.
     private var needsGap = false
     /// The limits that the answer reported, or `nil` if it did not report any.
@@ -119,6 +121,12 @@ struct AnswerPrinter {
             let step = UntrustedText.message(item.webSearch?.sentence, limit: 200) ?? "Used the web"
             if showsTools { console.note("· \(step)") } else { showStatus("\(step)…") }
         case .restarted(let discarded): restart(after: discarded)
+        case .created where isSteered && hasText:
+            // Another answer follows, which heeds the user's message.
+            finishLine()
+            needsGap = true
+            isSteered = false
+        case .steered(let message): noteSteering(message)
         case .reasoningSummaryDelta: showStatus("Thinking…")
         case .toolArgumentsDelta(let piece): showProgress(of: piece)
         case .transport(.reconnecting(let attempt, let maximum, _)):
@@ -167,6 +175,16 @@ struct AnswerPrinter {
         hasText = false
         isCommentary = false
         needsGap = false
+    }
+
+    /// Shows that the model gets a message that the user typed during the answer.
+    private mutating func noteSteering(_ message: ChappieInputMessage) {
+        finishLine()
+        let lines = UntrustedText.forTerminal(message.text).split(separator: "\n", omittingEmptySubsequences: false)
+        for line in lines { console.note("> \(line)") }
+        console.note("The model gets this with its next step.")
+        isSteered = true
+        needsGap = hasText
     }
 
     /// Draws the text in the terminal's current size, which may have changed.

@@ -154,6 +154,7 @@ extension ChappieStreamEvent {
             ]
         case .notice(let notice):
             ["type": "notice", "kind": .string(notice.kind.rawValue), "message": .string(notice.message)]
+        case .steered(let message): ["type": "steered", "text": .string(message.text)]
         case .item(let item): ["type": "item", "item": item.shown]
         case .completed(let response): ["type": "completed", "response": response.json]
         }

@@ -7,10 +7,10 @@ extension ChappieClient {
     ///
     /// - Parameters:
     ///   - account: the value of ``turnAccount()`` before the turn, if the caller has it.
-    ///   - interruption: may end the turn.
+    ///   - control: interrupts the turn, and gives it messages while it runs.
     ///   - isKept: whether a store keeps the turn.
     @_spi(ChappieInternals) public nonisolated func runTurn(
-        _ work: ChappieTurnWork, in account: ChappieAccountInfo? = nil, until interruption: TurnInterruption,
+        _ work: ChappieTurnWork, in account: ChappieAccountInfo? = nil, control: TurnControl,
         isKept: Bool = false, recorder: @escaping TurnRecorder = { _ in },
         emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
@@ -26,7 +26,7 @@ extension ChappieClient {
             return try await self.runAndKeep(
                 work,
                 TurnContext(
-                    account: account, interruption: interruption, record: recorder, emit: emit, restarts: restarts))
+                    account: account, control: control, record: recorder, emit: emit, restarts: restarts))
         }
         do {
             guard case .new(let request) = work, let limit = request.timeLimit else { return try await run() }
@@ -102,8 +102,9 @@ extension ChappieClient {
     private nonisolated func runAndKeep(
         _ work: ChappieTurnWork, _ context: TurnContext
     ) async throws -> ChappieResponse {
-        let answered = try await context.interruption.run { () async throws -> Answered? in
+        let answered = try await context.control.run { () async throws -> Answered? in
             guard let start = try await self.beginning(of: work, context) else { return nil }
+            context.control.acceptMessages { context.emit?($0) }
             return try await self.runUntilAnswered(start, context)
         }
         guard let (start, turn, response) = answered.map({ ($0.start, $0.turn, $0.response) }) else {

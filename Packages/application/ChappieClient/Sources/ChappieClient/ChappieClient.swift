@@ -130,8 +130,8 @@ public actor ChappieClient: ChappieConversation {
 
     /// Starts a turn. See ``ChappieConversation/begin(_:endsWithItsStream:)``.
     public nonisolated func begin(_ work: ChappieTurnWork, endsWithItsStream: Bool) -> ChappieStreamHandle {
-        queue.begin(endsWithItsStream: endsWithItsStream) { [self] emit, interruption in
-            try await runTurn(work, until: interruption, emit: emit)
+        queue.begin(endsWithItsStream: endsWithItsStream) { [self] emit, control in
+            try await runTurn(work, control: control, emit: emit)
         }
     }
 
@@ -141,6 +141,9 @@ public actor ChappieClient: ChappieConversation {
     /// Ends the newest turn, and keeps the partial answer. See ``ChappieConversation/interrupt()``. The answer's
     /// connection is closed.
     public nonisolated func interrupt() async { queue.interruptNewest() }
+
+    /// Gives the running turn a message. See ``ChappieConversation/steer(_:)-(ChappieInputMessage)``.
+    public nonisolated func steer(_ message: ChappieInputMessage) async -> Bool { queue.steer(message) }
 
     /// Uses another model from the next turn on. The slug is not checked against the list. If the service refuses the
     /// model, the turn throws ``ChappieClientError/modelUnavailable(_:)``.

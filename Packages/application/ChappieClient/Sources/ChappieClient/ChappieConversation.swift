@@ -42,6 +42,20 @@ public protocol ChappieConversation: Sendable {
     /// ends as if it were cancelled. The default implementation calls ``cancel()``.
     func interrupt() async
 
+    /// Gives the running turn a message of the user, which its next request contains.
+    ///
+    /// After tool calls the message follows their results. If the model has finished its answer, the turn continues with
+    /// one more request, and its result is the last answer. The earlier answers are among its items. Several messages
+    /// keep their order. The turn's stream reports each accepted message with ``ChappieStreamEvent/steered(_:)``.
+    ///
+    /// If the turn is interrupted before it can send the message, the message follows the partial answer in the
+    /// conversation. If the turn fails or is cancelled, a conversation in memory loses it together with the question.
+    ///
+    /// - Returns: Whether the turn has the message. It is `false` if no turn runs, or if the last event of the turn's
+    ///   last request has arrived. The message is not sent then. The default implementation returns `false`.
+    /// - Throws: The error of a store that can't keep the message. The turn may have it.
+    func steer(_ message: ChappieInputMessage) async throws -> Bool
+
     /// Prepares the next turn, so that it starts quickly. Call it when the user begins to type. The default
     /// implementation does nothing.
     func prewarm() async
@@ -62,6 +76,12 @@ public enum ChappieTurnWork: Sendable {
 extension ChappieConversation {
     /// Does nothing.
     public func prewarm() async {}
+
+    /// Returns `false`, because the conversation can't give messages to a running turn.
+    public func steer(_ message: ChappieInputMessage) async throws -> Bool { false }
+
+    /// Gives the running turn a message. See ``steer(_:)-(ChappieInputMessage)``.
+    public func steer(_ text: String) async throws -> Bool { try await steer(.user(text)) }
 
     /// Cancels the turn, and keeps nothing of it.
     public func interrupt() async { await cancel() }
@@ -200,8 +220,8 @@ public struct ChappieStreamHandle: Sendable {
     /// ends it, like ``cancel()``.
     public let events: AsyncThrowingStream<ChappieStreamEvent, any Error>
     let task: Task<ChappieResponse, any Error>
-    /// The turn's interruption, or `nil` if the turn can only be cancelled.
-    var interruption: TurnInterruption?
+    /// The turn's control, or `nil` if the turn can only be cancelled.
+    var control: TurnControl?
 
     /// Starts a turn that `work` runs. The stream buffers its events without a bound. They are at most one decoded
     /// answer, and a turn must be able to end (and let the next one start) even if its reader has stopped reading.
@@ -249,8 +269,8 @@ public struct ChappieStreamHandle: Sendable {
     /// Ends the turn, and keeps the partial answer. See ``ChappieConversation/interrupt()``. A turn whose handle was
     /// created directly is cancelled.
     public func interrupt() {
-        guard let interruption else { return task.cancel() }
-        interruption.interrupt(task)
+        guard let control else { return task.cancel() }
+        control.interrupt(task)
     }
 
     /// Returns the complete response after the turn has ended.

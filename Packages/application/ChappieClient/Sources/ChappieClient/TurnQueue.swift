@@ -6,13 +6,13 @@ import Synchronization
     /// Runs a turn, and emits its events.
     public typealias Work =
         @Sendable (
-            _ emit: @escaping @Sendable (ChappieStreamEvent) -> Void, _ interruption: TurnInterruption
+            _ emit: @escaping @Sendable (ChappieStreamEvent) -> Void, _ control: TurnControl
         ) async throws -> ChappieResponse
 
     private let lock = AsyncLock()
     /// The turns that have not ended, in the order in which they were requested.
     private let turns = Mutex<
-        [(ticket: AsyncLock.Ticket, task: Task<ChappieResponse, any Error>, interruption: TurnInterruption)]
+        [(ticket: AsyncLock.Ticket, task: Task<ChappieResponse, any Error>, control: TurnControl)]
     >([])
 
     /// Creates a queue without turns.
@@ -25,18 +25,18 @@ import Synchronization
     public func begin(endsWithItsStream: Bool, _ work: @escaping Work) -> ChappieStreamHandle {
         turns.withLock { turns in
             let ticket = lock.reserve()
-            let interruption = TurnInterruption()
+            let control = TurnControl()
             var handle = ChappieStreamHandle(endsWithItsStream: endsWithItsStream) { emit in
                 defer {
                     self.lock.leave(ticket)
                     self.turns.withLock { $0.removeAll { $0.ticket == ticket } }
                 }
                 try await self.lock.enter(ticket)
-                return try await work(emit, interruption)
+                return try await work(emit, control)
             }
-            handle.interruption = interruption
+            handle.control = control
             // The queue does not hold the handle, because its stream may have to have only one owner.
-            turns.append((ticket, handle.task, interruption))
+            turns.append((ticket, handle.task, control))
             return handle
         }
     }
@@ -52,6 +52,14 @@ import Synchronization
     /// Interrupts the newest turn if it runs. A waiting turn is ended.
     public func interruptNewest() {
         guard let turn = turns.withLock({ $0.last { !$0.task.isCancelled } }) else { return }
-        turn.interruption.interrupt(turn.task)
+        turn.control.interrupt(turn.task)
+    }
+
+    /// Gives the running turn a message. See ``ChappieConversation/steer(_:)-(ChappieInputMessage)``.
+    func steer(_ message: ChappieInputMessage) -> Bool {
+        turns.withLock { turns in
+            guard let turn = turns.first, !turn.task.isCancelled else { return false }
+            return turn.control.steer(message)
+        }
     }
 }

@@ -167,10 +167,10 @@ import Testing
         let harness = ClientHarness(
             .serverSentEvents, [Reply(steps: [.events(items([call("quick")]))]), .answer("next")], tools: [tool])
         let client = harness.client
-        let handle = client.queue.begin(endsWithItsStream: false) { emit, interruption in
+        let handle = client.queue.begin(endsWithItsStream: false) { emit, control in
             let work = ChappieTurnWork.new(ChappieResponseRequest(messages: [.user("one")]))
             return try await client.runTurn(
-                work, until: interruption,
+                work, control: control,
                 recorder: { step in if case .called = step { try await isRecording.pass() } }, emit: emit)
         }
         await isRecording.reached()

@@ -40,6 +40,8 @@ public actor ChappieRuntime: ChappieConversation {
     /// Whether the client has the conversation of ``thread``.
     private var isClientReady = false
     private var own = OwnTurn()
+    /// The turn that runs now, and its control.
+    private var running: (id: String, control: TurnControl)?
     /// A turn that failed without any output, which the store could not record.
     private var unrecordedFailure: String?
 
@@ -133,6 +135,15 @@ public actor ChappieRuntime: ChappieConversation {
     /// resumed.
     public nonisolated func interrupt() async { queue.interruptNewest() }
 
+    /// Gives the running turn a message, which is stored when this method returns. See
+    /// ``ChappieConversation/steer(_:)-(ChappieInputMessage)``. If the turn ends early, it keeps the message, and a turn
+    /// that is resumed sends it.
+    public func steer(_ message: ChappieInputMessage) async throws -> Bool {
+        guard let (id, control) = running, control.steer(message) else { return false }
+        try await add(.turnSteered, ["turn": .string(id), "message": message.inputItem])
+        return true
+    }
+
     /// Waits until all earlier requests are kept, including cancelled turns. It is for programs that end.
     public func settle() async {
         await uncancelled { [queue] in try? await queue.alone {} }
@@ -169,13 +180,13 @@ public actor ChappieRuntime: ChappieConversation {
     }
 
     private nonisolated func start(_ job: Job, endsWithItsStream: Bool) -> ChappieStreamHandle {
-        queue.begin(endsWithItsStream: endsWithItsStream) { [self] emit, interruption in
-            try await run(job, until: interruption, emit: emit)
+        queue.begin(endsWithItsStream: endsWithItsStream) { [self] emit, control in
+            try await run(job, control: control, emit: emit)
         }
     }
 
     private func run(
-        _ job: Job, until interruption: TurnInterruption, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
+        _ job: Job, control: TurnControl, emit: @escaping @Sendable (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         if case .asked(.clearing) = job {
             newThreadHere()
@@ -210,7 +221,9 @@ public actor ChappieRuntime: ChappieConversation {
         }
         do {
             try Task.checkCancellation()
-            return try await client.runTurn(work, in: account, until: interruption, isKept: true) { step in
+            running = id.isEmpty ? nil : (id, control)
+            defer { running = nil }
+            return try await client.runTurn(work, in: account, control: control, isKept: true) { step in
                 try await self.record(step, of: id)
             } emit: { event in
                 emit(event)

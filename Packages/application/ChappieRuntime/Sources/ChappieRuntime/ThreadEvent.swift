@@ -46,6 +46,7 @@ extension ChappieTurn {
     /// `.progressed(.completed(response))`.
     public var events: [ChappieTurnEvent] {
         var events: [ChappieTurnEvent] = [.started(messages, model: model)]
+        events += steeringMessages.map { .progressed(.steered($0)) }
         for tool in toolCalls {
             events.append(.progressed(.toolCallRequested(ChappieToolExecutionRequest(call: tool.call))))
             if let result = tool.result { events.append(.progressed(.toolCallCompleted(result))) }

@@ -14,7 +14,11 @@ public struct ChappieThreadRecord: Sendable, Hashable {
 
         /// A turn began, with these messages.
         public static let turnStarted = Kind(rawValue: "turn.started")
-        /// The model called tools. None of them has run yet.
+        /// The user sent a message while the turn was running. The items of a later record contain it, or the turn has not
+        /// sent it yet.
+        public static let turnSteered = Kind(rawValue: "turn.steered")
+        /// The model called tools. None of them has run yet. Without calls, the answer was complete, and the turn
+        /// continued with messages of the user.
         public static let toolsCalled = Kind(rawValue: "tools.called")
         /// These tools are about to run. A call without a later ``toolFinished`` may have run, or not.
         public static let toolsStarted = Kind(rawValue: "tools.started")
@@ -83,8 +87,10 @@ public struct ChappieThreadRecord: Sendable, Hashable {
             switch kind {
             case .renamed: [body["title"]?.string].compactMap(\.self)
             case .turnStarted: (body["messages"]?.array ?? []).flatMap(Self.texts)
+            case .turnSteered: [body["message"]].compactMap(\.self).flatMap(Self.texts)
+            // The user's messages have records of their own.
             case .toolsCalled, .turnFinished, .turnFailed, .turnInterrupted:
-                (body["items"]?.array ?? []).flatMap(Self.texts)
+                (body["items"]?.array ?? []).filter { $0["role"]?.string != "user" }.flatMap(Self.texts)
             case .compacted: [body["context"]?["summary"]?.string].compactMap(\.self)
             default: []
             }

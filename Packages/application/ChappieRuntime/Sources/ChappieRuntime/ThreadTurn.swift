@@ -50,8 +50,10 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     public private(set) var model: String
     /// The model that answered, if the service names another one than ``model``.
     public private(set) var answeringModel: String?
-    /// The messages of the user or the program.
+    /// The messages of the user or the program with which the turn began.
     public let messages: [ChappieInputMessage]
+    /// The messages that the user sent while the turn was running, in order. ``items`` shows where they joined the turn.
+    public private(set) var steeringMessages: [ChappieInputMessage] = []
     /// The answer's text. For a turn that ended early, it is the text that was shown.
     public private(set) var outputText = ""
     /// The model's messages about its work, separated by blank lines. Empty if there are none.
@@ -150,6 +152,10 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
                 $0.call = result.call
                 $0.result = result
             }
+        case .turnSteered:
+            if let message = body["message"].flatMap(ChappieInputMessage.init(item:)) {
+                steeringMessages.append(message)
+            }
         case .approvalPending:
             approvals = Records.values(body["approvals"])
             status = .waitingForApproval
@@ -229,14 +235,19 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     func remainder(
         in context: ChappieClientContext, _ decisions: [String: ChappieApprovalDecision], by account: ChappieAccountInfo
     ) throws(ChappieRuntimeError) -> ChappieTurnWork {
-        guard let round else { return .new(request) }
+        guard let round else {
+            var request = request
+            request.messages += unsentMessages
+            return .new(request)
+        }
         let isOwn = self.account?.isSameAccount(as: account) ?? context.belongs(to: account)
         let known = items.prefix(resumableCount)
         let items = isOwn ? Array(known) : known.filter { !ChappieClientContext.isEncrypted($0) }
         let calls: [ChappieToolCall] = Records.values(round["calls"])
         guard calls.count == round["calls"]?.array?.count, let number = round["round"]?.int,
             let frame = round["frame"]?.serialized(),
-            let progress = try? TurnProgress(calls: calls, items: items, round: number, frameText: frame)
+            let progress = try? TurnProgress(
+                calls: calls, items: items + unsentMessages.map(\.inputItem), round: number, frameText: frame)
         else { throw .nothingToResume }
         let completed = progress.calls.compactMap { call -> ChappieToolExecutionResult? in
             guard let made = toolCalls.last(where: { $0.id == call.callID }) else { return nil }
@@ -256,14 +267,24 @@ extension ChappieTurn {
     /// The items with which the turn becomes part of the conversation. Each call has a result, and the last item is a
     /// message to the model.
     var itemsSoFar: [ChappieJSON] {
-        guard !hasEnd else { return items }
+        guard !hasEnd else { return items + unsentMessages.map(\.inputItem) }
         let results = ChappieToolExecutionResult.missing(in: items) { id in
             guard let made = toolCalls.last(where: { $0.id == id }) else { return nil }
             return made.result ?? (made.hasStarted ? .interrupted(made.call, hasStarted: true) : nil)
         } hasStarted: { _ in
             false
         }
-        return items + results.map(\.inputItem) + [Self.endItem]
+        return items + results.map(\.inputItem) + unsentMessages.map(\.inputItem) + [Self.endItem]
+    }
+
+    /// The messages that the user sent while the turn was running, and that no request has contained as far as is known.
+    private var unsentMessages: [ChappieInputMessage] {
+        var left = items.dropFirst(questionCount)
+        return steeringMessages.filter { message in
+            guard let place = left.firstIndex(of: message.inputItem) else { return true }
+            left = left[(place + 1)...]
+            return false
+        }
     }
 
     /// The names of the tools that may have run and have no result.

@@ -29,18 +29,10 @@ enum ThreadMarkdown {
     private static func add(_ entry: ThreadTranscript.Turn, to blocks: inout [String]) {
         let turn = entry.turn
         blocks.append("---\n\n## \(turn.number). \(turn.startedAt.minute)")
-        for message in turn.messages {
-            if message.role != .user { blocks.append("*\(SafeMarkdown.line(message.role.rawValue)):*") }
-            for part in message.parts {
-                if case .text(let text) = part {
-                    blocks.append(SafeMarkdown.quoted(text, headingLevel: 4))
-                } else {
-                    blocks.append("*[\(SafeMarkdown.line(part.placeholder))]*")
-                }
-            }
-        }
+        for message in turn.messages { add(message, to: &blocks) }
         for step in entry.steps {
             switch step {
+            case .message(let message): add(message, to: &blocks)
             case .answer(let text):
                 // The answer's headings are lower than the transcript's, so they cannot be confused with them.
                 blocks += ["### Answer", SafeMarkdown.passage(text, headingLevel: 4)]
@@ -64,6 +56,17 @@ enum ThreadMarkdown {
             blocks.append(
                 "*\(SafeMarkdown.code(turn.answeringModel ?? turn.model))\(asked), \(usage.inputTokens) tokens in, \(usage.outputTokens) tokens out*"
             )
+        }
+    }
+
+    private static func add(_ message: ChappieInputMessage, to blocks: inout [String]) {
+        if message.role != .user { blocks.append("*\(SafeMarkdown.line(message.role.rawValue)):*") }
+        for part in message.parts {
+            if case .text(let text) = part {
+                blocks.append(SafeMarkdown.quoted(text, headingLevel: 4))
+            } else {
+                blocks.append("*[\(SafeMarkdown.line(part.placeholder))]*")
+            }
         }
     }
 }

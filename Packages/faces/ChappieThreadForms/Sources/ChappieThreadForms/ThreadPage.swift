@@ -60,6 +60,7 @@ struct ThreadPage {
         for message in turn.messages { add(message) }
         for step in entry.steps {
             switch step {
+            case .message(let message): add(message)
             case .answer(let text): addMarkdown(text)
             case .commentary(let text): addAside("Commentary", text)
             case .reasoning(let text): addAside("Reasoning", text)

@@ -19,6 +19,8 @@ struct ThreadTranscript {
     }
 
     enum Step {
+        /// A message that the user sent while the turn was running.
+        case message(ChappieInputMessage)
         /// The model's text, in Markdown.
         case answer(String)
         /// The model's text on its way to the answer, in Markdown.
@@ -74,10 +76,15 @@ struct ThreadTranscript {
         let known = Dictionary(turn.toolCalls.map { ($0.id, $0) }) { _, last in last }
         var steps: [Step] = []
         var shown: Set<String> = []
+        var unsent = turn.steeringMessages
         for item in items {
             switch item.type {
             // This message from the program informs the model that the answer was interrupted.
             case "message" where item.json["role"]?.string == "developer": continue
+            // Other messages of the user are a compaction's copies.
+            case "message" where item.json["role"]?.string == "user":
+                guard let index = unsent.firstIndex(where: { $0.inputItem == item.json }) else { continue }
+                steps.append(.message(unsent.remove(at: index)))
             case "message" where item.text.isEmpty:
                 steps += ChappieResponse(items: [item]).refusals.map { .answer($0) }
             // An answer may consist only of commentary.
@@ -97,6 +104,7 @@ struct ThreadTranscript {
             }
         }
         steps += turn.toolCalls.filter { !shown.contains($0.id) }.map { .call(call($0)) }
+        steps += unsent.map { .message($0) }
         let answer = steps.reduce(into: "") { answer, step in if case .answer(let text) = step { answer += text } }
         if !answer.hasSuffix(turn.outputText) { steps.append(.answer(turn.outputText)) }
         let sources = ChappieResponse(items: items).sources

@@ -36,6 +36,8 @@ struct Turn: Sendable {
     private var typesBefore: Set<String> = []
     /// The last answer, if its tools are running or another answer is awaited.
     private var lastAnswer: ChappieResponse?
+    /// The number of the user's messages that joined the turn while it ran.
+    private var messageCount = 0
     /// The calls that are running.
     private var openRound: OpenRound?
     /// The error of a turn that ended with the shown text because its connection broke permanently.
@@ -68,7 +70,7 @@ struct Turn: Sendable {
     ) async throws -> ChappieResponse {
         do {
             return try await runRounds(resuming: pending)
-        } catch let error where error is CancellationError && context.interruption.isRequested {
+        } catch let error where error is CancellationError && context.control.isRequested {
             guard let response = try await interrupted(after: count) else { throw error }
             return response
         } catch {
@@ -133,13 +135,14 @@ struct Turn: Sendable {
     ) -> (items: [ChappieJSON], results: [ChappieToolExecutionResult])? {
         var items = items
         if let unfinished { items += Transcript.kept(ofInterrupted: unfinished.response) }
-        guard items.count > count else { return nil }
+        guard items.count > count + messageCount else { return nil }
+        let messages = context.control.waitingMessages.map(\.inputItem)
         let results = ChappieToolExecutionResult.missing(in: items) {
             openRound?.result(of: $0)
         } hasStarted: {
             openRound?.hasStarted($0) == true
         }
-        return (items + results.map(\.inputItem) + [note], results)
+        return (items + results.map(\.inputItem) + messages + [note], results)
     }
 
     /// Returns the response with the usage and the commentary of the entire turn.
@@ -160,11 +163,17 @@ struct Turn: Sendable {
     ) async throws -> ChappieResponse {
         if let pending {
             for result in pending.turn.completed { tools.ledger.record(result) }
+            // The user sent these messages while the calls waited. They follow the results.
+            let end = items.lastIndex { !Compaction.isWord($0) } ?? -1
+            let messages = items[(end + 1)...]
+            items.removeLast(messages.count)
             tools.isResumed = true
             try await runTools(pending.turn.progress.calls, pending.decisions)
             tools.isResumed = false
+            items += messages
         }
         while true {
+            add(context.control.nextMessages())
             var response = try await sendRequest()
             // The response is complete, even if the turn was interrupted.
             unfinished = nil
@@ -173,9 +182,15 @@ struct Turn: Sendable {
             items += Transcript.kept(of: response)
             let calls = response.items.filter(\.isToolCall)
             guard response.status == .completed, !calls.isEmpty || response.wantsToGoOn else {
-                measuredTokens = ownUsage?.totalTokens
-                response.outputText = answer + response.outputText
-                return finished(response)
+                let messages = context.control.nextMessages(endsOtherwise: true)
+                guard !messages.isEmpty else {
+                    measuredTokens = ownUsage?.totalTokens
+                    response.outputText = answer + response.outputText
+                    return finished(response)
+                }
+                try await answered(response, messages)
+                try checkRoom(after: ownUsage, adding: messages.map(\.inputItem))
+                continue
             }
             lastAnswer = response
             guard round < toolLoopLimit else { throw ChappieClientError.toolLoopLimitExceeded(toolLoopLimit) }
@@ -198,9 +213,29 @@ struct Turn: Sendable {
             let count = items.count
             try await runTools(known)
             frame.toolChoice = .automatic
-            let results = ChappieClientContext.estimatedTokens(of: Array(items[count...]))
-            if let room, let used = ownUsage?.totalTokens, used + results >= room { throw TurnIsFull() }
+            try checkRoom(after: ownUsage, adding: Array(items[count...]))
         }
+    }
+
+    /// Keeps an answer after which the user's messages continue the turn.
+    private mutating func answered(_ response: ChappieResponse, _ messages: [ChappieInputMessage]) async throws {
+        answer = ""
+        lastAnswer = response
+        add(messages)
+        try await tools.record(.called(TurnProgress(calls: [], items: items, round: round, frame: frame)))
+    }
+
+    private mutating func add(_ messages: [ChappieInputMessage]) {
+        items += messages.map(\.inputItem)
+        messageCount += messages.count
+    }
+
+    /// Checks that the conversation leaves room for another request.
+    ///
+    /// - Throws: ``TurnIsFull``.
+    private func checkRoom(after usage: ChappieTokenUsage?, adding added: [ChappieJSON]) throws {
+        guard let room, let used = usage?.totalTokens else { return }
+        if used + ChappieClientContext.estimatedTokens(of: added) >= room { throw TurnIsFull() }
     }
 
     /// Whether the backend compacts a conversation itself.
@@ -214,6 +249,7 @@ struct Turn: Sendable {
         answer = earlier.answer
         lastAnswer = earlier.lastAnswer
         typesBefore = earlier.typesBefore
+        messageCount = earlier.messageCount
         if earlier.frame.model == frame.model {
             routing = earlier.routing
             unfinished = earlier.unfinished
@@ -285,7 +321,9 @@ struct Turn: Sendable {
                 ChappiePendingTurn(
                     approvals: outcome.open, completed: outcome.results,
                     context: runner.transcript.context(model: frame.model),
-                    progress: TurnProgress(calls: calls, items: items, round: round, frame: frame)))
+                    progress: TurnProgress(
+                        calls: calls, items: items + context.control.waitingMessages.map(\.inputItem), round: round,
+                        frame: frame)))
         }
         items += outcome.results.map(\.inputItem)
     }

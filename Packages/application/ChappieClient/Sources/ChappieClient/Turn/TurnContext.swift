@@ -5,8 +5,8 @@
 struct TurnContext: Sendable {
     /// The account in which the turn is sent.
     let account: ChappieAccountInfo
-    /// The interruption that may end the turn and keep the partial answer.
-    var interruption = TurnInterruption()
+    /// The control by which the turn is interrupted and gets messages while it runs.
+    var control = TurnControl()
     /// Keeps each step of the turn before the next one begins.
     var record: TurnRecorder = { _ in }
     /// Sends an event to the reader, or `nil` if nobody reads, as in a prewarm.

@@ -5,7 +5,8 @@
 @_spi(ChappieInternals) public enum TurnStep: Sendable {
     /// The conversation was made shorter. The value is its new form.
     case compacted(ChappieClientContext)
-    /// An answer ended in tool calls. None of them has run.
+    /// An answer ended in tool calls, and none of them has run. Without calls, the turn continues with messages that the
+    /// user sent in the meantime.
     case called(TurnProgress)
     /// These calls run next, with these arguments.
     case running([ChappieToolCall])

@@ -33,6 +33,9 @@ public enum ChappieStreamEvent: Sendable, Hashable {
     case transport(ChappieTransportEvent)
     /// The turn differs from the request, for instance in its model or its effort. Each difference is reported once.
     case notice(ChappieNotice)
+    /// The user gave the running turn a message, which its next request contains. If the model was finishing its
+    /// answer, the answer still arrives, and ``created(_:)`` then begins another one. The last answer is the result.
+    indirect case steered(ChappieInputMessage)
     /// An item is complete. Unknown kinds are included.
     case item(ChappieOutputItem)
     /// The turn has ended. This is always the last event of a stream that did not throw.
