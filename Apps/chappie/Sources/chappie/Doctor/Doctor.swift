@@ -4,6 +4,7 @@ import ArgumentParser
 @_spi(ChappieInternals) import ChappieCore
 import ChappieCurl
 @_spi(ChappieInternals) import ChappieFiles
+import ChappieProgramTools
 import ChappieSDK
 import FoundationEssentials
 import HTTPTypes
@@ -57,6 +58,7 @@ private struct DoctorChecks {
         if let problem = folderProblem { show("folders", Finding(.warning, problem.reason, problem.remedy)) }
         let isSignedIn = try await checkStore()
         checkSettings()
+        try await checkManifests()
         let noIssuer = try await checkConnection(to: endpoints.issuer, called: "sign-in service")
         let noBackend = try await checkConnection(to: endpoints.backend, called: "service")
         let noServer = noIssuer != nil && noBackend != nil ? "no server to compare with" : nil
@@ -179,6 +181,19 @@ private struct DoctorChecks {
         if let problem = program.settings.networkProblem { show("settings", Finding(problem)) }
         for note in (try? program.network.certificateNotes) ?? [] {
             show("authorities", Finding(.warning, note, "Remove what can't be read from there."))
+        }
+    }
+
+    /// Checks the manifests of the settings. A variable that is missing in one is an error of that manifest.
+    private func checkManifests() async throws {
+        for path in program.settings.tools {
+            try await check("tools", unless: nil) {
+                let manifest = try ChappieToolManifest(WholeFile.read(path), file: path) { program.environment[$0] }
+                let variables = manifest.variables.map(UntrustedText.forTerminal).joined(separator: ", ")
+                let uses = variables.isEmpty ? "" : "; it uses \(variables)"
+                return Finding(
+                    .ok, "\(path) has \(manifest.tools.count) tools and \(manifest.servers.count) servers\(uses)")
+            }
         }
     }
 

@@ -32,6 +32,7 @@ struct CommandLineTools: Sendable {
         var logins: [String: ToolSignInCommand] = [:]
         for path in manifests {
             let manifest = try ChappieToolManifest(WholeFile.read(path), file: path) { environment[$0] }
+            for note in manifest.notes { console.note("chappie: \(path): \(UntrustedText.forTerminal(note))") }
             for tool in manifest.tools {
                 guard !tools.contains(where: { $0.name == tool.name }) else {
                     throw CommandLineError.usage("\(path): an earlier manifest has the tool \(tool.name) as well.")

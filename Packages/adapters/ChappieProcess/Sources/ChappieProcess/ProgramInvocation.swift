@@ -75,10 +75,15 @@ public struct ProgramInvocation: Sendable, Hashable {
     /// Returns whether there is a file at `path` that this user may run.
     public static func isExecutable(_ path: String) -> Bool { access(path, X_OK) == 0 && !has(S_IFDIR, at: path) }
 
-    /// Returns a clean environment, which consists of `PATH`, `HOME` and `LANG` of this process, and `more`. Other
+    /// The names of the variables that every program receives.
+    public static let passedVariables = [
+        "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "LANG", "LC_ALL",
+    ]
+
+    /// Returns a clean environment, which consists of ``passedVariables`` of this process, and `more`. Other
     /// variables of this process are omitted, because they may contain keys and tokens of other programs.
     public static func cleanEnvironment(adding more: [String: String] = [:]) -> [String: String] {
-        ProcessInfo.processInfo.environment.filter { ["PATH", "HOME", "LANG"].contains($0.key) }
+        ProcessInfo.processInfo.environment.filter { passedVariables.contains($0.key) }
             .merging(more) { _, given in given }
     }
 

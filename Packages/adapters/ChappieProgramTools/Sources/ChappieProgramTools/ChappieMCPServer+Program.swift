@@ -51,7 +51,7 @@ extension ChappieMCPServer {
     ) -> MCPServerStart {
         MCPServerStart(
             note: "its program starts", announcesChanges: true,
-            secrets: Array(environment.filter { !["PATH", "HOME", "LANG"].contains($0.key) }.values)
+            secrets: Array(environment.filter { !ProgramInvocation.passedVariables.contains($0.key) }.values)
         ) { _, unread, receive throws(Failure) in
             do throws(StartFailure) {
                 let invocation = try ProgramInvocation(

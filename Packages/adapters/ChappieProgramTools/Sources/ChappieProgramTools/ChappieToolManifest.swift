@@ -21,7 +21,8 @@ import FoundationEssentials
 ///
 /// A program receives the arguments as JSON on its standard input, and its standard output is the result. Instead of
 /// `inputSchema`, it may have a `format`, which is encoded like a `ChappieToolTextFormat`. It then receives free text.
-/// Every entry may have `args`, `env` (variables in addition to `PATH`, `HOME` and `LANG`), `passEnv` (names of
+/// Every entry may have `args`, `env` (variables in addition to `PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`, `TERM`,
+/// `TMPDIR`, `LANG` and `LC_ALL`), `passEnv` (names of
 /// variables that are passed on), `cwd` (relative to the manifest's folder; default: this process's working directory),
 /// `policy` (`ask`, which is the default, `automatic` or `deny`) and `timeout` (seconds for a call; default: 60 for a
 /// program, 300 for a server). A `command` without a slash is looked up in `PATH`. Another command is relative to the
@@ -30,13 +31,21 @@ import FoundationEssentials
 /// for the user's sign-in at the server, with `clientId` (a program that its owner has registered at the server's
 /// authorization server) and `scopes` (permissions to request). Every server may have `startTimeout` (seconds for its
 /// start, and for each of its lists; default: 30), `allowTools` (the names of the only tools that are offered) and
-/// `denyTools` (names of tools that are not). Times are more than 0 seconds, and at most a day. An unknown member is an
-/// error.
+/// `denyTools` (names of tools that are not). Times are more than 0 seconds, and at most a day.
+///
+/// `${NAME}` in `command`, `args`, `env`, `cwd`, `url` and `headers` is replaced with the environment variable, and
+/// `${NAME:-default}` with the default if the variable is not set or empty. A variable that is not set is an error
+/// otherwise. A `command` or `cwd` that begins with `~/` is in the home directory.
+///
+/// Manifests of other programs can be used as they are. A server with `disabled` is left out. Members of a server that
+/// only other programs use, such as `autoApprove` and `alwaysAllow`, are ignored, and ``notes`` names them: they never
+/// grant an approval. `servers` is another name of `mcpServers`. Other unknown members are an error.
 public struct ChappieToolManifest: Sendable, Hashable {
     /// A Model Context Protocol server, as the manifest describes it. It contains the values for a `ChappieMCPServer`
     /// of ChappieMCP.
     public struct Server: Sendable, Hashable {
-        /// The name that groups the server's tools for the model. It has 1 to 64 letters, digits, `_` and `-`.
+        /// The name that groups the server's tools for the model. It has 1 to 64 letters, digits, `_` and `-`. Other
+        /// characters of the manifest's name are replaced with `_`.
         public var name: String
         /// The address of a remote server, or `nil` for a program.
         public var url: URL?
@@ -88,8 +97,13 @@ public struct ChappieToolManifest: Sendable, Hashable {
 
     /// The programs, in the file's order.
     public var tools: [ChappieProgramTool] = []
-    /// The servers, in the file's order.
+    /// The servers, in the file's order, without those that are disabled.
     public var servers: [Server] = []
+    /// Sentences about members that are ignored.
+    public var notes: [String] = []
+    /// The names of the environment variables that the manifest uses, in alphabetical order. Variables that every
+    /// program receives are not among them.
+    public var variables: [String] = []
 
     /// Reads a manifest. Checks that the programs that it names exist and may be run.
     ///
@@ -107,7 +121,11 @@ public struct ChappieToolManifest: Sendable, Hashable {
         do throws(ChappieJSONError) {
             value = try ChappieJSON(parsing: json)
         } catch {
-            throw ChappieToolManifestError(file: file, reason: error.errorDescription ?? "It is not JSON.")
+            throw ChappieToolManifestError(
+                file: file,
+                reason:
+                    "\(error.errorDescription ?? "It is not JSON.") A manifest is JSON without comments, and without a "
+                    + "comma before } or ].")
         }
         do throws(ManifestFault) {
             if let fault = ManifestFault(doublesIn: value) { throw fault }
@@ -129,6 +147,7 @@ public struct ChappieToolManifest: Sendable, Hashable {
 
         func absolute(_ path: String) -> String {
             if path.hasPrefix("/") { return path }
+            if path.hasPrefix("~/"), let home = variable("HOME"), home.hasPrefix("/") { return home + path.dropFirst() }
             let current = FileManager.default.currentDirectoryPath
             // A name that is not UTF-8 can't be part of a path here, and the relative path leads to the same file.
             return (folder.hasPrefix("/") || current.isRepaired ? folder : current + "/" + folder) + path
@@ -143,7 +162,7 @@ public struct ChappieToolManifest: Sendable, Hashable {
             guard names.insert(entry.name).inserted else {
                 throw ManifestFault(path: "\(path).name", what: "is the name of an earlier tool")
             }
-            let program = try Self.invocation(entry.program, path, place)
+            let program = try invocation(entry.program, path, place)
             // A decoder loses the order of the members, and the model reads them in that order.
             let schema = entry.inputSchema == nil ? nil : json["tools"]?[index]?["inputSchema"]
             tools.append(
@@ -153,36 +172,97 @@ public struct ChappieToolManifest: Sendable, Hashable {
                     runsAlone: entry.runsAlone))
             tools[tools.endIndex - 1].textFormat = entry.format
         }
-        for name in json["mcpServers"]?.object?.names ?? [] {
-            guard let entry = document.servers[name] else { continue }
-            try Self.check(name, at: "mcpServers.\(name)")
-            guard ToolName.isValidGroup(name) else {
-                throw ManifestFault(
-                    path: "mcpServers.\(name)", what: "must have another name: tools without a server have it")
-            }
-            var server = Server(
-                name: name, url: entry.url, policy: entry.program.policy,
-                timeout: entry.program.timeout ?? .seconds(300), startTimeout: entry.startTimeout ?? .seconds(30),
-                allowedTools: entry.allowedTools, deniedTools: entry.deniedTools)
-            if entry.url == nil {
-                let program = try Self.invocation(entry.program, "mcpServers.\(name)", place)
-                server.command = [program.path] + program.arguments
-                server.environment = program.environment
-                server.workingDirectory = program.workingDirectory
-            } else {
-                server.headers = entry.headerFields
-                if let variable = entry.tokenVariable {
-                    guard let token = place.variable(variable), !token.isEmpty else {
-                        throw ManifestFault(
-                            path: "mcpServers.\(name).bearerTokenEnv", what: "names \(variable), which is not set")
-                    }
-                    server.headers["Authorization"] = "Bearer \(token)"
-                }
-                server.clientID = entry.signIn?.clientID
-                server.scopes = entry.signIn?.scopes ?? []
-            }
-            servers.append(server)
+        let member = document.isEditors ? "servers" : "mcpServers"
+        for name in json[member]?.object?.names ?? [] {
+            guard let entry = document.servers[name], !entry.isDisabled else { continue }
+            try add(entry, named: name, at: "\(member).\(name)", place)
         }
+        variables = Set(variables).sorted()
+    }
+
+    private mutating func add(
+        _ entry: ManifestServer, named given: String, at path: String, _ place: Place
+    ) throws(ManifestFault) {
+        if !entry.ignored.isEmpty { notes.append("\(path): \(entry.ignored.joined(separator: ", ")) ignored.") }
+        let name = String(given.map { ToolName.isValid(String($0)) ? $0 : "_" })
+        try Self.check(name, at: path)
+        guard ToolName.isValidGroup(name) else {
+            throw ManifestFault(path: path, what: "must have another name: tools without a server have it")
+        }
+        guard !servers.contains(where: { $0.name == name }) else {
+            throw ManifestFault(path: path, what: "must have another name: an earlier server is also called \(name)")
+        }
+        var server = Server(
+            name: name, policy: entry.program.policy, timeout: entry.program.timeout ?? .seconds(300),
+            startTimeout: entry.startTimeout ?? .seconds(30), allowedTools: entry.allowedTools,
+            deniedTools: entry.deniedTools)
+        if let address = entry.address {
+            server.url = try Self.url(try expand(address, "\(path).url", place), "\(path).url")
+            for (field, value) in entry.headerFields {
+                server.headers[field] = try expand(value, "\(path).headers.\(field)", place)
+            }
+            if let variable = entry.tokenVariable {
+                variables.append(variable)
+                guard let token = place.variable(variable), !token.isEmpty else {
+                    throw ManifestFault(path: "\(path).bearerTokenEnv", what: "names \(variable), which is not set")
+                }
+                server.headers["Authorization"] = "Bearer \(token)"
+            }
+            server.clientID = entry.signIn?.clientID
+            server.scopes = entry.signIn?.scopes ?? []
+        } else {
+            let program = try invocation(entry.program, path, place)
+            server.command = [program.path] + program.arguments
+            server.environment = program.environment
+            server.workingDirectory = program.workingDirectory
+        }
+        servers.append(server)
+    }
+
+    private static func url(_ address: String, _ path: String) throws(ManifestFault) -> URL {
+        guard let url = URL(string: address), ["https", "http"].contains(url.scheme?.lowercased()),
+            url.host()?.isEmpty == false, url.user() == nil
+        else {
+            throw ManifestFault(
+                path: path, what: "must be an address that begins with https:// (or http:// on this machine)")
+        }
+        return url
+    }
+
+    /// Replaces `${NAME}`, `${NAME:-default}` and `${env:NAME}`. Other text is unchanged.
+    private mutating func expand(_ text: String, _ path: String, _ place: Place) throws(ManifestFault) -> String {
+        var pieces = text.components(separatedBy: "${")
+        var expanded = pieces.removeFirst()
+        for piece in pieces {
+            let content = piece.prefix { $0 != "}" }
+            let parts = content.components(separatedBy: ":-")
+            let name = parts[0].hasPrefix("env:") ? String(parts[0].dropFirst(4)) : parts[0]
+            guard content.count < piece.count, Self.isVariable(name) else {
+                guard !name.hasPrefix("input:") else {
+                    throw ManifestFault(path: path, what: "asks for an input. Set a variable, and write ${NAME}")
+                }
+                expanded += "${" + piece
+                continue
+            }
+            variables.append(name)
+            let value = place.variable(name)
+            if parts.count > 1, value?.isEmpty != false {
+                expanded += parts.dropFirst().joined(separator: ":-")
+            } else if let value {
+                expanded += value
+            } else {
+                throw ManifestFault(
+                    path: path,
+                    what: "names the variable \(name), which is not set. Set it, or write ${\(name):-default}")
+            }
+            expanded += piece.dropFirst(content.count + 1)
+        }
+        return expanded
+    }
+
+    private static func isVariable(_ name: String) -> Bool {
+        guard let first = name.utf8.first, !(0x30...0x39).contains(first) else { return false }
+        return name.utf8.allSatisfy { $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "_") }
     }
 
     private static func check(_ name: String, at path: String) throws(ManifestFault) {
@@ -192,19 +272,32 @@ public struct ChappieToolManifest: Sendable, Hashable {
     }
 
     /// Returns the program to start. Checks that it exists and may be run.
-    private static func invocation(
+    private mutating func invocation(
         _ entry: ManifestProgram, _ path: String, _ place: Place
     ) throws(ManifestFault) -> ProgramInvocation {
         var environment: [String: String] = [:]
-        for name in ["PATH", "HOME", "LANG"] + entry.passedVariables { environment[name] = place.variable(name) }
-        environment.merge(entry.variables) { _, given in given }
-        let program = entry.command.contains("/") ? place.absolute(entry.command) : entry.command
+        variables += entry.passedVariables
+        for name in ProgramInvocation.passedVariables + entry.passedVariables {
+            environment[name] = place.variable(name)
+        }
+        for (name, value) in entry.variables {
+            environment[name] = try expand(value, "\(path).env.\(name)", place)
+        }
+        let command = try expand(entry.command, "\(path).command", place)
+        var arguments: [String] = []
+        for (index, argument) in entry.arguments.enumerated() {
+            arguments.append(try expand(argument, "\(path).args[\(index)]", place))
+        }
+        let folder = try entry.workingDirectory.map { folder throws(ManifestFault) in
+            place.absolute(try expand(folder, "\(path).cwd", place))
+        }
         do throws(StartFailure) {
             return try ProgramInvocation(
-                command: [program] + entry.arguments, environment: environment,
-                workingDirectory: entry.workingDirectory.map(place.absolute))
+                command: [command.contains("/") ? place.absolute(command) : command] + arguments,
+                environment: environment, workingDirectory: folder)
         } catch {
-            throw ManifestFault(path: "\(path).command", what: "can't be started: \(error.reason)")
+            let advice = command.contains(" ") ? ". Its arguments belong into \"args\"" : ""
+            throw ManifestFault(path: "\(path).command", what: "can't be started: \(error.reason)\(advice)")
         }
     }
 }

@@ -64,8 +64,10 @@ struct ManifestFault: Error {
 struct ManifestDocument: Decodable {
     var tools: [ManifestTool]
     var servers: [String: ManifestServer]
+    /// Whether the servers have the name that an editor gives them.
+    let isEditors: Bool
 
-    private enum Key: String, CodingKey, CaseIterable { case tools, mcpServers }
+    private enum Key: String, CodingKey, CaseIterable { case tools, mcpServers, servers, inputs }
 
     init(_ json: [UInt8]) throws(ManifestFault) {
         do {
@@ -78,7 +80,12 @@ struct ManifestDocument: Decodable {
     init(from decoder: any Decoder) throws {
         let members = try decoder.members(Key.self)
         tools = try members.given([ManifestTool].self, .tools) ?? []
-        servers = try members.given([String: ManifestServer].self, .mcpServers) ?? [:]
+        // An editor calls the servers so, and has other inputs beside them.
+        isEditors = members.contains(.servers)
+        if isEditors, members.contains(.mcpServers) {
+            throw members.fault(.servers, "is another name of mcpServers, which is there as well")
+        }
+        servers = try members.given([String: ManifestServer].self, isEditors ? .servers : .mcpServers) ?? [:]
     }
 }
 
@@ -114,7 +121,12 @@ struct ManifestTool: Decodable {
 struct ManifestServer: Decodable {
     /// The program. Its command is empty for a remote server.
     var program: ManifestProgram
-    var url: URL?
+    /// The address of a remote server, in which variables are not replaced yet.
+    var address: String?
+    /// Whether the server is left out.
+    let isDisabled: Bool
+    /// The members that only other programs use.
+    let ignored: [String]
     var headerFields: [String: String]
     /// The variable that contains the token for an `Authorization: Bearer` field.
     var tokenVariable: String?
@@ -124,13 +136,17 @@ struct ManifestServer: Decodable {
     var signIn: ManifestSignIn?
 
     private enum Key: String, CodingKey, CaseIterable {
-        case type, url, headers, bearerTokenEnv, oauth, startTimeout, allowTools, denyTools
+        case type, url, headers, bearerTokenEnv, oauth, startTimeout, allowTools, denyTools, disabled
         case command, args, env, passEnv, cwd, policy, timeout
     }
 
     init(from decoder: any Decoder) throws {
-        let members = try decoder.members(Key.self)
-        let address = try members.given(ManifestText.self, .url)?.text
+        let members = try decoder.container(keyedBy: Key.self)
+        let known = Key.allCases.map(\.stringValue) + ["disabled", "description"]
+        let names = try decoder.container(keyedBy: AnyKey.self).allKeys.map(\.stringValue)
+        ignored = names.filter { !known.contains($0) }.sorted()
+        isDisabled = try members.given(Bool.self, .disabled) ?? false
+        address = try members.given(ManifestText.self, .url)?.text
         if let type = try members.given(ManifestText.self, .type),
             !(address == nil ? ["stdio"] : ["http", "streamable-http"]).contains(type.text)
         {
@@ -146,7 +162,7 @@ struct ManifestServer: Decodable {
         allowedTools = try members.givenToolNames(.allowTools)
         deniedTools = try members.givenToolNames(.denyTools) ?? []
         signIn = try members.given(ManifestSignIn.self, .oauth)
-        guard let address else {
+        guard address != nil else {
             for key in [Key.headers, .bearerTokenEnv, .oauth] where members.contains(key) {
                 throw members.fault(key, "is for a server with a url")
             }
@@ -155,10 +171,6 @@ struct ManifestServer: Decodable {
         for key in [Key.command, .args, .env, .passEnv, .cwd] where members.contains(key) {
             throw members.fault(key, "is for a server that is a program, and this one has a url")
         }
-        guard let url = URL(string: address), ["https", "http"].contains(url.scheme?.lowercased()),
-            url.host()?.isEmpty == false, url.user() == nil
-        else { throw members.fault(.url, "must be an address that begins with https:// (or http:// on this machine)") }
-        self.url = url
         let isAuthorized = tokenVariable != nil || headerFields.keys.contains { $0.lowercased() == "authorization" }
         guard signIn == nil || !isAuthorized else {
             throw members.fault(.oauth, "is for a server without its own authorization, and this one has a token")
@@ -317,12 +329,11 @@ extension KeyedDecodingContainer {
         return .seconds(seconds)
     }
 
-    /// Returns the valid tool names in a list, or `nil` if there is no list.
+    /// Returns the tool names in a list, or `nil` if there is no list.
     fileprivate func givenToolNames(_ key: Key) throws -> [String]? {
         let names = try given([ManifestText].self, key)?.map(\.text)
-        for (index, name) in (names ?? []).enumerated() where !ToolName.isValid(name) {
-            throw ManifestFault(
-                codingPath + [key, AnyKey(index)], "must be the name of a tool: 1 to 64 letters, digits, _ and -")
+        for (index, name) in (names ?? []).enumerated() where name.isEmpty {
+            throw ManifestFault(codingPath + [key, AnyKey(index)], "must be the name of a tool")
         }
         return names
     }

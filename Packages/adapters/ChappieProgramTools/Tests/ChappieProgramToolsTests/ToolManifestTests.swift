@@ -72,6 +72,46 @@ struct ToolManifestTests {
             ])
     }
 
+    @Test func `variables are replaced in every value of a program and of an address`() throws {
+        let variables = ["TOOL": "sh", "A": "1", "EMPTY": "", "TOKEN": "secret", "HOST": "d.example", "UNUSED": "u"]
+        let manifest = try Self.read(
+            #"""
+            {"mcpServers":{
+              "p":{"command":"${TOOL}","args":["-${A}-${env:A}","${EMPTY:-x}${NONE:-y:-z}","$A ${ ${1} ${A"],
+                "env":{"V":"${A}"},"cwd":"/${FOLDER:-usr}"},
+              "r":{"url":"https://${HOST}/mcp","headers":{"Authorization":"Bearer ${TOKEN}"}},
+              "off":{"command":"none","args":["${NONE}"],"disabled":true}}}
+            """#, variables)
+        #expect(manifest.servers.map(\.name) == ["p", "r"])
+        #expect(manifest.servers[0].command == ["/usr/bin/sh", "-1-1", "xy:-z", "$A ${ ${1} ${A"])
+        #expect(manifest.servers[0].environment["V"] == "1")
+        #expect(manifest.servers[1].url?.absoluteString == "https://d.example/mcp")
+        #expect(manifest.servers[1].headers == ["Authorization": "Bearer secret"])
+        #expect(manifest.variables == ["A", "EMPTY", "FOLDER", "HOST", "NONE", "TOKEN", "TOOL"])
+        #expect(manifest.notes.isEmpty)
+    }
+
+    @Test func `members of other programs are ignored, and never approve a call`() throws {
+        let manifest = try Self.read(
+            #"""
+            {"inputs":[],"servers":{"my server":{"command":"sh","autoApprove":["x"],"alwaysAllow":["y"],"description":"d",
+              "disabled":false,"allowTools":["report.daily"]}}}
+            """#)
+        let server = try #require(manifest.servers.first)
+        #expect(server.name == "my_server" && server.policy == .ask && server.allowedTools == ["report.daily"])
+        #expect(manifest.notes == ["servers.my server: alwaysAllow, autoApprove ignored."])
+    }
+
+    @Test func `a path may begin at the home directory`() throws {
+        let home = try TemporaryDirectory()
+        #expect(chmod(try home.write("#!/bin/sh\n", to: "tool"), 0o700) == 0)
+        let manifest = try ChappieToolManifest(
+            Array(#"{"tools":[{"name":"t","command":"~/tool","cwd":"~/"}]}"#.utf8), file: "tools.json"
+        ) { $0 == "HOME" ? home.path : nil }
+        #expect(manifest.tools.first?.path == home.path + "/tool")
+        #expect(manifest.tools.first?.workingDirectory == home.path + "/")
+    }
+
     @Test func aServerElsewhereHasAnAddressAndItsToken() throws {
         let manifest = try Self.read(
             #"{"mcpServers":{"d":{"type":"http","url":"https://d.example/mcp","headers":{"X-A":"b"},"bearerTokenEnv":"T","policy":"deny"}}}"#,
@@ -112,15 +152,15 @@ struct ToolManifestTests {
                 "mcpServers.a.startTimeout must be seconds, more than 0 and at most 86400."
             ),
             (
-                #"{"mcpServers":{"a":{"command":"sh","denyTools":["x","y z"]}}}"#,
-                "mcpServers.a.denyTools[1] must be the name of a tool: 1 to 64 letters, digits, _ and -."
+                #"{"mcpServers":{"a":{"command":"sh","denyTools":["x",""]}}}"#,
+                "mcpServers.a.denyTools[1] must be the name of a tool."
             ),
             (
                 #"{"mcpServers":{"a":{"url":"https://a","allowTools":"x"}}}"#,
                 "mcpServers.a.allowTools must be an array."
             ),
             ("[]", "the manifest must be an object."),
-            (#"{"tool":[]}"#, "tool is not known; known are mcpServers, tools."),
+            (#"{"tool":[]}"#, "tool is not known; known are inputs, mcpServers, servers, tools."),
             (#"{"tools":{}}"#, "tools must be an array."), (#"{"tools":["x"]}"#, "tools[0] must be an object."),
             (#"{"tools":[{"command":"sh"}]}"#, "tools[0].name is missing."),
             (#"{"tools":[{"name":3,"command":"sh"}]}"#, "tools[0].name must be a string."),
@@ -198,8 +238,24 @@ struct ToolManifestTests {
                 "tools[0].timeout must be seconds, more than 0 and at most 86400."
             ),
             (
-                #"{"mcpServers":{"a b":{"command":"sh"}}}"#,
-                "mcpServers.a b must be named with 1 to 64 letters, digits, _ and -."
+                #"{"mcpServers":{"a b":{"command":"sh"},"a_b":{"command":"sh"}}}"#,
+                "mcpServers.a_b must have another name: an earlier server is also called a_b."
+            ),
+            (
+                #"{"mcpServers":{},"servers":{}}"#,
+                "servers is another name of mcpServers, which is there as well."
+            ),
+            (
+                #"{"mcpServers":{"a":{"command":"sh","args":["${NONE}"]}}}"#,
+                "mcpServers.a.args[0] names the variable NONE, which is not set. Set it, or write ${NONE:-default}."
+            ),
+            (
+                #"{"servers":{"a":{"url":"https://x/${input:key}"}}}"#,
+                "servers.a.url asks for an input. Set a variable, and write ${NAME}."
+            ),
+            (
+                #"{"mcpServers":{"a":{"command":"sh -x"}}}"#,
+                #"mcpServers.a.command can't be started: there is no program sh -x in PATH that may be run. Its arguments belong into "args"."#
             ),
             (
                 #"{"mcpServers":{"a":{"url":"ftp://x"}}}"#,

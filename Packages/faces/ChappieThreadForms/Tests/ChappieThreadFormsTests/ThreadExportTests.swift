@@ -250,6 +250,35 @@ enum SampleThread {
         }
     }
 
+    @Test func `a message during a turn is shown where it came in, and an unsent one at the end`() throws {
+        let said = { (role: String, text: String) -> ChappieJSON in
+            [
+                "type": "message", "role": .string(role),
+                "content": [["type": role == "user" ? "input_text" : "output_text", "text": .string(text)]],
+            ]
+        }
+        let thread = try SampleThread.thread([
+            (.turnStarted, ["turn": "t", "model": "gpt-6-sol", "messages": [said("user", "question")]]),
+            (.turnSteered, ["turn": "t", "message": said("user", "correction")]),
+            (.turnSteered, ["turn": "t", "message": said("user", "never sent")]),
+            (
+                .turnInterrupted,
+                [
+                    "turn": "t", "from": 1,
+                    "items": [said("assistant", "first"), said("user", "correction"), said("assistant", "second")],
+                ]
+            ),
+        ])
+        for format in [ChappieThreadFormat.markdown, .html] {
+            let text = format.text(of: thread)
+            let shown = ["question", "first", "correction", "second", "never sent"]
+            let places = shown.map { text.firstRange(of: $0)?.lowerBound }
+            #expect(!places.contains(nil))
+            #expect(places.compactMap(\.self) == places.compactMap(\.self).sorted())
+            #expect(text.components(separatedBy: "correction").count == 2)
+        }
+    }
+
     @Test(arguments: SampleThread.hostile)
     func nothingBreaksTheTranscript(_ text: String) throws {
         for turn in [(text, "o", "a"), ("q", text, "a"), ("q", "o", text)] {
