@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from conftest import INTERRUPTED, User
+from conftest import INTERRUPTED, USAGE, User
 from counterparts import Counterpart, wait_until
 
 PROMPT, ENDED = "> ", "ended with"
@@ -488,6 +488,24 @@ def test_from_a_pipe_each_line_is_a_message_or_a_command(user):
     assert outcome.output.startswith("> reply: **one**\n\n**one**\n\n> /model gpt-6-sol\n") and "\x1b" not in outcome.output, outcome
     assert "Model: `gpt-6-sol`" in outcome.output and "never" not in outcome.output, outcome
     assert user().run("--simulate", "chat", input="reply: hi").output == "> reply: hi\n\nhi\n\n"
+
+
+@pytest.mark.parametrize("line", ["/file SECRET", "/image x.png", "/paste", "/save F", "/edit", "/resource a:b", "/nonsense", "/usage now"])
+def test_a_line_from_a_pipe_reads_and_writes_no_file_and_the_rest_is_counted(user, line, tmp_path):
+    person = user(EDITOR=f"touch {tmp_path}/edited")
+    target = tmp_path / "saved.md"
+    (tmp_path / "secret").write_text("a secret")
+    line = line.replace("SECRET", str(tmp_path / "secret")).replace("F", str(target)) if line.startswith("/file") or line.startswith("/save") else line
+    outcome = person.run("--simulate", "chat", input=f"reply: one\n{line}\nreply: two\n/usage\nreply: three\n", status=USAGE)
+    assert "one" in outcome.output and "two" not in outcome.output.replace(line, ""), outcome
+    assert "chappie: 2 messages were not sent." in outcome.errors, outcome
+    assert not target.exists() and not (tmp_path / "edited").exists()
+
+
+def test_lines_from_a_pipe_may_do_everything_with_an_option(user, tmp_path):
+    target = tmp_path / "saved.md"
+    outcome = user().run("--simulate", "chat", "--commands", input=f"reply: one\n/save {target}\nreply: two\n")
+    assert "one" in target.read_text() and "\ntwo\n" in outcome.output, outcome
 
 
 def test_ask_draws_on_a_terminal_or_where_it_is_told_to(user, stack):

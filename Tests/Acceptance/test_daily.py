@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import pathlib
+import re
 import subprocess
 import threading
 
@@ -106,6 +107,12 @@ def test_what_an_editor_leaves_is_checked_before_it_counts(person):
     broken = someone.having(EDITOR="sh -c 'echo {x > \"$0\"'")
     broken.run("config", "edit", status=USAGE, says="line 1: it is not JSON")
     someone.having(EDITOR="false").run("config", "edit", status=USAGE, says="ended with status 1")
+    # What a person wrote stays in its file.
+    outcome = someone.having(EDITOR="sh -c 'echo {} > \"$0\"; exit 1'").run("config", "edit", status=USAGE)
+    assert pathlib.Path(re.search(r"Your text is in (\S+)\.", outcome.errors)[1]).read_text() == "{}\n", outcome
+    outcome = someone.having(EDITOR="true").run("config", "edit")
+    assert "--wait" in outcome.errors and json.loads(pathlib.Path(re.search(r"is in (\S+)\.", outcome.errors)[1]).read_text()), outcome
+    someone.having(EDITOR=" ").run("config", "edit", status=USAGE, says="Set EDITOR")
     someone.having(EDITOR="/nonexistent").run("config", "edit", status=USAGE, says="ended with status 127")
     someone.having(EDITOR=None, VISUAL=None).run("config", "edit", status=USAGE, says="Set EDITOR")
     assert someone.having(EDITOR="true").run("config", "edit").output == "Nothing is changed.\n"
@@ -292,6 +299,11 @@ def ask_twice(terminal):
         terminal.type(line, "Enter")
         terminal.shows(f"Turn: {number + 1}")
         terminal.prompts(number + 2)
+
+
+def test_the_effort_is_chosen_in_a_chat(user):
+    outcome = user().run("--simulate", "chat", "-m", "gpt-6.1-sol", input="/effort\n/effort High\n/effort\nfirst question\n")
+    assert "the model's own\n" in outcome.output and "\nhigh\n" in outcome.output and "Reasoning effort: high" in outcome.output, outcome
 
 
 def test_turns_are_taken_back_asked_again_copied_and_edited(chat, tmp_path):

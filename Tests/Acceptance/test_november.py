@@ -376,7 +376,7 @@ def test_members_that_are_missing_null_or_empty(noise, november, signed_in, tran
 
 
 def chat(person, transport, *lines, **settings):
-    outcome = person.run("chat", "--transport", transport, input="".join(line + "\n" for line in lines), **settings)
+    outcome = person.run("chat", "--commands", "--transport", transport, input="".join(line + "\n" for line in lines), **settings)
     return outcome.output + outcome.errors
 
 

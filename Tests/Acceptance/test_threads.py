@@ -264,7 +264,7 @@ def test_threads_are_written_through_links_pipes_and_devices(person, tmp_path, p
     target, link, pipe, folder = (tmp_path / name for name in ("target", "link", "pipe", "folder"))
     folder.mkdir()
     os.mkfifo(pipe)
-    save = lambda path: person.run("chat", "--transport", "sse", "-c", input=f"/save {path}\n")
+    save = lambda path: person.run("chat", "--commands", "--transport", "sse", "-c", input=f"/save {path}\n")
     export = lambda path: person.run("threads", "export", "-o", str(path))
     for write in (export, save):
         for path, linked in ((link, target), (folder / f"{thread['id']}.json", tmp_path / "other")):
@@ -286,7 +286,7 @@ def test_threads_are_written_through_links_pipes_and_devices(person, tmp_path, p
         person.run(*backup, "-", status=USAGE, says="not written to standard output")
         assert not os.path.exists("-")
     target.write_text("saved before")
-    person.run("chat", "--transport", "sse", "-c", input=f"/save {target}\n", status=USAGE, says="exists already")
+    person.run("chat", "--commands", "--transport", "sse", "-c", input=f"/save {target}\n", status=USAGE, says="exists already")
     assert target.read_text() == "saved before"
 
 
@@ -300,7 +300,7 @@ def test_no_command_writes_or_imports_the_files_of_the_store(person, tmp_path, p
         for words in (["export", "-o"], ["export", "--all", "-o"], ["backup", "--passphrase-file", phrase_file], ["import"]):
             person.run("threads", *words, str(path), status=USAGE, says="the folder of the kept threads")
         person.run("ask", "-o", str(path), "x", status=USAGE, says="the folder of the kept threads")
-        person.run("chat", "-c", input=f"/save {path}\n", status=USAGE)
+        person.run("chat", "--commands", "-c", input=f"/save {path}\n", status=USAGE)
     assert not (database.parent / "new").exists() and "kept" in person.run("threads", "show").output and is_whole(person)
 
 

@@ -170,7 +170,7 @@ def test_resources_and_prompts_are_the_users_and_resources_the_models_too(packag
 @PACKAGES
 def test_the_chat_lists_attaches_and_asks_with_what_servers_give(packages, user, tmp_path):
     lines = ["/resource", "/prompt", "/resource fixture:note://today", "/prompt fixture:review language='old Swift'", "/retry"]
-    chat = user().run("--simulate", "chat", "--tools", fixture(tmp_path, packages), input="\n".join(lines) + "\n")
+    chat = user().run("--simulate", "chat", "--commands", "--tools", fixture(tmp_path, packages), input="\n".join(lines) + "\n")
     assert "fixture:note://today · today · What is on today.\n" in chat.output and "fixture:note://day/{day} · day" in chat.output
     assert "fixture:review language=… [tone=…] · Asks for a review.\n" in chat.output
     assert chat.output.count("Water the plants.") >= 2 and chat.output.count("> Review this old Swift, and be kind.") >= 2, chat.output

@@ -12,7 +12,7 @@ struct Chat: ProgramCommand {
         discussion: """
             On a terminal lines are edited, answers are drawn as they come, Ctrl-C stops one (what was said stays), and lines that begin with \
             a slash are commands: /help lists them. From a pipe each line is a message or a command, and the answers \
-            are printed as they are.
+            are printed as they are. Commands that read or write files or start programs then need --commands.
 
             The conversation is kept, encrypted: -c or --thread continues an earlier one, /clear begins another. The \
             arrow keys go through the lines that you typed here and your messages in the kept threads; chappie threads \
@@ -35,6 +35,12 @@ struct Chat: ProgramCommand {
         inversion: .prefixedNo,
         help: "Show model, context and limits below the prompt (default: as in chappie config, else shown).")
     var statusLine: Bool?
+
+    @Flag(
+        help:
+            "Let lines from a pipe read and write files and start programs: /file, /image, /paste, /save, /edit and /resource."
+    )
+    var commands = false
 
     func run(in program: Program) async throws {
         let console = program.console
@@ -60,7 +66,8 @@ struct Chat: ProgramCommand {
             client, kept, model: answerOptions.model, namedModel: self.answerOptions.model,
             usualModel: program.settings[.model]?.string)
         var session = await ChatSession(
-            chat, program, answerOptions, frame, approval, reader, typed, isInteractive: isInteractive)
+            chat, program, answerOptions, frame, approval, reader, typed, isInteractive: isInteractive,
+            permitsAll: commands)
         let showsStatus = statusLine ?? program.settings[.statusLine]?.bool ?? true
         let status = showsStatus && editor != nil && console.terminals.styles ? ChatStatus() : nil
         // The client connects while the user types.
@@ -93,14 +100,29 @@ struct Chat: ProgramCommand {
             guard let line else { break }
             guard line.contains(where: { !$0.isWhitespace }) else { continue }
             if echoes { console.line("> \(line)\n") }
-            if options.json {
-                try await session.ask(line)
-            } else if try await !session.handle(line) {
-                break
+            do {
+                if options.json {
+                    try await session.ask(line)
+                } else if try await !session.handle(line) {
+                    break
+                }
+            } catch {
+                if !isInteractive { try await noteUnsent(&input, console) }
+                throw error
             }
             if echoes { console.line() }
         }
         if isInteractive { console.line() }
+    }
+
+    /// Reports how many messages have arrived that are not sent because of an error.
+    private func noteUnsent(_ input: inout StandardInput, _ console: Console) async throws {
+        var count = 0
+        while try await input.isReady(within: .zero), let line = try await input.readLine() {
+            let isMessage = options.json || ChatCommand(line) == nil
+            if isMessage, line.contains(where: { !$0.isWhitespace }) { count += 1 }
+        }
+        if count > 0 { console.note("chappie: \(count) \(count == 1 ? "message was" : "messages were") not sent.") }
     }
 
     private func edit(

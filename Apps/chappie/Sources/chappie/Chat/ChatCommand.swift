@@ -5,7 +5,7 @@ import ChappieThreadsSQLite
 
 /// A line for the chat itself and not for the model.
 enum ChatCommand: Equatable {
-    case model(String?), system(String?), template(String?)
+    case model(String?), effort(String?), system(String?), template(String?)
     case file(String?), image(String?), paste
     case resource(String?), prompt(String?)
     case edit(String?)
@@ -22,6 +22,7 @@ enum ChatCommand: Equatable {
     /// The form of each command in the help, and what it does.
     static let overview: [(form: String, meaning: String)] = [
         ("/model [SLUG]", "show the model, or choose another"),
+        ("/effort [LEVEL]", "show how hard the model thinks, or choose another level"),
         ("/system [TEXT]", "give instructions with the next message"),
         ("/template [NAME]", "put messages into a template; without a name, stop that"),
         ("/file [PATH]", "attach a file, a folder or an address to the next message"),
@@ -69,6 +70,7 @@ enum ChatCommand: Equatable {
         let argument = rest.isEmpty ? nil : rest
         switch name.lowercased() {
         case "/model": self = .model(argument)
+        case "/effort": self = .effort(argument)
         case "/system": self = .system(argument)
         case "/template": self = .template(argument)
         case "/file": self = .file(argument)
@@ -104,6 +106,20 @@ enum ChatCommand: Equatable {
         }
     }
 
+    /// The command's name if it reads or writes files or starts programs. A line from a pipe may do so only with
+    /// `--commands`.
+    var nameOfRestricted: String? {
+        switch self {
+        case .file(_?): "/file"
+        case .image(_?): "/image"
+        case .resource(_?): "/resource"
+        case .paste: "/paste"
+        case .save: "/save"
+        case .edit: "/edit"
+        default: nil
+        }
+    }
+
     /// Returns the message about a word that is not a command.
     static func correction(of name: String) -> String {
         if name.lowercased() == "/web" { return "Write /web on or /web off. Without a word, /web toggles." }
@@ -117,6 +133,7 @@ enum ChatCommand: Equatable {
     /// The names that Tab offers after a command.
     struct Known: Sendable {
         var models: @Sendable () -> [String] = { [] }
+        var efforts: @Sendable () -> [String] = { Setting.efforts }
         var templates: @Sendable () -> [String] = { [] }
         var threads: @Sendable () -> [String] = { [] }
         var resources: @Sendable () -> [String] = { [] }
@@ -146,7 +163,8 @@ enum ChatCommand: Equatable {
     static func completions(of text: String, _ known: Known) -> [String] {
         guard text.first == "/" else { return [] }
         for (name, words) in [
-            ("/model ", known.models), ("/template ", known.templates), ("/open ", known.threads),
+            ("/model ", known.models), ("/effort ", known.efforts), ("/template ", known.templates),
+            ("/open ", known.threads),
             ("/resource ", known.resources), ("/prompt ", known.prompts),
         ] where text.hasPrefix(name) {
             return words().map { name + $0 }

@@ -11,7 +11,7 @@ import ChappieThreadsSQLite
 /// A conversation on the command line. It sends each line or performs it as a command.
 struct ChatSession: Sendable {
     private let program: Program
-    private let options: AnswerOptions
+    private var options: AnswerOptions
     private(set) var chat: ChatThread
     private let running: RunningTurn
     /// The lines that the user types during an answer.
@@ -20,6 +20,8 @@ struct ChatSession: Sendable {
     private let approval: ToolApproval
     /// Whether a user types at a terminal. In that case an error does not end the chat.
     private let isInteractive: Bool
+    /// Whether lines may read and write files and start programs.
+    private let permitsAll: Bool
     /// The instructions, attachments, template and schema of the next message.
     private var frame: MessageFrame
     /// The last question, if it did not begin a turn, for another attempt.
@@ -37,7 +39,8 @@ struct ChatSession: Sendable {
 
     init(
         _ chat: ChatThread, _ program: Program, _ options: AnswerOptions, _ frame: MessageFrame,
-        _ approval: ToolApproval, _ reader: any LineReader, _ typed: TypedLines, isInteractive: Bool
+        _ approval: ToolApproval, _ reader: any LineReader, _ typed: TypedLines, isInteractive: Bool,
+        permitsAll: Bool
     ) async {
         self.chat = chat
         self.program = program
@@ -46,6 +49,7 @@ struct ChatSession: Sendable {
         self.approval = approval
         self.typed = typed
         self.isInteractive = isInteractive
+        self.permitsAll = isInteractive || permitsAll
         searchesWeb = options.web
         running = RunningTurn(isInteractive: isInteractive)
         attachments = ChatAttachments(program: program, reader: reader)
@@ -80,10 +84,18 @@ struct ChatSession: Sendable {
                 return true
             }
             if command == .quit { return false }
+            if !permitsAll, let name = command.nameOfRestricted {
+                throw CommandLineError.usage(
+                    "\(name) needs --commands, because the line comes from a pipe.",
+                    suggestion: "A line that begins with a blank is sent as a message.")
+            }
+            if !isInteractive, case .unknown(let name) = command {
+                throw CommandLineError.usage(ChatCommand.correction(of: name))
+            }
             try await perform(command)
         } catch {
             // A command that fails leaves the conversation unchanged, so the next message can be sent.
-            guard isInteractive || ChatCommand(text).map({ !$0.asks }) == true else { throw error }
+            guard isInteractive || ChatCommand(text).map(isHarmless) == true else { throw error }
             try Task.checkCancellation()
             if error is CancellationError {
                 console.note("Stopped. The conversation continues without this answer.")
@@ -97,6 +109,12 @@ struct ChatSession: Sendable {
             if !isInteractive { failure = failure ?? problem }
         }
         return true
+    }
+
+    /// Returns whether a chat without a user continues after an error of the command.
+    private func isHarmless(_ command: ChatCommand) -> Bool {
+        if case .unknown = command { return false }
+        return !command.asks && (permitsAll || command.nameOfRestricted == nil)
     }
 
     /// Asks the question and prints the answer.
@@ -191,6 +209,13 @@ struct ChatSession: Sendable {
         case .model(let slug?):
             await chat.choose(slug)
             console.note("The conversation continues with \(slug).")
+        case .effort(let level?):
+            options.effort = level.lowercased()
+            options.fast = false
+            console.note("The model thinks with the effort \(level.lowercased()) from the next message on.")
+        case .effort(nil):
+            let level = options.fast ? "low" : options.effort ?? "the model's own"
+            console.line("\(level)\n/effort LEVEL chooses another: \(Setting.efforts.joined(separator: ", ")).")
         case .system(let text?):
             frame.system = text
             console.note("The model gets this with the next message.")
@@ -211,9 +236,9 @@ struct ChatSession: Sendable {
             console.note(searchesWeb ? "The model may search the web." : "The model does not search the web.")
         case .paste: attach([try await attachments.pasted()])
         case .edit(let text):
-            let edited = try await TextEditor(program.environment, console).edit(
-                Array((text ?? "").utf8), ending: ".md")
-            let message = String(decoding: edited, as: UTF8.self).trimmedEnd
+            let message = try await TextEditor(program.environment, console).edit(
+                Array((text ?? "").utf8), ending: ".md"
+            ) { String(decoding: $0, as: UTF8.self).trimmedEnd }
             guard !message.isEmpty else { return console.note("There is nothing to send.") }
             console.line(message + "\n")
             try await ask(message)

@@ -199,28 +199,29 @@ struct Config: ParsableCommand {
             var text = start
             let isTerminal = console.terminals.input && console.terminals.error && !options.json
             let reader = TerminalLineReader(console: console)
-            while true {
-                let edited = UserFile.unmarked(
-                    try await TextEditor(environment, console).edit(text, ending: ".json"))
-                do {
-                    try SettingsFile(parsing: edited, path: path).check(.blank)
-                } catch {
-                    guard isTerminal else { throw error }
-                    console.note("chappie: \(CommandLineError(error).message)")
-                    guard try await reader.confirms("Edit it again?") else { throw error }
-                    text = edited
-                    continue
-                }
-                let isChanged = edited != start
-                if isChanged {
+            let editor = try TextEditor(environment, console)
+            var isChanged: Bool?
+            while isChanged == nil {
+                isChanged = try await editor.edit(text, ending: ".json") { edited in
+                    let edited = UserFile.unmarked(edited)
+                    do {
+                        try SettingsFile(parsing: edited, path: path).check(.blank)
+                    } catch {
+                        guard isTerminal else { throw error }
+                        console.note("chappie: \(CommandLineError(error).message)")
+                        guard try await reader.confirms("Edit it again?") else { throw error }
+                        text = edited
+                        return nil
+                    }
+                    guard edited != start else { return false }
                     try await SettingsFile.replace(environment, with: edited, ifStill: before)
+                    return true
                 }
-                if options.json {
-                    console.json(["path": .string(path), "is_changed": .bool(isChanged)])
-                } else {
-                    console.line(isChanged ? "The settings are changed." : "Nothing is changed.")
-                }
-                return
+            }
+            if options.json {
+                console.json(["path": .string(path), "is_changed": .bool(isChanged == true)])
+            } else {
+                console.line(isChanged == true ? "The settings are changed." : "Nothing is changed.")
             }
         }
     }

@@ -13,6 +13,9 @@ enum Setting: String, CaseIterable, Sendable {
     case threadsLimit = "threads_limit"
     case store
 
+    /// The levels of effort that Tab offers. A model may have others.
+    static let efforts = ["low", "medium", "high", "xhigh", "max"]
+
     /// The values that a setting takes.
     enum Kind {
         /// Any text, with the usual values.
@@ -31,7 +34,7 @@ enum Setting: String, CaseIterable, Sendable {
     var kind: Kind {
         switch self {
         case .model, .template: .text([])
-        case .effort: .text(["low", "medium", "high", "xhigh", "max"])
+        case .effort: .text(Self.efforts)
         case .verbosity: .text(["low", "medium", "high"])
         case .transport: .oneOf(TransportChoice.allCases.map(\.rawValue))
         case .markdown: .oneOf(MarkdownChoice.allCases.map(\.rawValue))

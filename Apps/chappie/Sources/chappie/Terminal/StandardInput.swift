@@ -43,7 +43,8 @@ struct StandardInput {
 
     /// Returns whether a byte or the end can be read within that time.
     func isReady(within limit: Duration) async throws -> Bool {
-        try await onThread { [file] in file?.wait(for: POLLIN, limit: limit) ?? false }
+        if start < buffer.count { return true }
+        return try await onThread { [file] in file?.wait(for: POLLIN, limit: limit) ?? false }
     }
 
     /// Returns everything up to the end of the file, without its last line feed.

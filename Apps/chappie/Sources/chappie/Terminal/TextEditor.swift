@@ -15,7 +15,8 @@ struct TextEditor: Sendable {
     /// - Throws: ``CommandLineError`` if no editor is named. An editor that the user did not choose would be
     ///   unexpected.
     init(_ environment: ProgramEnvironment, _ console: Console) throws {
-        guard let command = try environment.path("VISUAL") ?? environment.path("EDITOR") else {
+        let commands = try [environment.path("VISUAL"), environment.path("EDITOR")].compactMap(\.self)
+        guard let command = commands.first(where: { $0.contains { !$0.isWhitespace } }) else {
             throw CommandLineError.usage("There is no editor.", suggestion: "Set EDITOR, for example to nano or vim.")
         }
         self.command = command
@@ -23,12 +24,42 @@ struct TextEditor: Sendable {
         self.console = console
     }
 
-    /// Lets the user edit `text` in a separate file, which is removed afterwards.
+    /// Lets the user edit `text` in a separate file. The file is removed as soon as `use` has the new text. If something
+    /// goes wrong before, the file stays, and the error names it.
     ///
-    /// - Throws: ``CommandLineError`` if the editor cannot be started or reports a failure, or `CancellationError`.
-    func edit(_ text: [UInt8], ending: String) async throws -> [UInt8] {
+    /// - Throws: ``CommandLineError`` if the editor cannot be started or reports a failure, `CancellationError`, or the
+    ///   errors of `use`.
+    func edit<Output>(
+        _ text: [UInt8], ending: String, _ use: (_ edited: [UInt8]) async throws -> Output
+    ) async throws -> Output {
         let path = try draft(of: text, named: "chappie-\(UUID().uuidString)\(ending)")
-        defer { unlink(path) }
+        let start = ContinuousClock.now
+        do {
+            try await run(on: path)
+            let edited = try WholeFile.read(path)
+            let output = try await use(edited)
+            if edited == text, ContinuousClock.now - start < .seconds(1) {
+                console.note(
+                    "The editor ended at once. If it opens a window, add its option to wait, for example "
+                        + "EDITOR='code --wait'. What you save is in \(path).")
+            } else {
+                unlink(path)
+            }
+            return output
+        } catch {
+            guard let edited = try? WholeFile.read(path), edited != text else {
+                unlink(path)
+                throw error
+            }
+            guard !(error is CancellationError) else { throw error }
+            var problem = CommandLineError(error)
+            let place = "Your text is in \(path)."
+            problem.suggestion = problem.suggestion.map { "\($0) \(place)" } ?? place
+            throw problem
+        }
+    }
+
+    private func run(on path: String) async throws {
         console.clearStatus()
         try await console.drained()
         // During the edit, Ctrl-C belongs to the editor.
@@ -40,10 +71,9 @@ struct TextEditor: Sendable {
         let status = try await onThread { [command] in try Self.run(command, path) }
         guard status == 0 else {
             throw CommandLineError.usage(
-                "The editor (\(command)) ended with status \(status); what it wrote is not used.",
+                "The editor (\(command)) ended with status \(status), so its text is not used.",
                 suggestion: "Check EDITOR.")
         }
-        return try WholeFile.read(path)
     }
 
     /// Creates the file in the first folder that accepts it. When a login ends, the system removes its folder, but the
