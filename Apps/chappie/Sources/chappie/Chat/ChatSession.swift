@@ -2,6 +2,7 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieDesktopLinux
 @_spi(ChappieInternals) import ChappieFiles
+@_spi(ChappieInternals) import ChappieJSONSchema
 import ChappieMCP
 import ChappieMarkdown
 @_spi(ChappieInternals) import ChappieRuntime
@@ -124,6 +125,8 @@ struct ChatSession: Sendable {
             messages, model: chat.chosenModel, schema: asked.schema, searchesWeb: searchesWeb)
         request.question = question
         let earlier = await chat.thread?.turns.last?.id
+        let strict = try asked.schema.map { try ChappieStrictSchema($0) }
+        let isReshaped = strict?.changesAnswers == true
         frame = asked.next
         let printed: AnswerPrinter
         do {
@@ -136,7 +139,7 @@ struct ChatSession: Sendable {
             printed = try await running.run(stop: { turn.interrupt() }) { [isInteractive, approval] in
                 var printer = AnswerPrinter(
                     program.console, program.options, markdown: (options.markdown ?? .auto).stream(on: program.console),
-                    showsTools: isInteractive, onApproval: approval.announce)
+                    showsText: !isReshaped, showsTools: isInteractive, onApproval: approval.announce)
                 printer.keeping = keeping
                 defer { program.lastAnswer?.keep(printer.transport) }
                 try await printer.print(turn.events)
@@ -164,7 +167,9 @@ struct ChatSession: Sendable {
         }
         if let response = printed.response, let schema = asked.schema {
             try Ask.checkWhole(response)
-            try Ask.check(response.outputText, against: schema)
+            let answer = strict?.answer(text: response.outputText) ?? response.outputText
+            if isReshaped, !program.options.json { console.write(answer + "\n") }
+            try Ask.check(answer, against: schema)
         }
     }
 
@@ -178,6 +183,7 @@ struct ChatSession: Sendable {
     private mutating func perform(_ command: ChatCommand) async throws {
         switch command {
         case .model(let slug?):
+            _ = try Setting.model.value(from: [slug], name: "/model")
             await chat.choose(slug)
             console.note("The conversation continues with \(slug).")
         case .system(let text?):

@@ -229,8 +229,6 @@ struct Program: Sendable {
     func client(
         _ answer: AnswerOptions? = nil, approval: ToolApproval? = nil
     ) throws -> ChappieClient {
-        try answer?.checkTimeLimit()
-        try answer?.checkRounds()
         var configuration = settings.configuration
         if let model = answer?.model { configuration.model = model }
         // A tool that the model has invented, or that may not run, does not end the turn.
