@@ -79,6 +79,7 @@ struct Program: Sendable {
             settings.store = .file
         }
         let passphraseFile = settings.passphraseFile
+        let keepsKeys = settings[.keepKey]?.bool != false
         func opened(_ kind: StoreChoice) throws -> any SharedCredentialStore {
             switch kind {
             case .keyring: return keyring
@@ -86,7 +87,8 @@ struct Program: Sendable {
                 let file: [any PassphraseSource] = passphraseFile.map { [PassphraseFile(path: $0)] } ?? []
                 do throws(CredentialStoreError) {
                     return try EncryptedFileCredentialStore(
-                        passphrase: FirstPassphrase(file + [SystemdPassphrase(), TerminalPassphrase()]))
+                        passphrase: FirstPassphrase(file + [SystemdPassphrase(), TerminalPassphrase()]),
+                        keepsKeys: keepsKeys)
                 } catch {
                     return LocalCredentialStore(NoCredentialStore(reason: error), lock: NoCredentialLock())
                 }
