@@ -127,6 +127,34 @@ def test_an_answer_must_fit_the_schema(ask, tmp_path):
     ask("--schema", '{"type":"town"}', "x", status=USAGE, says="can't be used")
 
 
+OPTIONAL = '{"type":"object","properties":{"town":{"type":"string"},"size":{"type":"integer","example":7}},"required":["town"]}'
+
+
+def test_a_schema_is_sent_in_the_strict_form_and_its_nulls_are_removed(ask, tmp_path, program):
+    answer = 'reply: {"town":"Bonn","size":null}'
+    assert ask("--schema", OPTIONAL, answer).output == '{"town":"Bonn"}\n'
+    target = tmp_path / "town.json"
+    ask("--schema", OPTIONAL, "-o", str(target), answer)
+    assert target.read_text() == '{"town":"Bonn"}\n'
+    ask("--schema", OPTIONAL, 'reply: {"town":null,"size":7}', status=BAD_DATA, says="/town")
+    assert ask("--schema", '{"type":"array","items":{"type":"string"}}', 'reply: {"value":["a"]}').output == '["a"]\n'
+    # What has no strict form is refused before anything is asked.
+    anything = '{"type":"object","properties":{"a":{"type":"object"}}}'
+    assert "at /properties/a" in ask("--schema", anything, "x", status=USAGE).errors
+    words = [program, "chat", "--simulate", "--ephemeral", "--schema", OPTIONAL]
+    chat = subprocess.run(words, input=answer + "\n", capture_output=True, text=True, env={"HOME": str(tmp_path)})
+    assert '\n{"town":"Bonn"}\n' in chat.stdout and chat.stdout.count("null") == 1, chat
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--time-limit", "nan"], "86400"), (["--time-limit", "inf"], "86400"), (["--time-limit", "1e300"], "86400"),
+    (["--time-limit", "0"], "86400"), (["--timeout", "nan"], "86400"), (["--rounds", "0"], "1000"),
+    (["-m", ""], "--model"), (["-m", "a b c"], "without spaces"), (["--effort", "banana"], "xhigh"),
+    (["--verbosity", "banana"], "low, medium or high")])
+def test_values_that_nothing_takes_are_refused(words, says, ask):
+    ask(*words, "x", status=USAGE, says=says)
+
+
 def test_templates_have_settings_variables_and_defaults(ask, tmp_path):
     folder = tmp_path / "home" / "config" / "chappie" / "templates"
     write(folder / "say.md", "---\nmodel: gpt-6-sol\neffort: low\n$tone: kind\n---\nIn a $tone tone, for $whom: $input")

@@ -1,8 +1,10 @@
 """Where a sign-in is stored, what removes it, and what must not touch it."""
 
+import ctypes
 import json
 import os
 import pathlib
+import platform
 import subprocess
 
 import pytest
@@ -49,6 +51,7 @@ def test_a_sign_in_that_could_not_be_stored_is_not_begun(simulate, user):
 
 def test_a_passphrase_is_typed_unseen(simulate, user, tmp_path):
     user = user(simulate(), CHAPPIE_CREDENTIAL_STORE="file", TERM="xterm")
+    user.run("config", "set", "keep_key", "false")
     new, again, old = "New passphrase", "Repeat the passphrase", "Passphrase for"
     typed = [(new, "a phrase\n"), (again, "another\n"), (new, "a phrase\n"), (again, "a phrase\n")]
     # Long enough for a code to be approved, and for the status line to show what it waits for.
@@ -68,6 +71,72 @@ def test_a_passphrase_is_typed_unseen(simulate, user, tmp_path):
         status, text = user.converse(*words, answers=[(old, phrase)])
         assert status == wanted and says in text and text.count(old) == 1, (words, status, text)
     assert "You were not signed in" in user.converse("logout")[1]
+
+
+KEYCTL, ADD_KEY = {"x86_64": (250, 248), "aarch64": (219, 217)}[platform.machine()]
+TYPED = [("New passphrase", "a phrase\n"), ("Repeat the passphrase", "a phrase\n")]
+ASKED = [("Passphrase for", "a phrase\n")]
+
+
+@pytest.fixture
+def session():
+    """A session keyring of its own for everything that the test starts, as a login has one."""
+    assert ctypes.CDLL(None).syscall(KEYCTL, 1, None) > 0, "the kernel has no keyrings here"
+
+
+def test_the_kernel_keeps_the_key_of_the_encrypted_file(session, simulate, user, passphrase):
+    mine = user(simulate(), CHAPPIE_CREDENTIAL_STORE="file", TERM="xterm")
+    assert mine.converse("login", "--no-browser", answers=TYPED)[0] == 0
+    for words in (["ask", QUESTION], ["status"], ["ask", "-c", QUESTION]):
+        status, text = mine.converse(*words)
+        assert status == 0 and "Passphrase" not in text, (words, text)
+    # A passphrase that is given is checked.
+    mine.having(**passphrase("wrong")).run("status", status=UNAVAILABLE, says="does not open")
+    assert mine.run("lock").output == "The key of the encrypted file is no longer kept.\n"
+    assert mine.run("lock", "--json").events == [{"locked": True, "was_kept": False}]
+    for _ in range(2):
+        mine.run("config", "set", "keep_key", "false")
+        assert mine.converse("status", answers=ASKED)[0] == 0
+    mine.run("config", "unset", "keep_key")
+    assert mine.converse("status", answers=ASKED)[0] == 0
+    assert mine.converse("logout")[0] == 0
+    assert mine.run("lock").output == "No key was kept.\n"
+
+
+def test_a_key_belongs_to_the_passphrase_file_that_it_was_made_from(session, simulate, user, passphrase):
+    phrase = passphrase("a phrase")
+    mine = user(simulate(), CHAPPIE_CREDENTIAL_STORE="file", **phrase).sign_in()
+    mine.run("status")
+    assert "was_kept\":true" in mine.run("lock", "--json").output
+    mine.run("status")
+    pathlib.Path(phrase["CHAPPIE_PASSPHRASE_FILE"]).write_text("wrong\n")
+    mine.run("status", status=UNAVAILABLE, says="does not open")
+    pathlib.Path(phrase["CHAPPIE_PASSPHRASE_FILE"]).write_text("a phrase\n")
+    mine.run("status")
+
+
+REFUSING = """#!/usr/bin/env python3
+import ctypes, os, struct, sys
+# Loads the number of the system call; keyctl and add_key fail with EPERM, as in a container.
+steps = [(0x20, 0, 0, 0), (0x15, 1, 0, {keyctl}), (0x15, 0, 1, {add_key}), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code)))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
+os.execv("{program}", ["{program}"] + sys.argv[1:])
+"""
+
+
+def test_where_the_kernel_refuses_to_keep_a_key_the_passphrase_is_asked_for(simulate, user, program, tmp_path):
+    mine = user(simulate(), CHAPPIE_CREDENTIAL_STORE="file", TERM="xterm")
+    script = tmp_path / "refusing"
+    script.write_text(REFUSING.format(keyctl=KEYCTL, add_key=ADD_KEY, program=program))
+    script.chmod(0o700)
+    mine.program = str(script)
+    assert mine.converse("login", "--no-browser", answers=TYPED)[0] == 0
+    for _ in range(2):
+        assert mine.converse("status", answers=ASKED)[0] == 0
+    assert mine.run("lock").output == "No key was kept.\n"
 
 
 def test_removing_an_account_says_what_it_did(simulate, signed_in, passphrase):

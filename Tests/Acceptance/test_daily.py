@@ -44,6 +44,10 @@ def test_settings_are_set_listed_and_used(person):
     assert "`gpt-6-astra`" in someone.run("ask", "-c", "and now").output
     assert rows("--model", "x", of=someone.having(CHAPPIE_MODEL="y"))["model"]["source"] == "flag"
     assert rows(of=someone.having(CHAPPIE_MODEL="y"))["model"]["source"] == "environment"
+    for name, value, says in (("effort", "banana", "xhigh"), ("verbosity", "banana", "low, medium or high"), ("model", "a b", "spaces"),
+                              ("model", "", "spaces")):
+        someone.run("config", "set", name, value, status=USAGE, says=says)
+    assert "without spaces" in someone.run("chat", input="/model a b c\n", status=None).errors
     someone.run("config", "unset", "effort")
     assert "effort" not in json.loads(file_of(someone).read_text())
     assert file_of(someone).stat().st_mode & 0o777 == 0o600
@@ -82,7 +86,7 @@ def test_tools_and_a_template_are_there_without_being_named(person, tmp_path):
 
 
 @pytest.mark.parametrize("text, says", [
-    ("{", "line 1: it is not JSON"), ('{\n  "model": "m",\n  "effort": 7\n}', "line 3: effort takes a text"),
+    ("{", "line 1: it is not JSON"), ('{\n  "model": "m",\n  "effort": 7\n}', "line 3: effort takes none, minimal"),
     ('{"transport": "carrier pigeon"}', "auto, websocket or sse"), ('{"tools": [1]}', "tools[0]"), ("\0" * 100, "not JSON"),
 ])
 def test_a_broken_file_stops_the_commands_that_use_it_but_those_that_mend_it(text, says, person):
@@ -200,6 +204,11 @@ def test_short_schemas(user):
     ask("--schema", "name, age int", 'reply: {"name":"a"}', status=65, says="age")
     ask("--schema", "name, age number", "x", status=USAGE, says="age number")
     ask("--schema", "name", "x", status=USAGE, says="can't be read")
+    assert ask("--schema", "tags str[]", 'reply: {"tags":["a"]}').output == '{"tags":["a"]}\n'
+    ask("--schema", "tags str[]", 'reply: {"tags":[1]}', status=65, says="/tags/0")
+    assert ask("--schema-multi", "name, age int", 'reply: {"items":[{"name":"a","age":3}]}').output == '{"items":[{"name":"a","age":3}]}\n'
+    ask("--schema-multi", "name, age int", 'reply: {"items":[{"name":"a"}]}', status=65, says="age")
+    ask("--schema-multi", "a, b", "--schema", "a, b", "x", status=USAGE, says="--schema-multi")
 
 
 def test_the_web_is_searched_where_the_model_offers_it(person, tmp_path):

@@ -290,7 +290,9 @@ import Testing
         configuration.endpoints.backend = configuration.endpoints.issuer.appending(path: "v1")
     }
 
-    private static let town: ChappieJSONSchema = ["type": "object", "required": ["town"]]
+    private static let town: ChappieJSONSchema = [
+        "type": "object", "properties": ["town": ["type": "string"]], "required": ["town"],
+    ]
 
     @Test(arguments: Name.allCases.flatMap(rows))
     func `every error of the table can happen and describes what to do`(row: Row) async throws {

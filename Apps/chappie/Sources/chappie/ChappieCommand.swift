@@ -46,7 +46,7 @@ struct ChappieCommand: ParsableCommand {
             """,
         version: ChappieVersion.current,
         subcommands: [
-            Login.self, Logout.self, Status.self, Ask.self, Chat.self, Threads.self, Models.self, Usage.self,
+            Login.self, Logout.self, Lock.self, Status.self, Ask.self, Chat.self, Threads.self, Models.self, Usage.self,
             Accounts.self, Config.self,
             Auth.self, Tools.self, ToolServer.self, Doctor.self, SimulatorCommand.self, Completions.self, Manual.self,
         ])

@@ -28,6 +28,13 @@ import Testing
                 "name: first, then last\n\nage int",
                 ["name": ["type": "string", "description": "first, then last"], "age": ["type": "integer"]]
             ),
+            (
+                "tags str[]: words, sizes int[]",
+                [
+                    "tags": ["type": "array", "items": ["type": "string"], "description": "words"],
+                    "sizes": ["type": "array", "items": ["type": "integer"]],
+                ]
+            ),
         ] as [(String, ChappieJSON)])
     func aShortSchemaIsAnObjectWithAllItsFields(_ text: String, _ properties: ChappieJSON) throws {
         let json = try #require(try ShortSchema(text)).json
@@ -36,10 +43,40 @@ import Testing
         try MessageOptions.schema(text).check()
     }
 
-    @Test(arguments: ["name text, b", "a b c, d", "a, a", "a int int", "!x, y", "a, : b"])
+    @Test(arguments: ["name text, b", "a b c, d", "a, a", "a int int", "!x, y", "a, : b", "a text[], b"])
     func aFieldThatMakesNoSenseIsNamed(_ text: String) throws {
         let error = try #require(throws: CommandLineError.self) { try ShortSchema(text) }
         #expect(error.status == .usage && error.suggestion?.contains("name str") == true)
+    }
+
+    @Test func aSchemaOfSeveralIsAListOfThem() throws {
+        let list = try MessageOptions.schema("name, age int", ofList: true).json
+        #expect(list["properties"]?["items"]?["items"]?["required"] == ["name", "age"])
+        #expect(list["required"] == ["items"] && list["additionalProperties"] == false)
+        let tree = ##"{"$ref":"#/$defs/t","$defs":{"t":{"type":"object","properties":{"next":{"$ref":"#/$defs/t"}}}}}"##
+        let trees = try MessageOptions.schema(tree, ofList: true)
+        #expect(try trees.violations(in: ["items": [["next": [:]]]]).isEmpty)
+        #expect(try trees.violations(in: ["items": [["next": 7]]]).map(\.path) == ["/items/0/next"])
+        let root = ##"{"type":"object","properties":{"next":{"$ref":"#"}}}"##
+        #expect(try MessageOptions.schema(root, ofList: true).violations(in: ["items": [["next": 7]]]).count == 1)
+    }
+
+    @Test(arguments: [
+        #"{"name":"x","strict":true,"schema":{"type":"object","properties":{}}}"#,
+        #"{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","properties":{}}}}"#,
+        #"{"type":"json_schema","name":"x","schema":{"type":"object","properties":{}}}"#,
+    ])
+    func aSchemaMayBeInTheWrappingOfARequest(_ text: String) throws {
+        #expect(try MessageOptions.schema(text).json == ["type": "object", "properties": [:]])
+        try write("marked.json", [0xEF, 0xBB, 0xBF] + Array(text.utf8))
+        #expect(try MessageOptions.schema(folder.path + "/marked.json").json == ["type": "object", "properties": [:]])
+    }
+
+    @Test func aSchemaWithoutAStrictFormIsAnError() throws {
+        let error = try #require(throws: CommandLineError.self) {
+            try MessageOptions.schema(#"{"type":"object","properties":{"a":{"type":"object"}}}"#)
+        }
+        #expect(error.status == .usage && error.message.contains("/properties/a"), "\(error)")
     }
 
     @Test func aFileOfThatNameIsNoShortSchema() throws {

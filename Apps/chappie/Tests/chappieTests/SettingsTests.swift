@@ -199,7 +199,7 @@ import Testing
     func `a flag overrides the environment, which overrides the file`(_ setting: Setting) throws {
         let values: (flag: ChappieJSON, environment: ChappieJSON, file: ChappieJSON) =
             switch setting.kind {
-            case .text: ("a", "b", "c")
+            case .text, .word: ("a", "b", "c")
             case .oneOf(let words): (.string(words[2]), .string(words[1]), .string(words[0]))
             case .yesOrNo: (true, true, false)
             case .size: (1, 2, 3)
@@ -226,7 +226,7 @@ import Testing
         try PrivateFile.replace(self.file, with: text.serializedBytes())
         var options = try AnswerOptions.parse([flag, word])
         let settings = try ResolvedSettings(options: GlobalOptions.parse([]), environment: home.environment())
-        options.fill(from: nil, settings, goesOn: false)
+        try options.fill(from: nil, settings, goesOn: false)
         #expect(options.given == [setting: values.flag])
     }
 
@@ -245,7 +245,7 @@ import Testing
         let settings = try ResolvedSettings(options: GlobalOptions.parse([]), environment: home.environment(variables))
         for goesOn in [false, true] {
             var options = try AnswerOptions.parse(arguments)
-            options.fill(
+            try options.fill(
                 from: try Template(parsing: "---\n\(template)\n---\n", name: "t"), settings, goesOn: goesOn)
             // A conversation that goes on keeps its model, unless it is named for this question.
             let isNamed = !arguments.isEmpty || !template.isEmpty
@@ -262,7 +262,7 @@ import Testing
             (["--tools", "t"], ["t"]),
         ] {
             var options = try AnswerOptions.parse(arguments)
-            options.fill(from: nil, settings, goesOn: false)
+            try options.fill(from: nil, settings, goesOn: false)
             #expect(options.tools == expected)
         }
     }
@@ -271,18 +271,18 @@ import Testing
     @Test(arguments: [
         ("{\n  \"modle\": \"x\"\n}", "line 2: there is no setting modle. Did you mean model?"),
         ("{\"model\": \"a\",\n\"model\": 7}", "model is there twice"),
-        ("{\"model\": {\"model\": \"a\"}}", "model takes a text"), ("{\"status_line\": 1}", "true or false"),
+        ("{\"model\": {\"model\": \"a\"}}", "model takes a name"), ("{\"status_line\": 1}", "true or false"),
         ("{\"store\": \"\\u006bloud\"}", "keyring, file or memory"),
         ("{\n\n\"transport\": \"pigeon\"}", "line 3: transport takes auto, websocket or sse"),
         ("{\"tools\": [\"a\", 7]}", "line 1: tools[1] takes the path of a file"),
         ("{\"tools\": \"a\"}", "tools takes an array"),
         ("{\"threads_limit\": 0}", "1 to 1048576"), ("{\"threads_limit\": 1e9}", "1 to 1048576"),
         ("{\"keep_threads\": \"no\"}", "true or false"),
-        ("{\"model\": \"\"}", "model takes a text that is not empty"), ("{\"model\": null}", "model takes a text"),
+        ("{\"model\": \"\"}", "model takes a name without spaces"), ("{\"model\": null}", "model takes a name"),
         ("{\n\"model\": \"a\"\n\"effort\": \"b\"}", "line 3: it is not JSON"), ("{\n\n", "line 3: it is not JSON"),
         ("[]", "it is not a JSON object"), ("{\"\u{202E}\\u001b[2J\": 1}", "there is no setting"),
         ("", "it is empty"), ("\u{FEFF}{}", "it begins with a byte order mark"),
-        ("\u{FEFF}{\n\"model\": 7}", "line 2: model takes a text"), ("{\"accounts\": [\"me\"]}", "no setting accounts"),
+        ("\u{FEFF}{\n\"model\": 7}", "line 2: model takes a name"), ("{\"accounts\": [\"me\"]}", "no setting accounts"),
         (String(repeating: "[", count: 100_000), "it is not JSON"),
     ])
     func aBrokenFileIsAnErrorThatNamesThePlace(_ text: String, _ says: String) throws {
@@ -515,7 +515,7 @@ import Testing
             }
             for setting in [Setting.model, .effort, .verbosity, .template] {
                 group.addTask {
-                    try await SettingsFile.change(environment, within: .seconds(300)) { $0[setting] = "x" }
+                    try await SettingsFile.change(environment, within: .seconds(300)) { $0[setting] = "low" }
                 }
             }
             try await group.waitForAll()

@@ -117,19 +117,24 @@ import Testing
         try await Simulated.run { simulated in
             let client = simulated.client()
             let question = #"reply: {"name": "Paris", "people": 2}"#
+            let properties: ChappieJSONValue = [
+                "name": ["type": "string"], "people": ["type": "integer", "minimum": .number(1)],
+            ]
             let schema: ChappieJSONValue = .object([
-                "type": .string("object"), "required": .array([.string("name")]),
-                "properties": ["name": ["type": "string"], "people": ["type": "integer", "minimum": .number(1)]],
+                "type": .string("object"), "required": .array([.string("name")]), "properties": properties,
             ])
             let towns = [
                 try await client.send(question, as: Town.self, schema: ChappieJSONSchema(schema)),
-                try await client.send(question, as: Town.self, schema: .object(["type": "object"])),
-                try await client.send(question, as: Town.self, schema: ["type": .string("object")]),
+                try await client.send(
+                    question, as: Town.self, schema: .object(["type": "object", "properties": properties])),
+                try await client.send(
+                    question, as: Town.self, schema: ["type": .string("object"), "properties": properties]),
                 try await client.send(question, as: Town.self, schema: .derived(from: Town.self)),
                 try await client.send(question, as: Town.self),
             ]
             #expect(towns == Array(repeating: Town(name: "Paris", people: 2), count: 5))
-            #expect(simulated.turns[0]["text"]?["format"]?["schema"] == schema)
+            let strict = try ChappieStrictSchema(ChappieJSONSchema(schema))
+            #expect(simulated.turns[0]["text"]?["format"]?["schema"] == strict.json)
             #expect(simulated.turns[0]["text"]?["format"]?["strict"] == true)
             do {
                 _ = try await client.send(#"reply: {"name": 7}"#, as: Town.self, schema: ChappieJSONSchema(schema))

@@ -2,6 +2,7 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieDesktopLinux
 @_spi(ChappieInternals) import ChappieFiles
+@_spi(ChappieInternals) import ChappieJSONSchema
 import ChappieMCP
 import ChappieMarkdown
 @_spi(ChappieInternals) import ChappieRuntime
@@ -147,6 +148,8 @@ struct ChatSession: Sendable {
             messages, model: chat.chosenModel, schema: asked.schema, searchesWeb: searchesWeb)
         request.question = question
         let earlier = await chat.thread?.turns.last?.id
+        let strict = try asked.schema.map { try ChappieStrictSchema($0) }
+        let isReshaped = strict?.changesAnswers == true
         frame = asked.next
         let printed: AnswerPrinter
         do {
@@ -160,8 +163,8 @@ struct ChatSession: Sendable {
                 try await running.run(stop: { turn.interrupt() }) {
                     var printer = AnswerPrinter(
                         program.console, program.options,
-                        markdown: (options.markdown ?? .auto).stream(on: program.console), showsTools: isInteractive,
-                        onApproval: approval.announce)
+                        markdown: (options.markdown ?? .auto).stream(on: program.console), showsText: !isReshaped,
+                        showsTools: isInteractive, onApproval: approval.announce)
                     printer.keeping = keeping
                     defer { program.lastAnswer?.keep(printer.transport) }
                     try await printer.print(turn.events)
@@ -193,7 +196,9 @@ struct ChatSession: Sendable {
         }
         if let response = printed.response, let schema = asked.schema {
             try Ask.checkWhole(response)
-            try Ask.check(response.outputText, against: schema)
+            let answer = strict?.answer(text: response.outputText) ?? response.outputText
+            if isReshaped, !program.options.json { console.write(answer + "\n") }
+            try Ask.check(answer, against: schema)
         }
     }
 
@@ -207,12 +212,15 @@ struct ChatSession: Sendable {
     private mutating func perform(_ command: ChatCommand) async throws {
         switch command {
         case .model(let slug?):
+            _ = try Setting.model.value(from: [slug], name: "/model")
             await chat.choose(slug)
             console.note("The conversation continues with \(slug).")
-        case .effort(let level?):
-            options.effort = level.lowercased()
+        case .effort(let word?):
+            let level = word.lowercased()
+            _ = try Setting.effort.value(from: [level], name: "/effort")
+            options.effort = level
             options.fast = false
-            console.note("The model thinks with the effort \(level.lowercased()) from the next message on.")
+            console.note("The model thinks with the effort \(level) from the next message on.")
         case .effort(nil):
             let level = options.fast ? "low" : options.effort ?? "the model's own"
             console.line("\(level)\n/effort LEVEL chooses another: \(Setting.efforts.joined(separator: ", ")).")

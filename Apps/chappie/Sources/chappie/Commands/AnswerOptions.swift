@@ -90,13 +90,29 @@ struct AnswerOptions: ParsableArguments {
     /// Fills the options that the command line leaves open, first from the template and then from the settings.
     ///
     /// - Parameter goesOn: whether an earlier conversation continues, which keeps its model.
-    mutating func fill(from template: Template?, _ settings: ResolvedSettings, goesOn: Bool) {
+    /// - Throws: ``CommandLineError`` for a value that the program or the service does not take.
+    mutating func fill(from template: Template?, _ settings: ResolvedSettings, goesOn: Bool) throws {
         model = model ?? template?.settings["model"] ?? (goesOn ? nil : settings[.model]?.string)
         if !fast { effort = effort ?? template?.settings["effort"] ?? settings[.effort]?.string }
         verbosity = verbosity ?? template?.settings["verbosity"] ?? settings[.verbosity]?.string
         transport = transport ?? settings[.transport]?.string.flatMap(TransportChoice.init)
         markdown = markdown ?? settings.markdown
         tools = tools.isEmpty ? settings.tools : tools.filter { !$0.isEmpty }
+        try check()
+    }
+
+    private func check() throws {
+        for (setting, name, value) in [
+            (Setting.model, "--model", model), (.effort, "--effort", effort), (.verbosity, "--verbosity", verbosity),
+        ] {
+            if let value { _ = try setting.value(from: [value], name: name) }
+        }
+        guard timeLimit.map({ $0 > 0 && $0 <= 86_400 }) ?? true else {
+            throw CommandLineError.usage("--time-limit takes seconds, more than 0 and at most 86400.")
+        }
+        guard rounds.map((1...1000).contains) ?? true else {
+            throw CommandLineError.usage("--rounds takes a number from 1 to 1000.")
+        }
     }
 
     /// Returns the request that sends `messages`.
@@ -106,20 +122,6 @@ struct AnswerOptions: ParsableArguments {
         ChappieResponseRequest(
             messages: messages, model: model, outputSchema: schema, serviceTools: searchesWeb ? [.webSearch()] : [],
             serviceTier: fastTier ? Self.fastTierID : nil, timeLimit: timeLimit.map { .seconds($0) })
-    }
-
-    /// Refuses a time limit outside the valid range.
-    func checkTimeLimit() throws {
-        guard timeLimit.map({ $0 > 0 && $0 <= 86_400 }) ?? true else {
-            throw CommandLineError.usage("--time-limit takes seconds, more than 0 and at most 86400.")
-        }
-    }
-
-    /// Refuses a number of rounds outside the valid range.
-    func checkRounds() throws {
-        guard rounds.map((1...1000).contains) ?? true else {
-            throw CommandLineError.usage("--rounds takes a number from 1 to 1000.")
-        }
     }
 
     /// The id of the tier that the service calls "Fast".

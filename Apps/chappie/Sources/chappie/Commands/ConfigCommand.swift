@@ -242,9 +242,9 @@ extension Setting {
         return switch (setting, setting.kind) {
         case (.model, _): KnownNames.models(environment)
         case (.template, _): Template.names(environment)
-        case (_, .text(let words)), (_, .oneOf(let words)): words
+        case (_, .oneOf(let words)): words
         case (_, .yesOrNo): ["true", "false"]
-        case (_, .size), (_, .files): []
+        case (_, .text), (_, .word), (_, .size), (_, .files): []
         }
     }
 }

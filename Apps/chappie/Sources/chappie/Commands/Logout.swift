@@ -1,6 +1,7 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
+import ChappieCrypto
 import ChappieSDK
 import FoundationEssentials
 
@@ -59,6 +60,7 @@ struct SignedOut {
     /// - Throws: the store's error if the credential could not be deleted.
     @MainActor
     init(_ program: Program, _ session: ChappieAuthSession? = nil, isLocal: Bool) async throws {
+        defer { EncryptedFileCredentialStore.dropKeptKeys() }
         let session = if let session { session } else { try await program.session() }
         wasReadable = session.lastStoreError == nil
         // A sign-in that has ended is still stored.

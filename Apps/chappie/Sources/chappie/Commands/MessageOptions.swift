@@ -12,10 +12,17 @@ struct MessageOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The form of the answer: a file with a JSON Schema, the schema itself, or \"name str, age int: in years\". Another answer is an error (65).",
+            "The form of the answer: a file with a JSON Schema, the schema itself, or \"name str, age int: in years, tags str[]\". Another answer is an error (65).",
             valueName: "schema"),
         completion: .file())
     var schema: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Like --schema, for several: the answer is {\"items\": […]} with a list of values of this form.",
+            valueName: "schema"),
+        completion: .file())
+    var schemaMulti: String?
 
     @Option(
         name: .shortAndLong,
@@ -65,10 +72,14 @@ struct MessageOptions: ParsableArguments {
                 "-p sets a variable of a template, and there is no template.",
                 suggestion: "Name the template: --template NAME.")
         }
-        answer.fill(from: template, program.settings, goesOn: goesOn)
+        try answer.fill(from: template, program.settings, goesOn: goesOn)
         _ = try program.tools(of: answer)
         let offers = program.startedTools.offers
-        let schema = try schema.map(Self.schema)
+        guard schema == nil || schemaMulti == nil else {
+            throw CommandLineError.usage(
+                "--schema and --schema-multi both give the form of the answer.", suggestion: "Leave one out.")
+        }
+        let schema = try schema.map { try Self.schema($0) } ?? schemaMulti.map { try Self.schema($0, ofList: true) }
         var attachments: [ChappieInputMessage.Part] = []
         for name in image { attachments.append(try await Attachment.image(name)) }
         for name in file {
@@ -89,14 +100,20 @@ struct MessageOptions: ParsableArguments {
     }
 
     /// Reads the schema from a file's name, from the schema itself, which begins with a brace, or from its short form.
-    static func schema(_ argument: String) throws -> ChappieJSONSchema {
+    ///
+    /// - Parameter ofList: whether the schema is that of the elements of a list.
+    static func schema(_ argument: String, ofList: Bool = false) throws -> ChappieJSONSchema {
         let isInline = argument.first == "{"
-        if !isInline, let short = try ShortSchema(argument) { return ChappieJSONSchema(short.json) }
-        let bytes = isInline ? Array(argument.utf8) : UserFile.unmarked(try WholeFile.read(argument))
+        let short = isInline ? nil : try ShortSchema(argument)
         do {
-            let schema = ChappieJSONSchema(try ChappieJSON(parsing: bytes))
-            try schema.check()
+            let bytes =
+                short != nil || isInline ? Array(argument.utf8) : UserFile.unmarked(try WholeFile.read(argument))
+            let json = try short?.json ?? SchemaDocument.schema(in: ChappieJSON(parsing: bytes))
+            let schema = ChappieJSONSchema(ofList ? SchemaDocument.list(of: json) : json)
+            _ = try ChappieStrictSchema(schema)
             return schema
+        } catch let error as CommandLineError {
+            throw error
         } catch {
             let reason = (error as? any LocalizedError)?.errorDescription ?? "It is not a JSON Schema."
             throw CommandLineError.usage(
@@ -155,43 +172,5 @@ struct MessageFrame: Sendable {
         // A prompt may end with a message of the model, which the model continues.
         guard !parts.isEmpty || earlier.isEmpty else { return messages }
         return messages + [ChappieInputMessage(role: .user, parts: parts, options: options)]
-    }
-}
-
-/// A schema in its short form: `name str, age int: in years, notes`. Each field has a name, a type (str, int, float or
-/// bool, default str), and after a colon its meaning. Commas or line ends separate the fields.
-struct ShortSchema {
-    private static let types = ["str": "string", "int": "integer", "float": "number", "bool": "boolean"]
-
-    let json: ChappieJSON
-
-    /// Returns `nil` for one word, which is a file's name, and for the name of an existing file.
-    ///
-    /// - Throws: ``CommandLineError`` that names the field.
-    init?(_ text: String) throws {
-        guard text.contains(where: { $0 == "," || $0.isWhitespace }), !WholeFile.exists(text) else { return nil }
-        var properties = ChappieJSONObject()
-        // In a text with several lines, the meaning of a field may contain commas.
-        let fields = text.contains("\n") ? text.split(separator: "\n") : text.split(separator: ",")
-        for field in fields.map({ $0.trimmed }) where !field.isEmpty {
-            let parts = field.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            let words = (parts.first ?? "").split(whereSeparator: \.isWhitespace).map(String.init)
-            guard let name = words.first, words.count <= 2, properties[name] == nil,
-                name.allSatisfy({ $0.isLetter || $0.isNumber || $0 == "_" || $0 == "-" }),
-                let type = Self.types[words.count == 2 ? words[1] : "str"]
-            else {
-                throw CommandLineError.usage(
-                    "The schema's field \"\(field.prefix(100))\" can't be used.",
-                    suggestion: "Write fields as: name str, age int: in years. Types: str, int, float, bool.")
-            }
-            var property: ChappieJSONObject = ["type": .string(type)]
-            if parts.count == 2 { property["description"] = .string(parts[1].trimmed) }
-            properties[name] = .object(property)
-        }
-        let names = properties.members.map { ChappieJSON.string($0.name) }
-        json = [
-            "type": "object", "properties": .object(properties), "required": .array(names),
-            "additionalProperties": false,
-        ]
     }
 }

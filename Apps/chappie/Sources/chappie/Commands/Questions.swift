@@ -1,7 +1,7 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
-import ChappieJSONSchema
+@_spi(ChappieInternals) import ChappieJSONSchema
 import ChappieMarkdown
 import ChappieRuntime
 import ChappieSDK
@@ -131,21 +131,26 @@ struct Ask: ProgramCommand {
         try await answerOptions.explainTier(of: client, program.console)
         let kept = try await threadOptions.kept(by: client, in: program)
         let conversation: any ChappieConversation = kept?.runtime ?? client
-        let showsText = target == nil && !givesBlock
+        let strict = try frame.schema.map { try ChappieStrictSchema($0) }
+        // The answer is printed when it has its form.
+        let isReshaped = strict?.changesAnswers == true
+        let showsText = target == nil && !givesBlock && !isReshaped
         guard
             let response = try await answerOptions.show(
                 conversation.streamResponse(request), program, approval, keeping: kept?.next, showsText: showsText)
         else { return }
+        let answer = strict?.answer(text: response.outputText) ?? response.outputText
         do {
             try Self.checkWhole(response)
-            if let schema = frame.schema { try Self.check(response.outputText, against: schema) }
+            if let schema = frame.schema { try Self.check(answer, against: schema) }
         } catch {
             // A file keeps its content, and an answer that was paid for is not lost.
             if !showsText, !options.json { program.console.note(UntrustedText.forTerminal(response.outputText)) }
             throw error
         }
         let sources = target == nil || frame.schema != nil ? [] : SourceList.lines(response.sources)
-        try await deliver(response.outputText, sources, to: target, program, kept: await kept?.next?.keptThread)
+        try await deliver(
+            answer, sources, to: target, isShown: showsText, program, kept: await kept?.next?.keptThread)
         await client.finishRenewingList()
     }
 
@@ -184,9 +189,12 @@ struct Ask: ProgramCommand {
     /// Writes the requested part of the answer to the requested place, or to standard output if that place cannot be
     /// written.
     ///
-    /// - Parameter thread: the thread that keeps the answer.
+    /// - Parameters:
+    ///   - isShown: whether the answer is on standard output already.
+    ///   - thread: the thread that keeps the answer.
     private func deliver(
-        _ answer: String, _ sources: [String], to target: OutputFile?, _ program: Program, kept thread: String?
+        _ answer: String, _ sources: [String], to target: OutputFile?, isShown: Bool, _ program: Program,
+        kept thread: String?
     ) async throws {
         var text = answer
         if givesBlock {
@@ -210,7 +218,7 @@ struct Ask: ProgramCommand {
                     suggestion: "The answer is on standard output\(places).")
             }
             if program.console.terminals.error { program.console.note("The answer is in \(target.path).") }
-        } else if givesBlock, !options.json {
+        } else if !isShown, !options.json {
             program.console.write(text)
         }
     }

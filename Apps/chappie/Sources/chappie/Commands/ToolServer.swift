@@ -42,7 +42,7 @@ struct ToolServer: ProgramCommand {
     func run(in program: Program) async throws {
         try options.refuseJSON()
         var answerOptions = answerOptions
-        answerOptions.fill(from: nil, program.settings, goesOn: false)
+        try answerOptions.fill(from: nil, program.settings, goesOn: false)
         let store = program.threadsIfPossible()
         let keeps = ephemeral.map { !$0 } ?? (program.settings[.keepThreads]?.bool != false)
         let desk = ServedTools(program, answerOptions, threads ? store : nil, keepsIn: keeps ? store : nil)

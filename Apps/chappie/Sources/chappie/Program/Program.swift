@@ -79,6 +79,7 @@ struct Program: Sendable {
             settings.store = .file
         }
         let passphraseFile = settings.passphraseFile
+        let keepsKeys = settings[.keepKey]?.bool != false
         func opened(_ kind: StoreChoice) throws -> any SharedCredentialStore {
             switch kind {
             case .keyring: return keyring
@@ -86,7 +87,8 @@ struct Program: Sendable {
                 let file: [any PassphraseSource] = passphraseFile.map { [PassphraseFile(path: $0)] } ?? []
                 do throws(CredentialStoreError) {
                     return try EncryptedFileCredentialStore(
-                        passphrase: FirstPassphrase(file + [SystemdPassphrase(), TerminalPassphrase()]))
+                        passphrase: FirstPassphrase(file + [SystemdPassphrase(), TerminalPassphrase()]),
+                        keepsKeys: keepsKeys)
                 } catch {
                     return LocalCredentialStore(NoCredentialStore(reason: error), lock: NoCredentialLock())
                 }
@@ -229,8 +231,6 @@ struct Program: Sendable {
     func client(
         _ answer: AnswerOptions? = nil, approval: ToolApproval? = nil
     ) throws -> ChappieClient {
-        try answer?.checkTimeLimit()
-        try answer?.checkRounds()
         var configuration = settings.configuration
         if let model = answer?.model { configuration.model = model }
         // A tool that the model has invented, or that may not run, does not end the turn.

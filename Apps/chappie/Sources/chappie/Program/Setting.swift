@@ -12,14 +12,16 @@ enum Setting: String, CaseIterable, Sendable {
     case keepThreads = "keep_threads"
     case threadsLimit = "threads_limit"
     case store
+    case keepKey = "keep_key"
 
-    /// The levels of effort that Tab offers. A model may have others.
-    static let efforts = ["low", "medium", "high", "xhigh", "max"]
+    /// The levels of effort.
+    static let efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra"]
 
     /// The values that a setting takes.
     enum Kind {
-        /// Any text, with the usual values.
-        case text([String])
+        case text
+        /// A text without white space.
+        case word
         case oneOf([String])
         case yesOrNo
         /// A number of MiB.
@@ -33,13 +35,14 @@ enum Setting: String, CaseIterable, Sendable {
 
     var kind: Kind {
         switch self {
-        case .model, .template: .text([])
-        case .effort: .text(Self.efforts)
-        case .verbosity: .text(["low", "medium", "high"])
+        case .model: .word
+        case .template: .text
+        case .effort: .oneOf(Self.efforts)
+        case .verbosity: .oneOf(["low", "medium", "high"])
         case .transport: .oneOf(TransportChoice.allCases.map(\.rawValue))
         case .markdown: .oneOf(MarkdownChoice.allCases.map(\.rawValue))
         case .tools: .files
-        case .keepThreads, .statusLine: .yesOrNo
+        case .keepThreads, .statusLine, .keepKey: .yesOrNo
         case .threadsLimit: .size
         case .store: .oneOf(StoreChoice.allCases.map(\.rawValue))
         }
@@ -62,7 +65,7 @@ enum Setting: String, CaseIterable, Sendable {
         case .effort, .verbosity: "the model's own"
         case .transport, .markdown: "auto"
         case .template, .tools: "none"
-        case .keepThreads, .statusLine: "true"
+        case .keepThreads, .statusLine, .keepKey: "true"
         case .threadsLimit: "512"
         case .store: "keyring"
         }
@@ -82,6 +85,7 @@ enum Setting: String, CaseIterable, Sendable {
         case .keepThreads: "whether conversations are kept (--ephemeral)"
         case .threadsLimit: "MiB that kept conversations may take"
         case .store: "where the sign-in is stored"
+        case .keepKey: "whether the kernel keeps the encrypted file's key for 15 minutes (chappie lock)"
         }
     }
 
@@ -89,6 +93,7 @@ enum Setting: String, CaseIterable, Sendable {
     private var form: String {
         switch kind {
         case .text: "a text that is not empty"
+        case .word: "a name without spaces"
         case .oneOf(let words): words.dropLast().joined(separator: ", ") + " or \(words.last ?? "")"
         case .yesOrNo: "true or false"
         case .size: "a number of MiB, 1 to 1048576"
@@ -101,6 +106,7 @@ enum Setting: String, CaseIterable, Sendable {
     private func unacceptedMember(_ value: ChappieJSON) -> String? {
         switch kind {
         case .text: value.string?.isEmpty == false ? nil : ""
+        case .word: value.string.map { !$0.isEmpty && !$0.contains(where: \.isWhitespace) } == true ? nil : ""
         case .oneOf(let words): value.string.map(words.contains) == true ? nil : ""
         case .yesOrNo: value.bool == nil ? "" : nil
         case .size: value.int.map((1...(1 << 20)).contains) == true ? nil : ""
@@ -121,7 +127,7 @@ enum Setting: String, CaseIterable, Sendable {
         let text = words.joined(separator: " ")
         let value: ChappieJSON? =
             switch kind {
-            case .text, .oneOf: .string(text)
+            case .text, .word, .oneOf: .string(text)
             case .yesOrNo: ["true": true, "false": false][text]
             case .size: Int(text).map { .integer($0) }
             case .files: .array(words.map { .string($0) })

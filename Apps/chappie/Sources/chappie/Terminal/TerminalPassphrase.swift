@@ -1,5 +1,5 @@
 import ChappieAuth
-import ChappieCrypto
+@_spi(ChappieInternals) import ChappieCrypto
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieLineEditor
 import ChappieMarkdown
@@ -9,7 +9,10 @@ import Glibc
 import SystemPackage
 
 /// A source that asks the user for the passphrase on the terminal itself, because standard input may be a pipe.
-struct TerminalPassphrase: PassphraseSource {
+struct TerminalPassphrase: TraceablePassphraseSource {
+    /// The user has typed the passphrase that a kept key was derived from.
+    func origin() -> PassphraseOrigin { .known("terminal") }
+
     /// Asks the user for the passphrase.
     ///
     /// - Returns: the passphrase, or `nil` if the process has no terminal.

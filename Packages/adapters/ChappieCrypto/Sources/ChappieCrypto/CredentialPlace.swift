@@ -209,7 +209,7 @@ extension CredentialSlot {
         return try CryptoLibrary.digest(of: bytes)
     }
 
-    fileprivate static func hexadecimal(_ bytes: [UInt8]) -> String {
+    static func hexadecimal(_ bytes: [UInt8]) -> String {
         bytes.reduce(into: "") { $0 += ($1 < 16 ? "0" : "") + String($1, radix: 16) }
     }
 }

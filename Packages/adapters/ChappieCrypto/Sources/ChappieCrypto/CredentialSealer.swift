@@ -6,7 +6,8 @@ import Synchronization
 final class CredentialSealer: Sendable {
     /// The bytes that scrypt derives from a passphrase and a salt.
     struct Key: Sendable {
-        let passphrase: Secret
+        /// The passphrase, or `nil` for a key that was kept.
+        let passphrase: Secret?
         let parameters: ScryptParameters
         let salt: [UInt8]
         let encryption: Secret
@@ -24,6 +25,21 @@ final class CredentialSealer: Sendable {
             encryption = Secret(Array(derived.prefix(CryptoLibrary.keyCount)))
             check = Array(derived.suffix(CredentialFile.checkCount))
         }
+
+        /// Creates the key that was kept for `file`.
+        init(_ encryption: Secret, of file: CredentialFile) {
+            passphrase = nil
+            self.encryption = encryption
+            parameters = file.parameters
+            salt = file.salt
+            check = file.check
+        }
+    }
+
+    /// What opens a file: a passphrase, or a key that was derived from it earlier.
+    enum Opener: Sendable {
+        case passphrase(Secret)
+        case key(Key)
     }
 
     private let parameters: ScryptParameters
@@ -36,9 +52,9 @@ final class CredentialSealer: Sendable {
     ///
     /// - Throws: `wrongPassphrase`, or `corrupt` if the file was changed or belongs to another slot.
     func open(
-        _ file: CredentialFile, at place: CredentialPlace, passphrase: Secret
+        _ file: CredentialFile, at place: CredentialPlace, with opener: Opener
     ) throws(CredentialStoreError) -> Secret {
-        let key = try key(of: file, at: place, passphrase: passphrase)
+        let key = try key(of: file, at: place, with: opener)
         let secret = try CryptoLibrary.decrypt(
             file.ciphertext, tag: file.tag, key: key.encryption, nonce: file.nonce,
             authenticating: file.header(ciphertextCount: file.ciphertext.count) + place.digest)
@@ -57,27 +73,34 @@ final class CredentialSealer: Sendable {
     ///   users out of their credential. `failed` if the secret is longer than 1 MiB.
     func seal(
         _ secret: Secret, for place: CredentialPlace, replacing earlier: CredentialFile?,
-        nextTo neighbour: CredentialFile? = nil, passphrase: Secret
+        nextTo neighbour: CredentialFile? = nil, with opener: Opener
     ) throws(CredentialStoreError) -> CredentialFile {
         guard secret.count <= CredentialFile.secretLimit else {
             throw .failed(
                 "a secret of \(secret.count) bytes is longer than the limit of \(CredentialFile.secretLimit) bytes")
         }
-        let kept: Key? = if let earlier { try key(of: earlier, at: place, passphrase: passphrase) } else { nil }
+        let kept: Key? = if let earlier { try key(of: earlier, at: place, with: opener) } else { nil }
         let key =
-            if let kept, !kept.parameters.isWeaker(than: parameters) {
-                kept
-            } else if let last = lastKey.withLock({ $0 }), last.parameters == parameters, last.passphrase == passphrase
-            {
-                last
-            } else if earlier == nil, let neighbour, !neighbour.parameters.isWeaker(than: parameters),
-                let shared = try? self.key(for: passphrase, salt: neighbour.salt, parameters: neighbour.parameters),
-                shared.check == neighbour.check
-            {
-                shared
-            } else {
-                try key(
-                    for: passphrase, salt: CryptoLibrary.randomBytes(CredentialFile.saltCount), parameters: parameters)
+            switch opener {
+            case .key(let key): key
+            case .passphrase(let passphrase):
+                if let kept, !kept.parameters.isWeaker(than: parameters) {
+                    kept
+                } else if let last = lastKey.withLock({ $0 }), last.parameters == parameters,
+                    last.passphrase == passphrase
+                {
+                    last
+                } else if earlier == nil, let neighbour, !neighbour.parameters.isWeaker(than: parameters),
+                    let shared = try? self.key(
+                        for: passphrase, salt: neighbour.salt, parameters: neighbour.parameters),
+                    shared.check == neighbour.check
+                {
+                    shared
+                } else {
+                    try self.key(
+                        for: passphrase, salt: CryptoLibrary.randomBytes(CredentialFile.saltCount),
+                        parameters: parameters)
+                }
             }
         var file = CredentialFile(
             parameters: key.parameters, salt: key.salt, check: key.check,
@@ -90,11 +113,26 @@ final class CredentialSealer: Sendable {
 
     func forgetKey() { lastKey.withLock { $0 = nil } }
 
+    /// Returns the key that was kept for a file, unless the file's parameters are too weak for a save.
+    func keptKey(of file: CredentialFile, from origin: String) -> Key? {
+        file.parameters.isWeaker(than: parameters) ? nil : KeptKeys.key(of: file, from: origin)
+    }
+
+    /// Keeps the most recently derived key, which has opened or created a file.
+    func keepKey(from origin: String) {
+        if let key = lastKey.withLock({ $0 }) { KeptKeys.keep(key, from: origin) }
+    }
+
     private func key(
-        of file: CredentialFile, at place: CredentialPlace, passphrase: Secret
+        of file: CredentialFile, at place: CredentialPlace, with opener: Opener
     ) throws(CredentialStoreError) -> Key {
-        let key = try key(for: passphrase, salt: file.salt, parameters: file.parameters)
-        guard key.check == file.check else { throw .wrongPassphrase(place.path) }
+        let key =
+            switch opener {
+            case .key(let key): key
+            case .passphrase(let passphrase):
+                try key(for: passphrase, salt: file.salt, parameters: file.parameters)
+            }
+        guard key.check == file.check, key.salt == file.salt else { throw .wrongPassphrase(place.path) }
         return key
     }
 

@@ -29,7 +29,8 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
     public let directory: String
 
     private let source: any PassphraseSource
-    private let knownPassphrase = Mutex<Secret?>(nil)
+    private let knownPassphrase = Mutex<(secret: Secret, origin: String?)?>(nil)
+    private let keepsKeys: Bool
     /// Whether the passphrase has opened or created a file.
     private let isProven = Mutex(false)
     /// A lock that orders the calls that need the passphrase. The first call asks for it, and the others wait.
@@ -49,13 +50,17 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
     ///     a ``Secret`` as long as the store exists. All slots of a store share it.
     ///   - parameters: The parameters for new files, and for files with weaker parameters at their next save. A file is
     ///     read with the parameters that it was written with.
+    ///   - keepsKeys: Whether a derived key is kept for other processes. Linux keeps it in the session keyring of the
+    ///     kernel until it was not used for 15 minutes. In the meantime, the user's other processes of the same login
+    ///     session can read it there, and a user whose terminal is the source is not asked again. A file that contains
+    ///     the passphrase is recognized as long as it does not change. Default `false`.
     ///   - deadline: The limit for each of the two steps of a call that access the disk. Must be positive. The default
     ///     is 30 seconds. The wait for the passphrase does not count, since the user may have to type it.
     /// - Throws: ``CredentialStoreError/failed(_:)`` if `directory` is not an absolute path.
     ///   ``CredentialStoreError/unusableFolder(_:remedy:)`` if `directory` is `nil` and no home directory is known.
     public init(
         directory: String? = nil, passphrase: any PassphraseSource, parameters: ScryptParameters = .default,
-        deadline: Duration = .seconds(30)
+        keepsKeys: Bool = false, deadline: Duration = .seconds(30)
     ) throws(CredentialStoreError) {
         precondition(deadline > .zero, "An encrypted file store needs a deadline above zero.")
         let environment = ProcessInfo.processInfo.environment
@@ -70,6 +75,7 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
         self.directory = "/" + directory.split(separator: "/").joined(separator: "/")
         source = passphrase
         sealer = CredentialSealer(parameters: parameters)
+        self.keepsKeys = keepsKeys
         self.deadline = deadline
     }
 
@@ -79,9 +85,9 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
     public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
         let place = try CredentialPlace(slot, in: directory)
         guard let file = try await onDisk({ _ throws(CredentialStoreError) in try place.read() }) else { return nil }
-        let passphrase = try await passphrase { () throws(CredentialStoreError) in .opening(place.path) }
+        let opener = try await opener(of: file) { () throws(CredentialStoreError) in .opening(place.path) }
         return try await proving { [sealer] _ throws(CredentialStoreError) in
-            try sealer.open(file, at: place, passphrase: passphrase)
+            try sealer.open(file, at: place, with: opener)
         }
     }
 
@@ -96,14 +102,14 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
     ///   instead.
     public func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
-        let passphrase = try await passphraseToSave(at: place)
+        let opener = try await openerToSave(at: place)
         try await proving { [sealer] call throws(CredentialStoreError) in
             let earlier = try place.readUnlessCorrupt()
             let file = try sealer.seal(
                 secret, for: place, replacing: earlier, nextTo: earlier == nil ? place.neighbour() : nil,
-                passphrase: passphrase)
+                with: opener)
             try place.write(file, isWanted: { !call.isOver }) { file throws(CredentialStoreError) in
-                try sealer.open(file, at: place, passphrase: passphrase) == secret
+                try sealer.open(file, at: place, with: opener) == secret
             }
         }
     }
@@ -115,10 +121,10 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
         try await onDisk { _ throws(CredentialStoreError) in try place.prepare() }
-        let passphrase = try await passphraseToSave(at: place)
+        let opener = try await openerToSave(at: place)
         try await proving { [sealer] _ throws(CredentialStoreError) in
             do throws(CredentialStoreError) {
-                if let earlier = try place.read() { _ = try sealer.open(earlier, at: place, passphrase: passphrase) }
+                if let earlier = try place.read() { _ = try sealer.open(earlier, at: place, with: opener) }
             } catch .corrupt {}
         }
     }
@@ -139,6 +145,12 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
         isProven.withLock { $0 = false }
         sealer.forgetKey()
     }
+
+    /// Drops the keys that are kept in this login session, of all stores. The next command derives its key again.
+    ///
+    /// - Returns: Whether there were any.
+    @discardableResult
+    public static func dropKeptKeys() -> Bool { KeptKeys.dropAll() }
 
     /// The lock for this store's credentials. Its files are in the same folder, so that all processes that share a
     /// credential share the lock, whatever else differs in their environments.
@@ -168,6 +180,7 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
         do throws(CredentialStoreError) {
             let output = try await onDisk(work)
             isProven.withLock { $0 = true }
+            if keepsKeys, let origin = knownPassphrase.withLock({ $0?.origin }) { sealer.keepKey(from: origin) }
             return output
         } catch {
             if case .wrongPassphrase = error, !isProven.withLock(\.self) { forgetPassphrase() }
@@ -175,12 +188,31 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
         }
     }
 
-    /// Returns the passphrase for a save, which may create the file.
-    private func passphraseToSave(at place: CredentialPlace) async throws(CredentialStoreError) -> Secret {
-        try await passphrase { [self] () async throws(CredentialStoreError) in
-            let exists = try await onDisk { _ throws(CredentialStoreError) in try place.readUnlessCorrupt() != nil }
-            return exists ? .opening(place.path) : .creating(place.path)
+    /// Returns the kept key of a file, or else the passphrase.
+    private func opener(
+        of file: CredentialFile?, _ purpose: () async throws(CredentialStoreError) -> PassphrasePurpose
+    ) async throws(CredentialStoreError) -> CredentialSealer.Opener {
+        if let file, let origin, let key = sealer.keptKey(of: file, from: origin) { return .key(key) }
+        return .passphrase(try await passphrase(purpose))
+    }
+
+    /// Returns what a save needs, which may create the file.
+    private func openerToSave(at place: CredentialPlace) async throws(CredentialStoreError) -> CredentialSealer.Opener {
+        let (earlier, neighbour) = try await onDisk { _ throws(CredentialStoreError) in
+            let earlier = try place.readUnlessCorrupt()
+            return (earlier, earlier == nil ? place.neighbour() : nil)
         }
+        return try await opener(of: earlier ?? neighbour) { () throws(CredentialStoreError) in
+            earlier == nil ? .creating(place.path) : .opening(place.path)
+        }
+    }
+
+    /// The origin of the passphrase, or `nil` if no key is kept for it.
+    private var origin: String? {
+        guard keepsKeys, case .known(let origin)? = (source as? any TraceablePassphraseSource)?.origin() else {
+            return nil
+        }
+        return origin
     }
 
     /// Returns the passphrase. Asks the source unless the passphrase is known. Other calls wait in the meantime and
@@ -194,13 +226,15 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
         let ticket = line.reserve()
         defer { line.leave(ticket) }
         guard (try? await line.enter(ticket)) != nil else { throw .cancelled }
-        if let known = knownPassphrase.withLock({ $0 }) { return known }
+        if let known = knownPassphrase.withLock({ $0?.secret }) { return known }
+        // A file that changes after this is recognized as another one.
+        let origin = origin
         do throws(CredentialStoreError) {
             guard let secret = try await source.passphrase(for: purpose()) else {
                 throw .noPassphrase("no source for it is set up")
             }
             guard !secret.isEmpty else { throw .noPassphrase("the passphrase is empty") }
-            knownPassphrase.withLock { $0 = secret }
+            knownPassphrase.withLock { $0 = (secret, origin) }
             return secret
         } catch {
             throw Task.isCancelled ? .cancelled : error

@@ -1,6 +1,14 @@
 @_spi(ChappieInternals) public import ChappieAuth
 import ChappieCore
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
 /// A source of the passphrase of an ``EncryptedFileCredentialStore``, such as a file, systemd or a terminal.
 ///
 /// A complete fake:
@@ -136,5 +144,60 @@ public struct SystemdPassphrase: PassphraseSource {
     public func passphrase(for purpose: PassphrasePurpose) async throws(CredentialStoreError) -> Secret? {
         guard let directory else { return nil }
         return try await PassphraseFile.read(directory + "/" + Self.name, as: .systemdPassphrase)
+    }
+}
+
+// MARK: Origins
+
+/// A source whose passphrase can be recognized without being read again. Keys that were derived from it can be kept.
+@_spi(ChappieInternals) public protocol TraceablePassphraseSource: PassphraseSource {
+    /// Returns the origin of the passphrase.
+    func origin() -> PassphraseOrigin
+}
+
+/// The origin of a passphrase.
+@_spi(ChappieInternals) public enum PassphraseOrigin: Sendable, Hashable {
+    /// The source is not set up.
+    case missing
+    /// The passphrase may differ the next time.
+    case unknown
+    /// The passphrase is the same as long as this text is.
+    case known(String)
+}
+
+@_spi(ChappieInternals) extension FirstPassphrase: TraceablePassphraseSource {
+    /// Returns the origin of the first source that is set up.
+    public func origin() -> PassphraseOrigin {
+        let origins = sources.lazy.map { ($0 as? any TraceablePassphraseSource)?.origin() ?? .unknown }
+        return origins.first { $0 != .missing } ?? .missing
+    }
+}
+
+@_spi(ChappieInternals) extension PassphraseFile: TraceablePassphraseSource {
+    /// Returns the identity of the file and of its last change.
+    public func origin() -> PassphraseOrigin {
+        path.map { Self.origin(of: $0) } ?? .missing
+    }
+
+    fileprivate static func origin(of path: String) -> PassphraseOrigin {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return .unknown }
+        // A pipe delivers another passphrase each time.
+        guard status.st_mode & S_IFMT == S_IFREG else { return .unknown }
+        #if canImport(Darwin)
+            let changed = status.st_ctimespec
+        #else
+            let changed = status.st_ctim
+        #endif
+        return .known(
+            "\(status.st_dev) \(status.st_ino) \(status.st_size) \(changed.tv_sec).\(changed.tv_nsec)")
+    }
+}
+
+@_spi(ChappieInternals) extension SystemdPassphrase: TraceablePassphraseSource {
+    /// Returns the identity of the credential's file and of its last change.
+    public func origin() -> PassphraseOrigin {
+        guard let path = directory.map({ $0 + "/" + Self.name }), access(path, F_OK) == 0 else { return .missing }
+        return PassphraseFile.origin(of: path)
     }
 }

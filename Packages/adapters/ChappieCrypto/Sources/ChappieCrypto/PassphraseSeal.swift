@@ -19,7 +19,7 @@ public import ChappieAuth
     /// Encrypts `secret` under `passphrase`. This is slow because scrypt is slow.
     public func seal(_ secret: Secret, under passphrase: Secret) throws(CredentialStoreError) -> [UInt8] {
         try CredentialSealer(parameters: .default)
-            .seal(secret, for: place, replacing: nil, passphrase: passphrase).bytes()
+            .seal(secret, for: place, replacing: nil, with: .passphrase(passphrase)).bytes()
     }
 
     /// Decrypts a sealed secret. This is slow because scrypt is slow.
@@ -28,7 +28,7 @@ public import ChappieAuth
     public func open(_ bytes: [UInt8], under passphrase: Secret) throws(CredentialStoreError) -> Secret {
         let file = try CredentialFile(bytes, path: name)
         do throws(CredentialStoreError) {
-            return try CredentialSealer(parameters: .default).open(file, at: place, passphrase: passphrase)
+            return try CredentialSealer(parameters: .default).open(file, at: place, with: .passphrase(passphrase))
         } catch .wrongPassphrase {
             throw .wrongPassphrase(name)
         } catch .corrupt {

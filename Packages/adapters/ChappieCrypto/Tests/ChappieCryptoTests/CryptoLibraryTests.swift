@@ -129,13 +129,13 @@ struct CryptoLibraryTests {
         let sealer = CredentialSealer(parameters: .cheap)
         let places = try [CredentialSlot.mine, .yours].map { try CredentialPlace($0, in: "/d") }
         let files = try places.map {
-            try sealer.seal(Secret("x"), for: $0, replacing: nil, passphrase: Secret("a"))
+            try sealer.seal(Secret("x"), for: $0, replacing: nil, with: .passphrase(Secret("a")))
         }
         for _ in 0..<2 {
             for (place, file) in zip(places, files) {
-                #expect(try sealer.open(file, at: place, passphrase: Secret("a")).text == "x")
+                #expect(try sealer.open(file, at: place, with: .passphrase(Secret("a"))).text == "x")
                 #expect(throws: CredentialStoreError.wrongPassphrase(place.path)) {
-                    try sealer.open(file, at: place, passphrase: Secret("b"))
+                    try sealer.open(file, at: place, with: .passphrase(Secret("b")))
                 }
             }
         }

@@ -64,7 +64,8 @@ struct FormatTests {
     @Test func noBitCanBeChangedOnPurpose() throws {
         let sealer = CredentialSealer(parameters: .cheap)
         let place = try CredentialPlace(.mine, in: "/d")
-        let whole = try sealer.seal(Secret("a credential"), for: place, replacing: nil, passphrase: Secret("p")).bytes()
+        let whole = try sealer.seal(Secret("a credential"), for: place, replacing: nil, with: .passphrase(Secret("p")))
+            .bytes()
         let content = Array(whole.dropLast(CryptoLibrary.digestCount))
         var kinds: [String: Int] = [:]
         for (offset, bit) in content.indices.flatMap({ offset in (0..<8).map { (offset, $0) } }) {
@@ -72,7 +73,7 @@ struct FormatTests {
             forged[offset] ^= 1 << bit
             let error = #expect(throws: CredentialStoreError.self, "byte \(offset), bit \(bit)") {
                 let file = try CredentialFile(Self.withChecksum(forged), path: "/f")
-                _ = try sealer.open(file, at: place, passphrase: Secret("p"))
+                _ = try sealer.open(file, at: place, with: .passphrase(Secret("p")))
             }
             kinds[error.map { "\($0)".prefix { $0 != "(" } }.map(String.init) ?? "", default: 0] += 1
         }

@@ -13,7 +13,9 @@ struct KillTests {
     private static func stored(in directory: String) throws -> String? {
         let place = try CredentialPlace(.writer, in: directory)
         guard let file = try place.read() else { return nil }
-        return try CredentialSealer(parameters: .cheap).open(file, at: place, passphrase: PrivateStore.passphrase).text
+        return try CredentialSealer(parameters: .cheap).open(
+            file, at: place, with: .passphrase(PrivateStore.passphrase)
+        ).text
     }
 
     /// The number of a document that is whole; `nil` of any other.

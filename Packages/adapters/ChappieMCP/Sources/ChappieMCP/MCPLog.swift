@@ -16,10 +16,11 @@ final class MCPLog: Sendable {
     /// Creates a log.
     ///
     /// - Parameters:
-    ///   - given: texts that the server was given and might repeat. Texts of 8 or more bytes are left out.
+    ///   - given: texts that the server was given and might repeat. Texts of 8 or more bytes are left out, unless they
+    ///     are paths.
     ///   - take: receives each line, without a line feed. It may be called from several threads.
     init(without given: [String], _ take: @escaping @Sendable (String) -> Void) {
-        secrets = given.filter { $0.utf8.count >= 8 }.sorted { $0.utf8.count > $1.utf8.count }
+        secrets = given.filter { $0.utf8.count >= 8 && !$0.hasPrefix("/") }.sorted { $0.utf8.count > $1.utf8.count }
         self.take = take
     }
 

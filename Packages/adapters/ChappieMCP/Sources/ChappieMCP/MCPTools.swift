@@ -1,6 +1,6 @@
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
-import ChappieJSONSchema
+@_spi(ChappieInternals) import ChappieJSONSchema
 
 /// A tool of a server that cannot be used, with the reason.
 public struct ChappieMCPSkippedTool: Sendable, Hashable {
@@ -63,7 +63,7 @@ struct MCPTool: Sendable, Hashable {
 
     private static func fault(of schema: ChappieJSON) -> String? {
         guard schema.object != nil else { return "Its inputSchema is not an object." }
-        guard schema["type"]?.string == "object" else { return "Its inputSchema does not describe an object." }
+        guard ChappieJSONSchema(schema).allowsObjects else { return "Its inputSchema does not describe an object." }
         guard schema.serializedBytes().count <= limits.schema else { return "Its inputSchema is longer than 64 KiB." }
         do throws(ChappieJSONSchemaError) {
             try ChappieJSONSchema(schema).check()

@@ -379,15 +379,17 @@ struct BadServerTests {
         let server = ChappieMCPServer(
             command: [
                 "/bin/sh", "-c",
-                "head -c 9000 /dev/zero | tr '\\0' x >&2; printf '\\nkey \(token)\\033[2J\\nlast' >&2; echo \" $KEY\" >&2",
+                "head -c 9000 /dev/zero | tr '\\0' x >&2; printf '\\nkey \(token)\\033[2J\\nlast' >&2; echo \" $KEY $DATA\" >&2",
             ],
-            environment: ["KEY": "open sesame"], name: "bad", log: { line in lines.withLock { $0.append(line) } })
+            environment: ["KEY": "open sesame", "DATA": "/srv/data/files"], name: "bad",
+            log: { line in lines.withLock { $0.append(line) } })
         _ = await failure { _ = try await server.tools() }
         await server.closed()
         let words = lines.withLock { $0.filter { $0.hasPrefix("! ") } }
         #expect(words.count == 3 && words.allSatisfy { $0.count <= 1002 && !$0.contains(token) }, "\(words)")
         #expect(
-            words.last == "! last ‹redacted›" && words.dropFirst().first?.hasPrefix("! key ‹redacted›") == true,
+            words.last == "! last ‹redacted› /srv/data/files"
+                && words.dropFirst().first?.hasPrefix("! key ‹redacted›") == true,
             "\(words)")
     }
 

@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
-import ChappieJSONSchema
+@_spi(ChappieInternals) import ChappieJSONSchema
 import FoundationEssentials
 
 /// A mistake in a manifest, such as `tools[1].name` `must be a string`.
@@ -269,7 +269,7 @@ struct ManifestTextFormat: Decodable {
 struct ManifestSchema: Decodable {
     init(from decoder: any Decoder) throws {
         let json = try ChappieJSON(from: decoder)
-        guard json["type"]?.string == "object" else {
+        guard ChappieJSONSchema(json).allowsObjects else {
             throw ManifestFault(decoder.codingPath, "must be a JSON Schema of an object")
         }
         do throws(ChappieJSONSchemaError) {

@@ -248,6 +248,7 @@ extension ChappieClient {
         frame.declare(toolSet.declared(onPlan: onPlan, inNamespace: transcript.takesNamespaces(frame)))
         // The lite form has no tool choice, so tools that must not be called are not declared.
         if frame.isLite, frame.toolChoice == .none { frame.tools = [] }
+        try RequestSize(items, frame).check(window: model.contextWindow, items: items)
         // Only the turn's copy changes: a turn that fails leaves the conversation unchanged.
         let isUnreadable = transcript.isUnreadable
         var all: [ChappieJSON]?

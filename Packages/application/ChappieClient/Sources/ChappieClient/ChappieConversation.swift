@@ -118,7 +118,7 @@ extension ChappieConversation {
     public func send<Output: Decodable & Sendable>(
         _ text: String, as type: Output.Type, schema: ChappieJSONSchema
     ) async throws -> Output {
-        try schema.check()
+        _ = try ChappieStrictSchema(schema)
         return try await response(ChappieResponseRequest(messages: [.user(text)], outputSchema: schema))
             .value(type, schema: schema)
     }

@@ -394,7 +394,7 @@ import Testing
         }
         let odd = ClientHarness(.serverSentEvents, [.answer("{}")])
         do {
-            _ = try await odd.client.send("?", as: Odd.self, schema: [:])
+            _ = try await odd.client.send("?", as: Odd.self, schema: ["type": "object", "properties": [:]])
             Issue.record("it was taken")
         } catch ChappieClientError.invalidStructuredOutput(let violation, _) {
             #expect(violation.message.contains("Refusal"))

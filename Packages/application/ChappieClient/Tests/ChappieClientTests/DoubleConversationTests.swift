@@ -44,7 +44,9 @@ struct DoubleConversationTests {
         let conversation: any ChappieConversation = parrot
         #expect(try await conversation.send("one") == "one")
         #expect(try await conversation.send(.user("two")) == "two")
-        #expect(try await conversation.send("[1]", as: [Int].self, schema: ["type": "array"]) == [1])
+        #expect(
+            try await conversation.send("[1]", as: [Int].self, schema: ["type": "array", "items": ["type": "integer"]])
+                == [1])
         #expect(
             try await conversation.response(ChappieResponseRequest(messages: [.user("early")])).status == .incomplete)
         for events in [conversation.stream("three"), conversation.stream(.user("three"))] {
@@ -62,7 +64,7 @@ struct DoubleConversationTests {
     @Test func anAnswerThatDoesNotDoIsAnError() async throws {
         await #expect(throws: ChappieClientError.self) { try await parrot.send("early") }
         await #expect(throws: ChappieClientError.self) {
-            try await parrot.send("one", as: [Int].self, schema: ["type": "array"])
+            try await parrot.send("one", as: [Int].self, schema: ["type": "array", "items": ["type": "integer"]])
         }
         #expect(parrot.asked.count == 2)
         await #expect(throws: ChappieJSONSchemaError.self) {

@@ -478,10 +478,33 @@ import Testing
         #expect(last["tools"]?[0]?["name"] == "weather" && last["input"]?[0]?["type"] == "message")
     }
 
+    @Test func `a tool's schema is declared in a form that the service accepts`() async throws {
+        let tool = ChappieHostTool(
+            name: "t",
+            inputSchema: [
+                "type": "object",
+                "oneOf": [
+                    ["properties": ["a": ["type": "array"]], "required": ["a"]],
+                    ["properties": ["b": ["type": "string", "pattern": "(?<!x)y"]], "required": ["b"]],
+                ],
+            ]
+        ) { _ in "x" }
+        let harness = ClientHarness(.serverSentEvents, [.answer("Hi")], tools: [tool])
+        #expect(await harness.ask().text == "Hi")
+        let body = try #require(try harness.requests.first)
+        let tools = body["input"]?[0]?["tools"]?[0]?["tools"] ?? body["tools"]
+        let declared = try #require(tools?[0])
+        #expect(declared["strict"] == false)
+        #expect(
+            declared["parameters"] == [
+                "properties": ["a": ["type": "array", "items": [:]], "b": ["type": "string"]], "type": "object",
+            ])
+    }
+
     @Test func `a tool that cannot be declared is refused before anything is sent`() async throws {
         for (name, schema) in [
             ("two words", ["type": "object"]), ("", ["type": "object"]), ("list", ["type": "array"] as ChappieJSON),
-            ("future", ["type": "object", "nullable": true]),
+            ("future", ["type": "object", "minProperties": -1]),
         ] {
             let tool = ChappieHostTool(name: name, inputSchema: schema) { _ in "x" }
             let harness = ClientHarness(.serverSentEvents, tools: [tool])

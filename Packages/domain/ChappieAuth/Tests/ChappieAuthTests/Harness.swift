@@ -232,7 +232,7 @@ extension ScriptedHTTPAnswer {
         #"{"device_auth_id":"deviceauth_1","user_code":"ABCD-12345","interval":"0"}"#)
     static let pending = ScriptedHTTPAnswer.error(.forbidden, "deviceauth_authorization_pending")
     static let approved = ScriptedHTTPAnswer.json(
-        #"{"status":"success","authorization_code":"ac_secret_1","code_challenge":"c","code_verifier":"verifier_0123456789abcdefghijklmnopqrstuvwxyz_secret"}"#
+        #"{"status":"success","authorization_code":"ac_secret_1","code_challenge":"c","code_verifier":"dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"}"#
     )
 }
 

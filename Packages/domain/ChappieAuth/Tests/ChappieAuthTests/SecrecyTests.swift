@@ -11,7 +11,7 @@ import Testing
     private static let newcomer = person(endingIn: 7200, serial: 7)
     private static let secrets = [
         seed.accessToken, seed.idToken, "rt_seeded_1", newcomer.accessToken, newcomer.idToken, "rt_seeded_7",
-        "ac_secret_1", "verifier_0123456789abcdefghijklmnopqrstuvwxyz_secret", "deviceauth_1",
+        "ac_secret_1", "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk", "deviceauth_1",
     ]
 
     private static func echo(_ status: HTTPResponse.Status, _ code: String = "some_code") -> ScriptedHTTPAnswer {

@@ -67,7 +67,7 @@ import Testing
             (
                 Service.token, "application/x-www-form-urlencoded",
                 "grant_type=authorization_code&client_id=app_EMoamEEZ73f0CkXaXp7hrann&code=ac_secret_1"
-                    + "&redirect_uri=https%3A%2F%2Fissuer.test%2Fdeviceauth%2Fcallback&code_verifier=verifier_0123456789abcdefghijklmnopqrstuvwxyz_secret"
+                    + "&redirect_uri=https%3A%2F%2Fissuer.test%2Fdeviceauth%2Fcallback&code_verifier=dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
             ),
         ] {
             let request = try #require(it.stand.service.requests(path).first)

@@ -1,6 +1,6 @@
 public import ChappieCore
 
-/// A JSON Schema (draft 2020-12), for the arguments of tools and for structured output.
+/// A JSON Schema (draft 2020-12 and earlier ones), for the arguments of tools and for structured output.
 ///
 /// ```swift
 /// let schema: ChappieJSONSchema = [
@@ -13,16 +13,20 @@ public import ChappieCore
 /// `propertyNames`, `minProperties`, `maxProperties`; `items`, `prefixItems`, `contains`, `minContains`, `maxContains`,
 /// `minItems`, `maxItems`, `uniqueItems`; `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`;
 /// `minLength`, `maxLength`; `allOf`, `anyOf`, `oneOf`, `not`, `if`, `then`, `else`; `$ref` within the schema,
-/// `$anchor`, `$defs`, `definitions`; `true` and `false`.
+/// `$anchor`, `$id`, `$defs`, `definitions`; `true` and `false`.
 ///
-/// These are accepted but not checked: `pattern`, `patternProperties`, `dependentRequired`, `dependentSchemas`,
-/// `dependencies`, `unevaluatedProperties`, `unevaluatedItems`, `$dynamicRef`, `$dynamicAnchor`, `$vocabulary`. A value
-/// that violates only these keywords counts as fitting. The service or the tool that reads the value checks them.
+/// These are not checked: `pattern`, `patternProperties`, `dependentRequired`, `dependentSchemas`, `dependencies`,
+/// `unevaluatedProperties`, `unevaluatedItems`, `$dynamicRef`, `$recursiveRef`, `$vocabulary`, and a `$ref` to another
+/// document or to a missing schema. A value that violates only these keywords counts as fitting. The service or the
+/// tool that reads the value checks them.
 ///
-/// These don't restrict values: `title`, `description`, `default`, `examples`, `deprecated`, `readOnly`, `writeOnly`,
-/// `$comment`, `format`, `contentEncoding`, `contentMediaType`, `contentSchema`, `$schema`, the root's `$id`, and every
-/// keyword that begins with `x-`. Any other keyword is refused. So are a `$ref` to another document and a `$id` below
-/// the root.
+/// All other keywords are annotations, which restrict nothing (JSON Schema 2020-12, 6.5). Among them are `format`,
+/// `discriminator` and `example`.
+///
+/// The forms of older drafts are read: a list as `items` with `additionalItems`, `exclusiveMinimum` and
+/// `exclusiveMaximum` as `true` or `false`, `id`, and a `$ref` that hides its neighbours if `$schema` names draft 7 or
+/// an older one. `nullable` of OpenAPI 3.0 allows `null`. A schema whose `$schema` names an unknown dialect is not
+/// checked.
 public struct ChappieJSONSchema: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// The JSON of the schema.
     public let json: ChappieJSONValue
@@ -36,7 +40,7 @@ public struct ChappieJSONSchema: Sendable, Hashable, ExpressibleByDictionaryLite
     /// Returns a schema with these members, which are keywords and their values.
     public static func object(_ members: ChappieJSONObject) -> ChappieJSONSchema { ChappieJSONSchema(.object(members)) }
 
-    /// Throws if the JSON is not a schema, or has keywords that are not supported.
+    /// Throws if the JSON is not a schema, or if the value of a keyword is not what the keyword takes.
     ///
     /// It also refuses a circular schema, which refers to itself without going deeper into the value.
     ///

@@ -7,29 +7,13 @@
 struct SchemaCompiler {
     private typealias Fault = ChappieJSONSchemaError
 
-    /// The keywords that don't restrict values.
-    private static let annotations: Set<String> = [
-        "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment", "format",
-        "contentEncoding", "contentMediaType", "contentSchema",
-    ]
     /// The keywords that restrict values but are not checked here. The peer checks them.
     private static let unchecked: Set<String> = [
         "pattern", "patternProperties", "dependentRequired", "dependentSchemas", "dependencies",
-        "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$dynamicAnchor", "$vocabulary",
+        "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$vocabulary",
     ]
-    private static let keywords: Set<String> = [
-        "type", "enum", "const", "properties", "required", "additionalProperties", "propertyNames", "minProperties",
-        "maxProperties", "items", "prefixItems", "contains",
-        "minContains", "maxContains", "minItems", "maxItems", "uniqueItems", "minimum", "maximum", "exclusiveMinimum",
-        "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "allOf", "anyOf", "oneOf", "not", "if",
-        "then", "else", "$ref", "$anchor", "$defs", "definitions", "$id", "$schema",
-    ]
-    /// The dialects in which the keywords above have the same meaning. A schema that relies on a difference in an older
-    /// dialect is refused.
-    private static let dialects: Set<String> = [
-        "https://json-schema.org/draft/2020-12/schema", "https://json-schema.org/draft/2019-09/schema",
-        "http://json-schema.org/draft-07/schema", "https://json-schema.org/draft-07/schema",
-    ]
+    /// The parts of a `$schema` whose dialect is read here.
+    private static let knownDialects = ["json-schema.org/draft", "json-schema.org/schema", "spec.openapis.org/"]
     /// The name of a member that marks a schema as invalid. The value of the member is the reason.
     static let failure = "chappie-failure"
     /// The limit for a chain of schemas that are applied to the same value through each other. It is more than any real
@@ -47,23 +31,58 @@ struct SchemaCompiler {
     /// The place that a step leads to, and the index of the schema there.
     private var places: [Step: Int] = [:]
     private var schemaAt: [Int: Int] = [:]
-    private var anchors: [SchemaName: Int] = [:]
-    private var references: [(schema: Int, rule: Int, target: String, place: Int)] = []
-    /// The schemas that have keywords of ``unchecked``.
+    private var anchors: [Step: Int] = [:]
+    private var references: [Reference] = []
+    /// The schemas that have keywords of ``unchecked``, or a reference to another document.
     private var partial: [Int] = []
+    private let root: ChappieJSON
     private var base: String?
-    /// Whether a `$ref` hides its neighbours, as it did before 2019-09.
-    private var refHidesNeighbours = false
+    /// The place of the nearest schema with its own `$id`, in which references are resolved.
+    private var resource = -1
+    /// Whether the schema is of draft 7 or older. A `$ref` then hides its neighbours.
+    private let isOld: Bool
+
+    private struct Reference {
+        let schema: Int
+        let rule: Int
+        let target: String
+        let resource: Int
+    }
+
+    private init(_ root: ChappieJSON) {
+        self.root = root
+        isOld = root["$schema"]?.string?.contains("json-schema.org/draft-0") == true
+    }
 
     static func compile(_ json: ChappieJSON) throws(ChappieJSONSchemaError) -> [[SchemaRule]] {
+        let rules = try read(json).rules
+        // In an unknown dialect, the keywords may have another meaning.
+        if let dialect = json["$schema"]?.string, !knownDialects.contains(where: dialect.contains) { return [[]] }
+        return rules
+    }
+
+    /// Reads a schema by the keywords of the known dialects, whatever dialect it names.
+    static func read(_ json: ChappieJSON) throws(ChappieJSONSchemaError) -> SchemaCompiler {
         if let trouble = SchemaShape.trouble(in: json) {
             throw Fault(path: trouble.path, reason: "it \(trouble.message)")
         }
-        var compiler = SchemaCompiler()
+        var compiler = SchemaCompiler(json)
         _ = try compiler.schema(json, at: -1)
         try compiler.resolveReferences()
         try compiler.refuseCircles()
-        return compiler.schemas.relaxed(around: compiler.partial)
+        return compiler
+    }
+
+    var rules: [[SchemaRule]] { schemas.relaxed(around: partial) }
+
+    /// Returns the index of the schema at a place, or `nil` if there is none.
+    func index(at path: [String]) -> Int? {
+        var place = -1
+        for token in path {
+            guard let next = places[Step(parent: place, token: SchemaName(token))] else { return nil }
+            place = next
+        }
+        return schemaAt[place]
     }
 
     // MARK: Places
@@ -97,11 +116,13 @@ struct SchemaCompiler {
         switch json {
         case .bool(let isAny): if !isAny { schemas[index] = [.never] }
         case .object(let object):
-            var members: [String: ChappieJSON] = [:]
-            for member in object.members {
-                try checkKeyword(member, at: place)
-                members[member.name] = member.value
+            var members = Dictionary(object.members.map { ($0.name, $0.value) }) { _, last in last }
+            if let reason = members[Self.failure]?.string { throw fault(place, reason) }
+            if isOld, members["$ref"]?.string != nil {
+                members = members.filter { ["$ref", "definitions"].contains($0.key) }
             }
+            let outer = resource
+            defer { resource = outer }
             try identify(members, index, at: place)
             if !Self.unchecked.isDisjoint(with: members.keys) { partial.append(index) }
             schemas[index] += try scalarRules(members, at: place)
@@ -116,43 +137,23 @@ struct SchemaCompiler {
         return index
     }
 
-    private mutating func checkKeyword(
-        _ member: ChappieJSONObject.Member, at place: Int
-    ) throws(ChappieJSONSchemaError) {
-        let name = member.name
-        guard ![Self.keywords, Self.annotations, Self.unchecked].contains(where: { $0.contains(name) }),
-            !name.hasPrefix("x-")
-        else { return }
-        if name == Self.failure, let reason = member.value.string { throw fault(place, reason) }
-        throw fault(place, name, "the keyword \(Quoted.name(name)) is not supported")
-    }
-
     private mutating func identify(
         _ members: [String: ChappieJSON], _ index: Int, at place: Int
     ) throws(ChappieJSONSchemaError) {
-        if let dialect = members["$schema"] {
-            guard let name = dialect.string,
-                Self.dialects.contains(name.hasSuffix("#") ? String(name.dropLast()) : name)
-            else { throw fault(place, "$schema", "the keyword \"$schema\" names a dialect that is not supported") }
-            if place < 0 { refHidesNeighbours = name.contains("draft-07") }
-        }
-        if let id = members["$id"] {
-            guard place < 0, let id = id.string else {
-                throw fault(place, "$id", "the keyword \"$id\" is supported only at the root")
-            }
+        var anchor = members["$anchor"]?.string ?? members["$dynamicAnchor"]?.string
+        if let id = members["$id"]?.string ?? (isOld ? members["id"]?.string : nil) {
             let parts = id.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count < 2 || parts[1].isEmpty else {
-                throw fault(place, "$id", "the keyword \"$id\" has a fragment, which is not supported")
+            if place < 0 {
+                base = parts.first.map(String.init)
+            } else if parts.first?.isEmpty == false {
+                resource = place
             }
-            base = parts.first.map(String.init)
+            // Before 2019-09, an anchor was an id.
+            if parts.count > 1, !parts[1].isEmpty { anchor = String(parts[1]) }
         }
-        if let anchor = members["$anchor"] {
-            guard let name = anchor.string, !name.isEmpty, !name.contains("/") else {
-                throw fault(place, "$anchor", "an anchor is a name")
-            }
-            guard anchors.updateValue(index, forKey: SchemaName(name)) == nil else {
-                throw fault(place, "$anchor", "the anchor \(Quoted.name(name)) appears twice")
-            }
+        guard let anchor else { return }
+        guard anchors.updateValue(index, forKey: Step(parent: resource, token: SchemaName(anchor))) == nil else {
+            throw fault(place, "the anchor \(Quoted.name(anchor)) appears twice")
         }
     }
 
@@ -162,15 +163,16 @@ struct SchemaCompiler {
         _ members: [String: ChappieJSON], at place: Int
     ) throws(ChappieJSONSchemaError) -> [SchemaRule] {
         var rules: [SchemaRule] = []
-        if let value = members["type"] {
-            var types: SchemaTypes = []
+        if let value = members["type"], value != "any" {
+            // OpenAPI 3.0 has this member instead of the type.
+            var types = members["nullable"] == true ? SchemaTypes("null") ?? [] : []
             for name in value.array ?? [value] {
                 guard let type = name.string.flatMap(SchemaTypes.init) else {
                     throw fault(place, "type", "there is no type \(Quoted.value(name))")
                 }
                 types.formUnion(type)
             }
-            guard !types.isEmpty else { throw fault(place, "type", "an empty list of types fits nothing") }
+            guard value != [] else { throw fault(place, "type", "an empty list of types fits nothing") }
             rules.append(.types(types))
         }
         if let value = members["enum"] {
@@ -181,8 +183,12 @@ struct SchemaCompiler {
             rules.append(.values([SchemaIdentity(value)], list: Quoted.list([value])))
         }
         for limit in SchemaLimit.allCases {
-            guard let (number, literal) = try number(members, limit.rawValue, at: place) else { continue }
-            rules.append(.limit(limit, number, literal: literal))
+            guard members[limit.rawValue]?.bool == nil,
+                let (number, literal) = try number(members, limit.rawValue, at: place)
+            else { continue }
+            // In draft 4, this is a member of its own.
+            let isExclusive = limit.exclusive.map { members[$0.rawValue] == true } ?? false
+            rules.append(.limit(isExclusive ? limit.exclusive ?? limit : limit, number, literal: literal))
         }
         if let (number, literal) = try number(members, "multipleOf", at: place) {
             guard number.isDivisor else {
@@ -207,8 +213,10 @@ struct SchemaCompiler {
             guard let isUnique = value.bool else { throw fault(place, "uniqueItems", "true or false is expected") }
             if isUnique { rules.append(.unique) }
         }
-        let prefix = try list(members, "prefixItems", at: place)
-        let rest = try single(members, "items", at: place)
+        // Until 2019-09, a tuple was a list of items.
+        let isTuple = members["items"]?.array != nil
+        let prefix = members["items"] == [] ? nil : try list(members, isTuple ? "items" : "prefixItems", at: place)
+        let rest = try single(members, isTuple ? "additionalItems" : "items", at: place)
         if prefix != nil || rest != nil { rules.append(.items(prefix: prefix ?? [], rest: rest)) }
         let bounds = try counts(members, "minContains", "maxContains", at: place)
         if let contained = try single(members, "contains", at: place) {
@@ -225,7 +233,10 @@ struct SchemaCompiler {
         if let (minimum, maximum) = try counts(members, "minProperties", "maxProperties", at: place) {
             rules.append(.memberCount(minimum: minimum, maximum: maximum))
         }
-        if let value = members["required"] { rules.append(.required(try names(value, at: step(place, "required")))) }
+        // In draft 3, a member states that it is required.
+        if let value = members["required"], value.bool == nil {
+            rules.append(.required(try names(value, at: step(place, "required"))))
+        }
         let properties = try named(members, "properties", at: place)
         let additional = try single(members, "additionalProperties", at: place)
         if properties != nil || additional != nil {
@@ -244,12 +255,9 @@ struct SchemaCompiler {
         if let value = members["$ref"] {
             let place = step(place, "$ref")
             guard let target = value.string else { throw fault(place, "a reference is a string") }
-            if refHidesNeighbours, let neighbour = members.keys.sorted().first(where: isAssertionBesideReference) {
-                throw fault(
-                    place, "draft-07 ignores \(Quoted.name(neighbour)) next to \"$ref\", which is not supported")
-            }
-            references.append((index, schemas[index].count, target, place))
-            schemas[index].append(.reference(index))
+            references.append(
+                Reference(schema: index, rule: schemas[index].count, target: target, resource: resource))
+            schemas[index].append(.all([]))
         }
         if let schemas = try list(members, "allOf", at: place) { self.schemas[index].append(.all(schemas)) }
         if let schemas = try list(members, "anyOf", at: place) { self.schemas[index].append(.any(schemas)) }
@@ -263,19 +271,12 @@ struct SchemaCompiler {
         }
     }
 
-    private func isAssertionBesideReference(_ name: String) -> Bool {
-        Self.keywords.contains(name) && !["$ref", "$schema", "$id", "$defs", "definitions"].contains(name)
-    }
-
     // MARK: Values of keywords
 
     private mutating func single(
         _ members: [String: ChappieJSON], _ name: String, at place: Int
     ) throws(ChappieJSONSchemaError) -> Int? {
         guard let value = members[name] else { return nil }
-        if name == "items", case .array = value {
-            throw fault(place, name, "a list of schemas is called \"prefixItems\" in draft 2020-12")
-        }
         return try schema(value, at: step(place, name))
     }
 
@@ -331,30 +332,40 @@ struct SchemaCompiler {
 
     // MARK: References
 
+    /// Resolves the references. A schema that one leads to may have references itself.
     private mutating func resolveReferences() throws(ChappieJSONSchemaError) {
-        for reference in references {
-            let parts = reference.target.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
-            guard let document = parts.first, document.isEmpty || base.map({ document == $0 }) == true else {
-                throw fault(reference.place, "the keyword \"$ref\" to another document is not supported")
+        var count = 0
+        while count < references.count {
+            let reference = references[count]
+            count += 1
+            if let target = try target(of: reference) {
+                schemas[reference.schema][reference.rule] = .reference(target)
+            } else {
+                partial.append(reference.schema)
             }
-            let fragment = parts.count > 1 ? JSONPointer.withoutPercents(parts[1]) : ""
-            guard let target = fragment.flatMap(target) else {
-                throw fault(
-                    reference.place, "the keyword \"$ref\" leads to no schema: \(Quoted.name(reference.target))")
-            }
-            schemas[reference.schema][reference.rule] = .reference(target)
         }
     }
 
-    private func target(_ fragment: String) -> Int? {
-        if fragment.isEmpty { return 0 }
-        guard fragment.utf8.first == UInt8(ascii: "/") else { return anchors[SchemaName(fragment)] }
-        var place = -1
-        for token in JSONPointer.tokens(fragment) {
-            guard let next = places[Step(parent: place, token: SchemaName(token))] else { return nil }
-            place = next
+    /// Returns the schema that a reference leads to, or `nil` if it is in another document or missing.
+    private mutating func target(of reference: Reference) throws(ChappieJSONSchemaError) -> Int? {
+        let parts = reference.target.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let document = parts.first, let fragment = JSONPointer.withoutPercents(parts.count > 1 ? parts[1] : "")
+        else { return nil }
+        guard document.isEmpty || base.map({ document == $0 }) == true else { return nil }
+        var place = document.isEmpty ? reference.resource : -1
+        if fragment.isEmpty { return schemaAt[place] }
+        guard fragment.utf8.first == UInt8(ascii: "/") else {
+            return anchors[Step(parent: place, token: SchemaName(fragment))]
         }
-        return schemaAt[place]
+        let isFromRoot = place < 0
+        let tokens = JSONPointer.tokens(fragment)
+        for token in tokens { place = step(place, token) }
+        if let schema = schemaAt[place] { return schema }
+        // Documents also keep schemas in members that are no keywords, such as "components".
+        guard isFromRoot, let json = JSONPointer.value(tokens, in: root), json.object != nil || json.bool != nil else {
+            return nil
+        }
+        return try schema(json, at: place)
     }
 
     /// Throws if schemas are applied to the same value in a circle, or in a chain that is too long.

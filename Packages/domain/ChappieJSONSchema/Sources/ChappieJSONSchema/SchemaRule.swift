@@ -59,6 +59,15 @@ enum SchemaLimit: String, Sendable, CaseIterable {
         }
     }
 
+    /// The limit that excludes the bound, or `nil` for one that already does.
+    var exclusive: SchemaLimit? {
+        switch self {
+        case .minimum: .exclusiveMinimum
+        case .maximum: .exclusiveMaximum
+        default: nil
+        }
+    }
+
     var sentence: String {
         switch self {
         case .minimum: "must be at least"

@@ -70,6 +70,23 @@ enum JSONPointer {
         }
     }
 
+    /// Returns the value that a pointer leads to.
+    static func value(_ tokens: [String], in json: ChappieJSON) -> ChappieJSON? {
+        tokens.reduce(Optional(json)) { json, token in
+            json?.array == nil ? json?[token] : Int(token).flatMap { json?[$0] }
+        }
+    }
+
+    /// Returns the tokens of a reference within its document, which may name itself as `base`. Anchors have none.
+    static func tokens(ofReference reference: String, base: String?) -> [String]? {
+        let parts = reference.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts[0].isEmpty || base.map({ parts[0] == $0 }) == true,
+            let fragment = withoutPercents(parts.count > 1 ? parts[1] : "")
+        else { return nil }
+        if fragment.isEmpty { return [] }
+        return fragment.utf8.first == UInt8(ascii: "/") ? tokens(fragment) : nil
+    }
+
     /// Returns the text of a URI's fragment, or `nil` if it is not UTF-8 or a digit is missing.
     static func withoutPercents(_ fragment: Substring) -> String? {
         var bytes: [UInt8] = []

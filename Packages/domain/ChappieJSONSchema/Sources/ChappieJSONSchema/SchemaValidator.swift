@@ -32,6 +32,13 @@ struct SchemaValidator {
         return validator.violations
     }
 
+    /// Returns whether a value fits the schema with this index.
+    static func fits(_ value: ChappieJSON, _ schema: Int, of schemas: [[SchemaRule]]) -> Bool {
+        var validator = SchemaValidator(schemas: schemas)
+        validator.isCollecting = false
+        return (try? validator.fits(value, schema)) ?? false
+    }
+
     private init(schemas: [[SchemaRule]]) { self.schemas = schemas }
 
     // MARK: Applying schemas

@@ -81,12 +81,7 @@ import Testing
         "refuses what it can't use",
         arguments: [
             ("7", "", "object, true or false"),
-            (##"{"nullable":true}"##, "/nullable", "nullable"),
-            (##"{"$ref":"https://example.com/a"}"##, "/$ref", "another document"),
-            (##"{"$ref":"#/$defs/x"}"##, "/$ref", "no schema"),
-            (##"{"$ref":"#x"}"##, "/$ref", "no schema"), (##"{"$ref":7}"##, "/$ref", "string"),
-            (##"{"properties":{"a":{"$id":"b"}}}"##, "/properties/a/$id", "only at the root"),
-            (##"{"$schema":"http://json-schema.org/draft-04/schema#"}"##, "/$schema", "dialect"),
+            (##"{"$ref":7}"##, "/$ref", "string"),
             (##"{"$ref":"#"}"##, "", "refers to itself"),
             (##"{"anyOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"not":{"$ref":"#"}}}}"##, "", ""),
             (
@@ -98,15 +93,11 @@ import Testing
             (##"{"maxItems":1.5}"##, "/maxItems", "integer"), (##"{"multipleOf":0}"##, "/multipleOf", "above 0"),
             (##"{"required":"a"}"##, "/required", "names"), (##"{"required":[1]}"##, "/required", "names"),
             (##"{"properties":[]}"##, "/properties", "object"), (##"{"allOf":[]}"##, "/allOf", "list"),
-            (##"{"items":[{}]}"##, "/items", "prefixItems"), (##"{"enum":1}"##, "/enum", "list"),
+            (##"{"items":[7]}"##, "/items/0", "object, true or false"), (##"{"enum":1}"##, "/enum", "list"),
             (##"{"uniqueItems":1}"##, "/uniqueItems", "true or false"),
             (##"{"patternProperties":{"[":7}}"##, "/patternProperties/[", "object, true or false"),
             (##"{"type":"string","type":"null"}"##, "", "two members"),
-            (
-                ##"{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"#","minimum":1}}}"##,
-                "/properties/a/$ref", "draft-07"
-            ),
-            (##"{"$defs":{"a":{"$anchor":"x"},"b":{"$anchor":"x"}}}"##, "/$defs/b/$anchor", "twice"),
+            (##"{"$defs":{"a":{"$anchor":"x"},"b":{"$anchor":"x"}}}"##, "/$defs/b", "twice"),
         ])
     func refuses(_ schema: String, _ path: String, _ reason: String) throws {
         let error = try #require(throws: ChappieJSONSchemaError.self) { try ChappieJSONSchema(json(schema)).check() }
@@ -137,9 +128,47 @@ import Testing
             (##"{"contains":{"pattern":"^a"},"maxContains":1}"##, ##"["b","c"]"##),
             (##"{"not":{"items":{"$ref":"#/$defs/a"}},"$defs":{"a":{"pattern":"^a"}}}"##, ##"["b"]"##),
             (##"{"dependentRequired":{"a":["b"]},"unevaluatedProperties":false}"##, ##"{"a":1}"##),
+            (##"{"$ref":"https://example.com/a","type":"string"}"##, #""b""#),
+            (##"{"not":{"$ref":"#/$defs/x"}}"##, "1"),
+            (##"{"properties":{"a":{"$id":"b","$ref":"c"}},"$ref":"#x"}"##, ##"{"a":1}"##),
+            (##"{"$schema":"https://example.com/dialect","type":"string"}"##, "1"),
         ])
     func refusesNothingUnchecked(_ schema: String, _ instance: String) throws {
         #expect(try ChappieJSONSchema(json(schema)).violations(in: json(instance)).isEmpty)
+    }
+
+    @Test(
+        "unknown keywords restrict nothing",
+        arguments: ["discriminator", "example", "externalDocs", "markdownDescription", "format", "unevaluatedItems"])
+    func unknownKeywords(_ keyword: String) throws {
+        let schema = ChappieJSONSchema(["type": "string", keyword: ["propertyName": "a"]])
+        #expect(try schema.violations(in: "a").isEmpty)
+        #expect(try schema.violations(in: 1).count == 1)
+    }
+
+    @Test(
+        "reads the forms of older drafts",
+        arguments: [
+            (##"{"items":[{"type":"number"}],"additionalItems":false}"##, "[1]", "[1,2]"),
+            (##"{"items":[{"type":"number"}],"additionalItems":{"type":"string"}}"##, #"[1,"a"]"#, "[1,2]"),
+            (##"{"minimum":1,"exclusiveMinimum":true}"##, "2", "1"),
+            (##"{"maximum":1,"exclusiveMaximum":false}"##, "1", "2"),
+            (##"{"type":"string","nullable":true}"##, "null", "1"),
+            (##"{"properties":{"a":{"type":"any","required":true},"b":{"type":"string"}}}"##, "{}", ##"{"b":1}"##),
+            (
+                ##"{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"#/definitions/n","type":"null"}},"definitions":{"n":{"type":"number"}}}"##,
+                ##"{"a":1}"##, ##"{"a":null}"##
+            ),
+            (
+                ##"{"$schema":"http://json-schema.org/draft-04/schema#","id":"http://a/b","properties":{"a":{"$ref":"#n"}},"definitions":{"n":{"id":"#n","type":"number"}}}"##,
+                ##"{"a":1}"##, ##"{"a":null}"##
+            ),
+            (##"{"$ref":"#/components/a","components":{"a":{"type":"number"}}}"##, "1", "null"),
+        ])
+    func olderDrafts(_ schema: String, _ fitting: String, _ violating: String) throws {
+        let schema = ChappieJSONSchema(json(schema))
+        #expect(try schema.violations(in: json(fitting)).isEmpty)
+        #expect(try !schema.violations(in: json(violating)).isEmpty)
     }
 
     @Test func recursiveSchemasWork() throws {

@@ -1,5 +1,5 @@
 import ChappieCore
-import ChappieJSONSchema
+@_spi(ChappieInternals) import ChappieJSONSchema
 import TestFixtures
 import Testing
 
@@ -66,19 +66,45 @@ import Testing
         while total < 1500 {
             total += 1
             let schema = ChappieJSONSchema(Generator.schema(&random, depth: 4))
-            guard (try? schema.check()) != nil else { continue }
+            // A reference that leads nowhere is not checked, also behind a negation.
+            guard (try? schema.check()) != nil, !Self.dangles(schema.json, in: schema.json) else { continue }
             usable += 1
+            let tool = ChappieJSONSchema(schema.toolParameters)
+            let strict = try? ChappieStrictSchema(schema)
+            // The root becomes an object without alternatives.
+            let hasAlternatives =
+                ["allOf", "anyOf", "oneOf", "$ref"].contains { schema.json[$0] != nil }
+                || schema.json.serialized().contains(##""$ref":"#""##)
             for _ in 0..<5 {
                 let value = Generator.value(&random, depth: 4)
                 let violations = try schema.violations(in: value)
                 #expect(violations.count <= 20)
                 if violations.isEmpty { fitting += 1 }
+                // A tool's parameters are looser than its schema.
+                if violations.isEmpty, value.object != nil, !hasAlternatives {
+                    #expect(try tool.violations(in: value).isEmpty, "\(schema.json.serialized())")
+                }
+                _ = strict?.answer(value)
                 // What fits a schema does not fit its negation.
                 let negation = try ChappieJSONSchema(["not": Self.moved(schema.json)]).violations(in: value)
                 #expect(negation.isEmpty != violations.isEmpty, "\(schema.json.serialized()) \(value.serialized())")
             }
         }
         #expect(usable > 100 && fitting > 100 && fitting < usable * 5, "\(usable) \(fitting) \(total)")
+    }
+
+    private static func dangles(_ json: ChappieJSON, in root: ChappieJSON) -> Bool {
+        switch json {
+        case .array(let elements): return elements.contains { dangles($0, in: root) }
+        case .object(let object):
+            if let reference = object["$ref"]?.string {
+                let names = reference.split(separator: "/").dropFirst()
+                let target = names.reduce(Optional(root)) { $0?[$1 == "~0~1" ? "~/" : String($1)] }
+                if target == nil { return true }
+            }
+            return object.members.contains { dangles($0.value, in: root) }
+        default: return false
+        }
     }
 
     /// The schema, with its references changed to the place that it has behind a `not`.

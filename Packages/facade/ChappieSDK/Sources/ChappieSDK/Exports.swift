@@ -74,6 +74,7 @@
 @_exported import struct ChappieJSONSchema.ChappieJSONSchemaError
 @_exported import protocol ChappieJSONSchema.ChappieJSONSchemaProviding
 @_exported import struct ChappieJSONSchema.ChappieSchemaViolation
+@_exported import struct ChappieJSONSchema.ChappieStrictSchema
 
 #if canImport(SwiftUI) && !os(tvOS) && !os(watchOS) && !os(visionOS)
     // The sign-in button, its texts and its model, on the platforms on which the manifest depends on the module.

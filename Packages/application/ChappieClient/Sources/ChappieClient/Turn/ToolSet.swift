@@ -1,5 +1,6 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieJSONSchema
 
 /// The tools of one turn, with their declarations to the model and their handlers.
 struct ToolSet: Sendable {
@@ -100,7 +101,7 @@ extension ChappieHarnessTool {
             tool["format"] = textFormat.json
         } else {
             tool["strict"] = false
-            tool["parameters"] = inputSchema
+            tool["parameters"] = ChappieJSONSchema(inputSchema).toolParameters
         }
         return .object(tool)
     }

@@ -248,7 +248,8 @@ struct Transcript: Sendable {
         body["prompt_cache_key"] = .string(id)
         var text = ChappieJSONObject()
         if let verbosity = frame.options.verbosity { text["verbosity"] = .string(verbosity.rawValue) }
-        if let schema = frame.outputSchema {
+        // A schema without a strict form is refused before a turn begins.
+        if let schema = frame.outputSchema.flatMap({ try? ChappieStrictSchema($0) }) {
             text["format"] = ["type": "json_schema", "name": "output", "strict": true, "schema": schema.json]
         }
         if !text.isEmpty { body["text"] = .object(text) }

@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) public import ChappieCore
-import ChappieJSONSchema
+@_spi(ChappieInternals) import ChappieJSONSchema
 
 /// The assistant's role inside the host app: the first item of every transcript.
 ///
@@ -338,7 +338,7 @@ extension ChappieHarnessTool {
             }
             return
         }
-        guard inputSchema["type"]?.string == "object" else {
+        guard ChappieJSONSchema(inputSchema).allowsObjects else {
             throw .invalidTool(name, "the schema must be of type object")
         }
         do throws(ChappieJSONSchemaError) {

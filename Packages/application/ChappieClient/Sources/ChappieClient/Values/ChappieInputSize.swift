@@ -16,13 +16,18 @@ public struct ChappieInputSize: Sendable, Hashable, Codable {
     public var pictureCount: Int
     /// The size of the pictures and files in bytes of JSON.
     public var pictureByteCount: Int
+    /// The size of the declarations of tools in bytes of JSON.
+    public var toolByteCount: Int
+    /// The largest part of the request as text, such as `the tools of files`, if it is known.
+    public var largestPart: String?
     /// A listed model that takes an input of this size, if there is one.
     public var suggestion: String?
 
     /// Creates a size with the given properties. Default: no optional values, and no pictures.
     public init(
         model: String, isQuestion: Bool, estimatedTokens: Int? = nil, contextWindow: Int? = nil, byteCount: Int,
-        pictureCount: Int = 0, pictureByteCount: Int = 0, suggestion: String? = nil
+        pictureCount: Int = 0, pictureByteCount: Int = 0, toolByteCount: Int = 0, largestPart: String? = nil,
+        suggestion: String? = nil
     ) {
         self.model = model
         self.isQuestion = isQuestion
@@ -31,14 +36,25 @@ public struct ChappieInputSize: Sendable, Hashable, Codable {
         self.byteCount = byteCount
         self.pictureCount = pictureCount
         self.pictureByteCount = pictureByteCount
+        self.toolByteCount = toolByteCount
+        self.largestPart = largestPart
         self.suggestion = suggestion
     }
 
     /// Whether most of the bytes belong to pictures.
     public var isMostlyPictures: Bool { pictureByteCount * 2 > byteCount }
+    /// Whether most of the bytes belong to declarations of tools.
+    public var isMostlyTools: Bool { toolByteCount * 2 > byteCount }
 
     var sentence: String {
-        let subject = isQuestion ? "The question and its files have" : "The conversation has"
+        sizes + (largestPart.map { " The largest part is \(UntrustedText.forTerminal($0))." } ?? "")
+    }
+
+    private var sizes: String {
+        let subject =
+            isMostlyTools
+            ? "The declarations of the tools have"
+            : isQuestion ? "The question and its files have" : "The conversation has"
         let name = UntrustedText.forTerminal(String(model.prefix(100)))
         if let estimatedTokens {
             let size = "\(subject) about \(Self.grouped((estimatedTokens + 500) / 1000 * 1000)) tokens"
@@ -51,6 +67,7 @@ public struct ChappieInputSize: Sendable, Hashable, Codable {
     }
 
     var advice: String {
+        if isMostlyTools { return "Offer fewer tools." }
         guard isQuestion else {
             return isMostlyPictures
                 ? "A compaction leaves the pictures out." : "Compact the conversation, or start a new one."
@@ -62,7 +79,10 @@ public struct ChappieInputSize: Sendable, Hashable, Codable {
         return isMostlyPictures ? "Attach fewer or smaller pictures." : "Attach less."
     }
 
-    private var megabytes: String {
+    private var megabytes: String { Self.megabytes(byteCount) }
+
+    /// Returns a size with one decimal, such as `29.8 MB`.
+    static func megabytes(_ byteCount: Int) -> String {
         let tenths = (byteCount + 50_000) / 100_000
         return "\(tenths / 10).\(tenths % 10) MB"
     }

@@ -11,7 +11,9 @@ public struct ChappieResponseRequest: Sendable, Hashable, Codable {
     public var options: ChappieMessageOptions
     /// The slug of the model for only this turn. Default `nil`: the client's model.
     public var model: String?
-    /// The schema that the answer must match, in the backend's strict mode. Default `nil`: the answer is text.
+    /// The schema that the answer must match. It is sent as a ``ChappieStrictSchema``, which also turns the answer into
+    /// a value of the schema. A schema without such a form is the error
+    /// ``ChappieClientError/unsupportedInput(_:_:)``. Default `nil`: the answer is text.
     public var outputSchema: ChappieJSONSchema?
     /// The tools of the backend that the model may use in this turn. Default: none. A tool that the model does not
     /// offer is the error ``ChappieClientError/unsupportedInput(_:_:)``.
@@ -104,9 +106,16 @@ extension ChappieTurnWork {
 extension RequestFrame {
     /// Creates the frame of a request.
     ///
-    /// - Throws: ``ChappieClientError/unsupportedInput(_:_:)`` for a header field that can't be sent.
+    /// - Throws: ``ChappieClientError/unsupportedInput(_:_:)`` for a header field or a schema that can't be sent.
     init(of request: ChappieResponseRequest) throws(ChappieClientError) {
         self.init(options: request.turnOptions)
+        if let schema = request.outputSchema {
+            do throws(ChappieJSONSchemaError) {
+                _ = try ChappieStrictSchema(schema)
+            } catch {
+                throw .unsupportedInput(error.explanation, "Change the schema.")
+            }
+        }
         outputSchema = request.outputSchema
         toolChoice = request.toolChoice
         serviceTools = request.serviceTools.isEmpty ? nil : request.serviceTools

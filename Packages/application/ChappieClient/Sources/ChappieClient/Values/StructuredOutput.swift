@@ -12,12 +12,13 @@ public import ChappieJSONSchema
         func failure(_ path: String, _ message: String) -> ChappieClientError {
             .invalidStructuredOutput(ChappieSchemaViolation(path: path, message: message), answer)
         }
-        guard let json = try? ChappieJSON(parsing: answer) else { throw failure("", "It is not JSON.") }
+        guard let given = try? ChappieJSON(parsing: answer) else { throw failure("", "It is not JSON.") }
+        let json = try ChappieStrictSchema(schema).answer(given)
         if let violation = try schema.violations(in: json).first {
             throw ChappieClientError.invalidStructuredOutput(violation, answer)
         }
         do {
-            return try ChappieJSONSchema.decoder.decode(type, from: Data(answer.utf8))
+            return try ChappieJSONSchema.decoder.decode(type, from: Data(json.serializedBytes()))
         } catch let error as DecodingError {
             throw failure(error.path, error.sentence)
         } catch {

@@ -23,7 +23,7 @@
     /// The replacement for a secret in a text.
     public static let redacted = "‹redacted›"
 
-    /// Returns a sentence from a peer, without invisible characters and without anything that looks like a secret.
+    /// Returns a sentence from a peer, without invisible characters and without anything that has the form of a token.
     ///
     /// - Parameter secrets: Exact strings that must not appear, whatever they look like.
     public static func message(_ text: String?, without secrets: [String] = [], limit: Int = 300) -> String? {
@@ -32,7 +32,12 @@
             String.UnicodeScalarView(text.unicodeScalars.prefix(max(4096, limit)).map { isInvisible($0) ? " " : $0 }))
         // A secret of one or two letters would hide everything.
         for secret in secrets where secret.utf8.count >= 4 { clean = clean.replacing(secret, with: redacted) }
-        clean = mapWords(in: clean) { word, _ in looksSecret(Substring(word)) ? redacted : String(Substring(word)) }
+        clean = mapWords(in: clean) { word, before in
+            if isToken(word, after: before) { return redacted }
+            // A path or an address stays readable, whatever its length.
+            return Substring(word).split(separator: "/", omittingEmptySubsequences: false)
+                .map { looksSecret($0) ? redacted : String($0) }.joined(separator: "/")
+        }
         clean = clean.split(separator: " ").joined(separator: " ")
         guard !clean.isEmpty else { return nil }
         return clean.count <= limit ? clean : clean.prefix(limit - 1) + "…"
@@ -91,16 +96,45 @@
         byte.isASCIIAlphanumeric || "._~+/-".utf8.contains(byte)
     }
 
-    /// Returns whether `word` looks like a token. Tokens are long or have prefixes that this service uses, unlike words
-    /// and error codes.
+    /// The beginnings of tokens of this service and of common others.
+    private static let tokenPrefixes = [
+        "rt_", "rt.", "ac_", "at_", "sk-", "sess-", "deviceauth_", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-",
+        "xoxb-", "xoxp-", "AKIA", "AIza", "hf_", "npm_",
+    ]
+
+    /// Returns whether `word` has the form of a token, whatever its length. Names, error codes and digests in
+    /// hexadecimal have not.
     private static func looksSecret(_ word: Substring) -> Bool {
-        let prefixes = ["eyJ", "rt_", "rt.", "ac_", "at_", "sk-", "sess-"]
-        if word.utf8.count >= 6, prefixes.contains(where: word.hasPrefix) { return true }
-        if word.hasPrefix("deviceauth_"), word.contains(where: \.isNumber) { return true }
-        guard word.utf8.count >= 24 else { return false }
-        let isMixed = word.contains(where: \.isNumber) || (word.contains(where: \.isUppercase) && !word.contains("_"))
-        return isMixed || word.utf8.count >= 64
+        if word.hasPrefix("eyJ") { return word.utf8.count >= 16 }
+        guard word.utf8.count >= 6, word.contains(where: \.isNumber) else { return false }
+        return tokenPrefixes.contains(where: word.hasPrefix)
+            || word.utf8.split(separator: UInt8(ascii: ".")).contains(where: looksRandom)
     }
+
+    /// Returns whether letters of both cases and digits are mixed as in random bytes that are written in base64, and
+    /// not as in the words and numbers of a name.
+    private static func looksRandom(_ run: Substring.UTF8View) -> Bool {
+        guard run.count >= 24 else { return false }
+        var upper = 0
+        var lower = 0
+        var digits = 0
+        for byte in run {
+            switch byte {
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"): upper += 1
+            case UInt8(ascii: "a")...UInt8(ascii: "z"): lower += 1
+            default: digits += isDigit(byte) ? 1 : 0
+            }
+        }
+        guard upper > 0, lower > 0, digits > 0 else { return false }
+        // The number of places where a letter is next to a digit.
+        let borders = zip(run, run.dropFirst()).count {
+            $0.isASCIIAlphanumeric && $1.isASCIIAlphanumeric && isDigit($0) != isDigit($1)
+        }
+        let isEven = (35...65).contains(upper * 100 / (upper + lower))
+        return borders >= (isEven ? 4 : 8)
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 
     /// Returns `text` for a user who has to judge it. Every character that moves a cursor, or reverses or hides text,
     /// is written as an escape such as `\u{202E}`. Line feed and tab stay.
@@ -131,10 +165,15 @@
     /// words, as in "Bearer token missing".
     public static func withoutTokens(_ text: String) -> String {
         mapWords(in: text) { word, before in
-            let isAfterBearer = before.suffix(7).elementsEqual("bearer ".utf8) { $0 | 0x20 == $1 }
-            let start = isAfterBearer ? word.startIndex : Substring(word).firstRange(of: "eyJ")?.lowerBound
+            let start =
+                isToken(word, after: before) ? word.startIndex : Substring(word).firstRange(of: "eyJ")?.lowerBound
             guard let start, word[start...].count >= 16 else { return String(Substring(word)) }
             return String(Substring(word[..<start])) + redacted
         }
+    }
+
+    /// Returns whether a word follows "Bearer" and is long enough for a token.
+    private static func isToken(_ word: Substring.UTF8View, after before: Substring.UTF8View) -> Bool {
+        word.count >= 16 && before.suffix(7).elementsEqual("bearer ".utf8) { $0 | 0x20 == $1 }
     }
 }

@@ -16,12 +16,30 @@ import Testing
         ("see deviceauth_authorization_pending", "see deviceauth_authorization_pending"),
         ("see deviceauth_0001", "see ‹redacted›"),
         ("https://chatgpt.com/#settings/Security", "https://chatgpt.com/#settings/Security"),
-        ("req 0123456789abcdef0123456789abcdef", "req ‹redacted›"), ("a\u{1B}[31mred\r\nline", "a [31mred line"),
+        ("req 0123456789abcdef0123456789abcdef", "req 0123456789abcdef0123456789abcdef"),
+        ("Bearer 0123456789abcdef!", "Bearer ‹redacted›!"), ("key ghp_0a1b2c", "key ‹redacted›"),
+        ("it sent dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk, or", "it sent ‹redacted›, or"),
+        ("it sent E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "it sent ‹redacted›"),
+        ("a\u{1B}[31mred\r\nline", "a [31mred line"),
         ("left\u{202E}right\u{200B}", "left right"), ("  two   spaces ", "two spaces"), ("Grüße 🔑", "Grüße 🔑"),
     ])
     func takesOutWhatLooksSecretOrCanNotBeSeen(_ text: String, _ expected: String) {
         #expect(UntrustedText.message(text) == expected)
     }
+
+    @Test(
+        "what explains a fault stays, however long it is",
+        arguments: [
+            "/properties/a_rather_long_property_name_of_a_schema_with_64_letters_and_digits_2",
+            #"File "/home/karl/.local/share/pipx/venvs/some-server/lib/python3.11/site-packages/server/__main__.py", line 16"#,
+            "see https://docs.example.com/errors/2024/05/how-to-fix#a-fragment-of-many-words-and-20-letters",
+            "Searched the web: Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft",
+            "the tool ThisIsAVeryLongToolNameInCamelCase2", "Qwen2_5_VL_72B_Instruct_AWQ",
+            "Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf",
+            "convertUtf8ToUtf16ThenBase64Decode", "at_least_one_is_required",
+            "rt_sigaction", "f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+        ])
+    func namesStay(_ text: String) { #expect(UntrustedText.message(text) == text) }
 
     @Test func takesOutExactSecretsHoweverTheyLook() {
         #expect(UntrustedText.message("it was xyzzy!", without: ["xyzzy"]) == "it was ‹redacted›!")
@@ -31,7 +49,7 @@ import Testing
 
     @Test func isBoundedAndLinear() {
         #expect(UntrustedText.message(String(repeating: "word ", count: 200_000))?.count == 300)
-        #expect(UntrustedText.message(String(repeating: "x", count: 1 << 20)) == "‹redacted›")
+        #expect(UntrustedText.message(String(repeating: "x", count: 1 << 20))?.count == 300)
         #expect(UntrustedText.message(nil) == nil)
         #expect(UntrustedText.message(" \u{0} ") == nil)
     }

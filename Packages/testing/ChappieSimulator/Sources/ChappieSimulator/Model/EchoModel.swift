@@ -124,11 +124,22 @@ enum EchoModel {
             ?? call("exec", "const r = await tools.exec_command(\(argument)); text(r);\n", prompt: prompt)
     }
 
-    /// Generates arguments that fit a JSON schema, with the required members of objects and the first value of an
+    /// Generates a value that fits a JSON schema, with the required members of objects and the first value of an
     /// enumeration.
     private static func sample(of schema: ChappieJSON) -> ChappieJSON {
+        sample(of: schema, definitions: schema["$defs"] ?? .null, depth: 0)
+    }
+
+    private static func sample(of schema: ChappieJSON, definitions: ChappieJSON, depth: Int) -> ChappieJSON {
+        func part(_ schema: ChappieJSON) -> ChappieJSON {
+            sample(of: schema, definitions: definitions, depth: depth + 1)
+        }
+        guard depth < 10 else { return .null }
+        if let name = schema["$ref"]?.string?.split(separator: "/").last {
+            return part(definitions[String(name)] ?? .null)
+        }
         if let given = schema["const"] ?? schema["enum"]?[0] ?? schema["default"] { return given }
-        if let first = schema["anyOf"]?[0] { return sample(of: first) }
+        if let first = schema["anyOf"]?[0] { return part(first) }
         // Of several types, the first one applies. The others are for missing values.
         switch schema["type"]?.string ?? schema["type"]?[0]?.string {
         case "string": return schema["format"] == "date-time" ? "2026-11-22T12:00:00Z" : "example"
@@ -137,7 +148,7 @@ enum EchoModel {
         case "array": return []
         default:
             let required = (schema["required"]?.array ?? []).compactMap(\.string)
-            return .object(ChappieJSONObject(required.map { ($0, sample(of: schema["properties"]?[$0] ?? .null)) }))
+            return .object(ChappieJSONObject(required.map { ($0, part(schema["properties"]?[$0] ?? .null)) }))
         }
     }
 
