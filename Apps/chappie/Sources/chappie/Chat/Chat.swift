@@ -42,8 +42,8 @@ struct Chat: ProgramCommand {
         let terminalReader = TerminalLineReader(console: console)
         let reader: any LineReader = editor.map { EditorLineReader(console: console, editor: $0) } ?? terminalReader
         let approval = ToolApproval(approvesAll: answerOptions.approveTools, reader: reader)
-        guard !messageOptions.image.contains("-") else {
-            throw CommandLineError.usage("-i - reads standard input, where the messages of a chat come from.")
+        guard !messageOptions.readsInput else {
+            throw CommandLineError.usage("- reads standard input, where the messages of a chat come from.")
         }
         var answerOptions = answerOptions
         let frame = try await messageOptions.read(
