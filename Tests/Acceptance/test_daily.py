@@ -189,7 +189,7 @@ def test_an_address_is_read_and_bounded(user):
             assert f'<document name="{place}{path}">' in outcome.output and "the moon is full" in outcome.output, outcome
             assert f"{place}{path}: 1 KiB" in outcome.errors
         ask("-f", place + "/missing", "x", status=UNAVAILABLE, says="answers with status 404")
-        ask("-f", place + "/loop", "x", status=UNAVAILABLE, says="redirects in a row")
+        ask("-f", place + "/loop", "x", status=UNAVAILABLE, says="leads from address to address")
         ask("-f", place + "/large", "x", status=USAGE, says="is larger than 16 MiB")
         server.shutdown()
     assert len([path for path, _ in seen if path == "/loop"]) == 6

@@ -15,10 +15,10 @@ from conftest import INTERRUPTED, ROOT, SIGN_IN_NEEDED, UNAVAILABLE, USAGE, User
 from counterparts import free_port, is_asleep, wait_until
 
 COMMANDS = {words.split()[0]: words.split() for words in (
-    "login --no-browser", "logout", "status", "ask something", "chat", "threads", "models", "usage", "accounts", "config", "auth export file", "tools", "mcp",
+    "login --no-browser", "logout", "status", "ask something", "chat", "threads", "models", "usage", "accounts", "config", "templates", "auth export file", "tools", "mcp",
     "doctor", "simulator", "completions bash", "manual", "help", "--version")}
 # These have no settings.
-ALONE = ("config", "completions", "manual", "help", "--version")
+ALONE = ("config", "templates", "completions", "manual", "help", "--version")
 CONTROL_C, CONTROL_D, CONTROL_Z, CONTROL_BACKSLASH = b"\x03", b"\x04", b"\x1a", b"\x1c"
 # From its beginning to its end a line is edited, and the terminal marks what is pasted into it.
 BEGIN, END, PROMPT = b"\x1b[?2004h", b"\x1b[?2004l", rb"\?2004h.*>\S* "

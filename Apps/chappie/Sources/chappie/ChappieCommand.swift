@@ -34,6 +34,14 @@ struct ChappieCommand: ParsableCommand {
               HTTPS_PROXY, ALL_PROXY, NO_PROXY   as curl reads them; socks:// is socks5h://
               NO_COLOR                  no colour and no cursor movement
 
+            FILES
+              ~/.config/chappie/settings.json     settings
+              ~/.config/chappie/templates         templates
+              ~/.local/state/chappie/threads      kept conversations, encrypted
+              ~/.local/share/chappie/credentials  sign-ins without a keyring, encrypted
+              ~/.cache/chappie                    lists of models
+              (XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME, XDG_CACHE_HOME)
+
             EXIT STATUS
               0    done
               64   wrong usage, or a setting that can't be used
@@ -47,9 +55,12 @@ struct ChappieCommand: ParsableCommand {
         version: ChappieVersion.current,
         subcommands: [
             Login.self, Logout.self, Lock.self, Status.self, Ask.self, Chat.self, Threads.self, Models.self, Usage.self,
-            Accounts.self, Config.self,
+            Accounts.self, Config.self, Templates.self,
             Auth.self, Tools.self, ToolServer.self, Doctor.self, SimulatorCommand.self, Completions.self, Manual.self,
         ])
+
+    /// The commands that other programs call by these names.
+    static let namesElsewhere = ["version": "--version", "list": "threads", "logs": "threads"]
 
     /// The names of the commands.
     static let names = configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
@@ -112,11 +123,31 @@ struct ChappieCommand: ParsableCommand {
         suggestion: "An access token is read from standard input: `printenv TOKEN | chappie login --with-access-token`."
     )
 
+    /// Returns the parser's message in the form of this program's messages.
+    private static func words(of error: any Error) -> String {
+        var text = fullMessage(for: error)
+        guard text.hasPrefix("Error: ") else { return text }
+        text = "chappie: " + text.dropFirst("Error: ".count)
+        let parts = text.split(separator: "'", maxSplits: 4, omittingEmptySubsequences: false)
+        guard parts.first == "chappie: Unknown option ", parts.count > 2 else { return text }
+        let option = parts[1]
+        // The parser also suggests options that have nothing in common with the unknown one.
+        if parts.count == 5, parts[2] == ". Did you mean ",
+            Spelling.nearest(to: String(option), in: [String(parts[3])]) == nil
+        {
+            text = "\(parts[0])'\(option)'.\(parts[4].drop { $0 != "\n" })"
+        }
+        if option.contains(" ") || option.dropFirst().first?.isNumber == true {
+            text += "\n  A question that begins with a hyphen follows two: chappie -- \"\(option)\""
+        }
+        return text
+    }
+
     /// Prints help to standard output, and errors of a command line to standard error.
     private static func end(with error: any Error) -> Never {
         let status = exitCode(for: error)
         let stream = status.isSuccess ? Descriptor.standardOutput : .standardError
-        var text = fullMessage(for: error)
+        var text = words(of: error)
         // The library does not break usage lines.
         if let size = TerminalState.size(of: stream.number) { text = PlainText.wrapped(text, width: size.columns) }
         if !text.isEmpty { try? stream.write(Array("\(text)\n".utf8)) }
@@ -128,7 +159,8 @@ extension GlobalOptions {
     /// Moves these options from before the command's name to after it, because the parser looks for them there.
     /// Arguments without a command are a question, and so is standard input without arguments.
     ///
-    /// - Parameter isInputGiven: whether standard input may hold a question. It is called if there is no argument.
+    /// - Parameter isInputGiven: whether standard input may hold a question. A misspelt command is then a question
+    ///   about it.
     /// - Throws: `ValidationError` for a misspelt command.
     static func normalized(_ arguments: [String], isInputGiven: () -> Bool = { false }) throws -> [String] {
         var leading: [String] = []
@@ -153,16 +185,19 @@ extension GlobalOptions {
             // A question of one or two short words may be a misspelt command.
             if rest.count <= 2 || rest.dropFirst().first?.hasPrefix("-") == true, command.first?.isLowercase == true,
                 let meant = Spelling.nearest(to: command, in: ChappieCommand.names)
+                    ?? (rest.count == 1 ? ChappieCommand.namesElsewhere[command] : nil),
+                !isInputGiven()
             {
                 throw ValidationError(
                     "There is no command \(command). Did you mean \(meant)? To ask it: chappie ask \(command)")
             }
-            return ["ask"] + leading + pairs(rest)
+            return ["ask"] + leading + pairs(separated(rest))
         }
         rest = rest.dropFirst()
-        if command == "ask" || command == "chat" { rest = pairs(rest) }
+        if command == "ask" || command == "chat" { rest = pairs(separated(rest)) }
         // The options belong to the innermost command.
-        guard ["accounts", "auth", "config", "threads"].contains(command), let inner = rest.first, !inner.hasPrefix("-")
+        guard ["accounts", "auth", "config", "templates", "threads"].contains(command), let inner = rest.first,
+            !inner.hasPrefix("-")
         else {
             return [command] + leading + rest
         }
@@ -171,6 +206,22 @@ extension GlobalOptions {
             throw ValidationError("There is no command \(command) \(inner). Did you mean \(meant)?")
         }
         return [command, inner] + leading + rest.dropFirst()
+    }
+
+    /// Separates `-mMODEL`, as users of other programs write it, because the parser takes it for several flags.
+    private static func separated(_ arguments: ArraySlice<String>) -> ArraySlice<String> {
+        var parts: [String] = []
+        var rest = arguments
+        while let first = rest.popFirst() {
+            if first == "--" { return (parts + [first] + rest)[...] }
+            let hasValue = first.first == "-" && first.dropFirst().first.map("msfitop".contains) == true
+            if hasValue, first.count > 2, !first.dropFirst(2).hasPrefix("=") {
+                parts += [String(first.prefix(2)), String(first.dropFirst(2))]
+            } else {
+                parts.append(first)
+            }
+        }
+        return parts[...]
     }
 
     /// Joins `-p name value`, as users of other programs write it, to one argument for the parser: `-p name=value`.

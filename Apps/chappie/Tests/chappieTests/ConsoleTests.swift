@@ -144,8 +144,24 @@ import Testing
         #expect(try await Ask.question(words, input, Recorder().console()) == expected)
     }
 
-    @Test func `a silent pipe next to arguments is left out, and a message reports it`() async throws {
-        let (reader, writer) = try Descriptor.pipe()
+    @Test func `a silent pipe next to arguments is waited for, and a message says how to leave it out`() async throws {
+        var writer: Descriptor?
+        let reader: Descriptor
+        (reader, writer) = try Descriptor.pipe()
+        let recorder = Recorder()
+        let console = recorder.console()
+        async let question = Ask.question(["hello"], StandardInput(reader), console)
+        while !recorder.text(of: .error).contains("--no-stdin") { await Task.yield() }
+        try writer?.write(Array("late".utf8))
+        writer = nil
+        #expect(try await question == "hello\n\nlate")
+    }
+
+    @Test func `a silent socket next to arguments is left out, and a message reports it`() async throws {
+        var ends: [CInt] = [0, 0]
+        #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        let reader = try Descriptor(ends[0])
+        let writer = try Descriptor(ends[1])
         defer { withExtendedLifetime(writer) {} }
         let recorder = Recorder()
         let console = recorder.console()

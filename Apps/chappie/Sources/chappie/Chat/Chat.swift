@@ -53,8 +53,8 @@ struct Chat: ProgramCommand {
         let typed = TypedLines()
         let approval = ToolApproval(
             approvesAll: answerOptions.approveTools, reader: PausingLineReader(reader: reader, typed: typed))
-        guard !messageOptions.image.contains("-") else {
-            throw CommandLineError.usage("-i - reads standard input, where the messages of a chat come from.")
+        guard !messageOptions.readsInput else {
+            throw CommandLineError.usage("- reads standard input, where the messages of a chat come from.")
         }
         var answerOptions = answerOptions
         let frame = try await messageOptions.read(

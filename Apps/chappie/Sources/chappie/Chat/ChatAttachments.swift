@@ -19,7 +19,7 @@ struct ChatAttachments: Sendable {
         for path in paths {
             switch kind {
             case .image: parts.append(try await Attachment.image(path))
-            case .file: parts += try await Attachment.file(path, program.externalTransport, program.console)
+            case .file: parts += try await Attachment.file(path, program.attachmentTransport, program.console)
             }
         }
         return parts
@@ -38,7 +38,7 @@ struct ChatAttachments: Sendable {
             if let image = try? await Attachment.image(path) {
                 parts.append(image)
             } else {
-                parts += try await Attachment.file(path, program.externalTransport, program.console)
+                parts += try await Attachment.file(path, program.attachmentTransport, program.console)
             }
         }
         return parts

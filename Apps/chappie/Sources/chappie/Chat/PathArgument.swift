@@ -44,7 +44,8 @@ enum PathArgument {
         return words + (word.map { [$0] } ?? [])
     }
 
-    private static func resolved(_ path: String, _ home: String?) -> String {
+    /// Returns the path of a `file://` address, or of a path that may begin with `~`.
+    static func resolved(_ path: String, _ home: String?) -> String {
         if path.hasPrefix("file://"), let url = URL(string: path) { return url.path(percentEncoded: false) }
         guard path == "~" || path.hasPrefix("~/"), let home else { return path }
         return home + path.dropFirst()

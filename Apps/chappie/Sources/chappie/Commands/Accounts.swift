@@ -18,7 +18,7 @@ struct Accounts: ParsableCommand {
                 Accounts of `chappie login --route plan` are marked: they differ from the accounts of the device code, even \
                 with the same name.
 
-                With --json: {"accounts":[{"name":…,"is_current":…,"route":"device|plan"},…]}.
+                With --json: {"accounts":[{"name":…,"email":…,"is_current":…,"route":"device|plan"},…]}.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -30,20 +30,26 @@ struct Accounts: ParsableCommand {
             // A simulation supports only the device code.
             let routes = program.options.simulate ? [settings.route] : Route.allCases
             let all = routes.flatMap { route in
-                kept.accounts(of: program.options.simulate ? settings.issuer : settings.issuers[route]).names.map {
-                    (name: $0, route: route, isCurrent: route == settings.route && $0 == current)
+                let accounts = kept.accounts(of: program.options.simulate ? settings.issuer : settings.issuers[route])
+                return accounts.names.map {
+                    (
+                        name: $0, email: accounts.emails[$0], route: route,
+                        isCurrent: route == settings.route && $0 == current
+                    )
                 }
             }
             let lines = all.map { account in
-                "\(account.isCurrent ? "*" : " ") \(account.name)\(account.route == .plan ? " (plan)" : "")"
+                let email = UntrustedText.message(account.email, limit: 100).map { " \($0)" } ?? ""
+                let mark = account.isCurrent ? "*" : " "
+                return "\(mark) \(account.name)\(email)\(account.route == .plan ? " (plan)" : "")"
             }
             program.say(
                 [
                     "accounts": .array(
                         all.map {
                             [
-                                "name": .string($0.name), "is_current": .bool($0.isCurrent),
-                                "route": .string($0.route.rawValue),
+                                "name": .string($0.name), "email": .optional($0.email),
+                                "is_current": .bool($0.isCurrent), "route": .string($0.route.rawValue),
                             ]
                         })
                 ],

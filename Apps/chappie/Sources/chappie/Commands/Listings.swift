@@ -90,13 +90,23 @@ struct Usage: ProgramCommand {
             If the output is not a terminal, the table has neither bars nor a heading. With --route plan the service \
             reports no numbers: the command shows the page that manages the usage.
 
+            --since counts the tokens of the kept conversations instead, for each model; no request is sent.
+
             With --json: {"plan":…, "primary":{"used_percent":…, "window_minutes":…, "resets_at":…}, \
-            "additional":[…],…}, or {"usage_page":…}.
+            "additional":[…],…}, or {"usage_page":…}. With --since: {"models":[{"model":…,"turns":…,…},…]}.
             """)
 
     @OptionGroup var options: GlobalOptions
 
+    @Option(
+        help: ArgumentHelp(
+            "Count the tokens of kept turns since then: 2026-11-01, yesterday, or 7d, 12h, 4w.", valueName: "when"))
+    var since: String?
+
     func run(in program: Program) async throws {
+        if let since {
+            return try await KeptUsage.show(since: try DateArgument.parse(since, now: Date()), program)
+        }
         let usage: ChappieUsageLimitSnapshot
         do {
             usage = try await program.client().usageLimits()
@@ -200,11 +210,13 @@ struct Usage: ProgramCommand {
 private func counted(_ number: Int, _ name: String) -> String { "\(number) \(name)\(number == 1 ? "" : "s")" }
 
 extension Date {
+    /// Whether a limit can end at this time. A mistake of the service may be thousands of years away.
+    var isPlausible: Bool { timeIntervalSinceNow < 10 * 366 * 86_400 }
+
     /// Returns a time such as `in 2 hours 5 minutes, at 14:05`.
     func inWords(from now: Date) -> String {
         let seconds = timeIntervalSince(now)
-        // Such a date is beyond the range of any calendar.
-        guard seconds < 1e12 else { return "at an unknown time" }
+        guard isPlausible else { return "at an unknown time" }
         guard seconds > 0 else { return "now" }
         let minutes = Int((seconds / 60).rounded(.up))
         if minutes < 60 { return "in \(counted(minutes, "minute")), at \(local("%H:%M"))" }

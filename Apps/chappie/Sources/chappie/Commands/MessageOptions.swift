@@ -35,14 +35,13 @@ struct MessageOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "A file, a folder, an address or a tool server's resource, SERVER:ADDRESS, to ask about (repeatable). Text becomes part of the question, anything else is attached.",
+            "A file, a folder, an address, a tool server's resource (SERVER:ADDRESS), or - for standard input, to ask about (repeatable). Text becomes part of the question, anything else is attached.",
             valueName: "file"),
         completion: .file())
     var file: [String] = []
 
     @Option(
-        name: .shortAndLong, help: "Ask with a template (see chappie ask --help).",
-        completion: .custom { _, _, _ in Template.names(.process) })
+        name: .shortAndLong, help: "Ask with a template (see chappie templates).", completion: .templates)
     var template: String?
 
     @Option(help: ArgumentHelp("Ask with a prompt of a tool server.", valueName: "server:name"))
@@ -53,6 +52,20 @@ struct MessageOptions: ParsableArguments {
         help: ArgumentHelp(
             "A template's variable, or a prompt's argument: -p NAME VALUE (repeatable).", valueName: "name=value"))
     var param: [String] = []
+
+    /// Whether standard input is an attachment.
+    var readsInput: Bool { image.contains("-") || file.contains("-") }
+
+    /// Whether there is nothing but instructions.
+    var isPlain: Bool {
+        schema == nil && image.isEmpty && file.isEmpty && template == nil && prompt == nil && param.isEmpty
+    }
+
+    func validate() throws {
+        guard (image + file).count(where: { $0 == "-" }) < 2 else {
+            throw ValidationError("Standard input can be attached only once.")
+        }
+    }
 
     /// Reads the files and reports errors in the options before anything is asked.
     ///
@@ -72,6 +85,7 @@ struct MessageOptions: ParsableArguments {
                 "-p sets a variable of a template, and there is no template.",
                 suggestion: "Name the template: --template NAME.")
         }
+        if let name = answer.model { answer.model = try await program.model(named: name) }
         try answer.fill(from: template, program.settings, goesOn: goesOn)
         _ = try program.tools(of: answer)
         let offers = program.startedTools.offers
@@ -86,7 +100,7 @@ struct MessageOptions: ParsableArguments {
             if let resource = try await offers.attachments(name) {
                 attachments += resource
             } else {
-                attachments += try await Attachment.file(name, program.externalTransport, program.console)
+                attachments += try await Attachment.file(name, program.attachmentTransport, program.console)
             }
         }
         var frame = MessageFrame(system: system, schema: schema, attachments: attachments, template: template)

@@ -13,16 +13,16 @@ extension AnswerOptions {
     /// - Parameters:
     ///   - approval: asks about tools when the text before the question is shown.
     ///   - showsText: `false` leaves the text to the caller.
+    ///   - streams: whether the text is shown as it arrives. Default `true`.
     /// - Returns: the complete response.
     @discardableResult
     func show(
         _ events: AsyncThrowingStream<ChappieStreamEvent, any Error>, _ program: Program, _ approval: ToolApproval,
-        keeping: AnswerKeeping? = nil, showsText: Bool = true
+        keeping: AnswerKeeping? = nil, showsText: Bool = true, streams: Bool = true
     ) async throws -> ChappieResponse? {
         var printer = AnswerPrinter(
             program.console, program.options, markdown: (markdown ?? .auto).stream(on: program.console),
-            showsText: showsText,
-            onApproval: approval.announce)
+            showsText: showsText, showsTools: true, streams: streams, onApproval: approval.announce)
         printer.keeping = keeping
         defer { program.lastAnswer?.keep(printer.transport) }
         try await printer.print(events)
@@ -38,8 +38,8 @@ struct Ask: ProgramCommand {
         abstract: "Ask a question and stream the answer.",
         discussion: """
             The arguments are the question. If standard input is redirected, its text is added below them; - reads it \
-            from a terminal too. If there are arguments, a pipe that stays silent for half a second is left out: add \
-            - to wait for it.
+            from a terminal too. A pipe is read to its end; --no-stdin or < /dev/null leaves it out. A socket, as ssh \
+            gives its commands, is left out if it stays silent for half a second.
 
               chappie ask "What is RFC 6455?"
               git diff | chappie ask "Write a commit message for this"
@@ -100,16 +100,49 @@ struct Ask: ProgramCommand {
     @Flag(help: "Give only the last code block of the answer.")
     var lastBlock = false
 
+    @Flag(name: .customLong("no-stdin"), help: "Leave standard input out.")
+    var leavesInputOut = false
+
+    @Flag(help: "Print the answer when it is complete, and not as it arrives.")
+    var noStream = false
+
+    @Flag(name: .shortAndLong, help: "Print only the answer, and errors.")
+    var quiet = false
+
+    @Flag(name: .shortAndLong, help: "Print below the answer, on standard error, how many tokens it took.")
+    var usage = false
+
+    @Flag(help: "Print what would be sent, and about how many tokens it has. Nothing is sent.")
+    var dryRun = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Write the question, -s, -m, --effort and --verbosity into a new template instead of asking.",
+            valueName: "name"))
+    var save: String?
+
+    /// The options of models that other programs set with `-o NAME VALUE`.
+    private static let optionsElsewhere: Set = [
+        "temperature", "top_p", "max_tokens", "max_output_tokens", "seed", "reasoning_effort",
+    ]
+
     private var givesBlock: Bool { extract || lastBlock }
 
     func validate() throws {
         if extract, lastBlock { throw ValidationError("-x and --last-block give two blocks of one answer.") }
+        if let output, Self.optionsElsewhere.contains(output) {
+            throw ValidationError(
+                "-o names the file for the answer, and there is no option \(output). For a file of this name: "
+                    + "-o ./\(output)")
+        }
     }
 
     @Argument(help: "The question; - reads standard input.")
     var words: [String] = []
 
     func run(in program: Program) async throws {
+        if quiet { program.console.beQuiet() }
+        if let save { return try await saveTemplate(save, in: program) }
         // Wrong arguments and files are reported before the program waits for standard input.
         var answerOptions = answerOptions
         let frame = try await messageOptions.read(
@@ -117,14 +150,15 @@ struct Ask: ProgramCommand {
         let target = try output.flatMap {
             $0 == "-" ? nil : try OutputFile($0, outside: program.environment.threadsFolder)
         }
-        let isRead = messageOptions.image.contains("-")
+        let isLeftOut = leavesInputOut || messageOptions.readsInput
         let question = try await Self.question(
-            words, isRead ? nil : StandardInput(), program.console,
+            words, isLeftOut ? nil : StandardInput(), program.console,
             mayBeEmpty: frame.template != nil || !frame.attachments.isEmpty || !frame.prompt.isEmpty)
         var request = answerOptions.request(
             try frame.messages(asking: question, answerOptions.messageOptions), model: answerOptions.model,
             schema: frame.schema, searchesWeb: answerOptions.web)
         request.question = frame.subject(of: question)
+        guard !dryRun else { return try await show(request, frame.schema, in: program) }
         let approval = ToolApproval(
             approvesAll: answerOptions.approveTools, reader: TerminalLineReader(console: program.console))
         let client = try program.client(answerOptions, approval: approval)
@@ -135,23 +169,73 @@ struct Ask: ProgramCommand {
         // The answer is printed when it has its form.
         let isReshaped = strict?.changesAnswers == true
         let showsText = target == nil && !givesBlock && !isReshaped
-        guard
-            let response = try await answerOptions.show(
-                conversation.streamResponse(request), program, approval, keeping: kept?.next, showsText: showsText)
-        else { return }
+        let shown: ChappieResponse?
+        do {
+            shown = try await answerOptions.show(
+                conversation.streamResponse(request), program, approval, keeping: kept?.next, showsText: showsText,
+                streams: !noStream)
+        } catch ChappieClientError.modelUnavailable(let refusal) where refusal.reason != .atCapacity {
+            // Nobody continues a conversation that consists of a question to a wrong model.
+            if !threadOptions.isContinuing, let kept, let thread = await kept.runtime.currentThread {
+                await kept.runtime.settle()
+                try? await kept.runtime.deleteThread(thread.id)
+            }
+            throw ChappieClientError.modelUnavailable(refusal)
+        }
+        guard let response = shown else { return }
+        if usage, let counts = response.usage { program.console.note("chappie: \(counts.sentence)", isError: true) }
         let answer = strict?.answer(text: response.outputText) ?? response.outputText
         do {
             try Self.checkWhole(response)
             if let schema = frame.schema { try Self.check(answer, against: schema) }
         } catch {
             // A file keeps its content, and an answer that was paid for is not lost.
-            if !showsText, !options.json { program.console.note(UntrustedText.forTerminal(response.outputText)) }
+            if !showsText, !options.json { program.console.note(response.outputText, isError: true) }
             throw error
         }
         let sources = target == nil || frame.schema != nil ? [] : SourceList.lines(response.sources)
         try await deliver(
             answer, sources, to: target, isShown: showsText, program, kept: await kept?.next?.keptThread)
         await client.finishRenewingList()
+    }
+
+    /// Shows what the request would send.
+    private func show(_ request: ChappieResponseRequest, _ schema: ChappieJSONSchema?, in program: Program) async throws
+    {
+        var earlier: [ChappieJSON] = []
+        var model = request.model
+        if threadOptions.isContinuing {
+            let store = try Threads.store(program)
+            let thread = try await Threads.read(threadOptions.thread, from: store)
+            earlier = thread.context.items
+            model = model ?? thread.summary.model
+        }
+        let tools = try program.tools(of: answerOptions).tools
+        let plan = DryRun(
+            model: model, items: earlier + request.messages.map(\.inputItem), tools: tools.map(\.name),
+            schema: schema?.json)
+        if options.json { return program.console.json(plan.json) }
+        program.console.write(plan.text)
+        program.console.note("chappie: \(plan.sentence)")
+    }
+
+    /// Writes the question and the options that a template can hold.
+    private func saveTemplate(_ name: String, in program: Program) async throws {
+        guard messageOptions.isPlain, !threadOptions.isContinuing, answerOptions.tools.isEmpty else {
+            throw CommandLineError.usage(
+                "A template holds only the question, -s, -m, --effort and --verbosity.",
+                suggestion: "Leave out the other options.")
+        }
+        let prompt = try await Self.question(
+            words, leavesInputOut ? nil : StandardInput(), program.console, mayBeEmpty: messageOptions.system != nil)
+        let settings: [(name: String, value: String?)] = [
+            ("model", answerOptions.model), ("system", messageOptions.system),
+            ("effort", answerOptions.fast ? "low" : answerOptions.effort), ("verbosity", answerOptions.verbosity),
+        ]
+        let path = try Template.save(name, settings, prompt: prompt, program.environment)
+        program.say(
+            ["template": .string(name), "path": .string(path)],
+            "The template is in \(path). Ask with it: chappie -t \(name) …")
     }
 
     /// Throws an error if the answer is incomplete, refused or empty. A script would otherwise take half a file for a
@@ -226,7 +310,8 @@ struct Ask: ProgramCommand {
     /// Composes the question from the arguments and then the text of standard input.
     ///
     /// Standard input is read for `-`, if there is nothing else to ask, and if it is redirected. If there are
-    /// arguments, a pipe that stays silent for half a second is left out.
+    /// arguments, a socket that stays silent for half a second is left out, because ssh leaves it open. A pipe that
+    /// stays silent is waited for, and a line says so.
     ///
     /// - Parameters:
     ///   - input: standard input, or `nil` if something else is read from it.
@@ -241,14 +326,19 @@ struct Ask: ProgramCommand {
         switch input.kind {
         case .closed: isRead = false
         case .terminal: isRead = isAsked
-        case .pipe where !isAsked && !argument.isEmpty:
+        case .socket where !isAsked && !argument.isEmpty:
             isRead = try await input.isReady(within: .milliseconds(500))
             if !isRead {
                 console.note("chappie: nothing comes from standard input, so it is left out (add - to wait for it)")
             }
+        case .pipe where !isAsked && !argument.isEmpty:
+            if try await !input.isReady(within: .seconds(1)) {
+                console.note("chappie: waiting for standard input (--no-stdin or < /dev/null leaves it out)")
+            }
+            isRead = true
         default: isRead = true
         }
-        let parts = [argument, isRead ? try await input.readToEnd() : ""].filter { !$0.isEmpty }
+        let parts = [argument, isRead ? try await input.readToEnd() : ""].filter { !$0.trimmed.isEmpty }
         guard mayBeEmpty || !parts.isEmpty else {
             throw CommandLineError.usage(
                 "There is nothing to ask.",

@@ -42,7 +42,7 @@ struct Completions: ParsableCommand {
     var shell: Shell
 
     func run() throws {
-        let script = ChappieCommand.completionScript(for: shell.known)
+        let script = ShellCompletions.script(for: shell.known)
         try write(options.json ? (["completions": .string(script)] as ChappieJSON).serialized() : script)
     }
 }

@@ -31,14 +31,18 @@ struct Doctor: ProgramCommand {
     func run(in program: Program) async throws {
         var checks: [ChappieJSON] = []
         var failed = 0
+        var warnings = 0
         try await DoctorChecks(program: program) { name, finding in
             if !options.json { program.console.line(finding.line(name)) }
             checks.append(finding.json(name))
             if finding.status == .failed { failed += 1 }
+            if finding.status == .warning { warnings += 1 }
         }.run()
+        let warning = "\nNothing failed. See what is marked with warn: \(warnings) of \(checks.count) checks."
         program.say(
             ["ok": .bool(failed == 0), "checks": .array(checks)],
-            failed == 0 ? "\nAll is well." : "\n\(failed) of \(checks.count) checks failed.")
+            failed > 0
+                ? "\n\(failed) of \(checks.count) checks failed." : warnings > 0 ? warning : "\nAll is well.")
         if failed > 0 { throw ExitCode(ExitStatus.unavailable.rawValue) }
     }
 }

@@ -20,13 +20,14 @@ enum Attachment {
             }
             return .image(try ChappieImage(url: url))
         }
+        let path = place(of: argument)
         // Reading a named pipe waits for its writer.
-        return try await onThread { .image(try ChappieImage(path: argument)) }
+        return try await onThread { .image(try ChappieImage(path: path)) }
     }
 
-    /// Returns the parts for a file, a folder or an address. Text becomes part of the message because every model can
-    /// read it there, and any other file is attached. Pipes are also read. A folder gives the text files in it, and an
-    /// address gives its current content.
+    /// Returns the parts for a file, a folder, an address, or `-` for standard input. Text becomes part of the message
+    /// because every model can read it there, and any other file is attached. Pipes are also read. A folder gives the
+    /// text files in it, and an address gives its current content.
     static func file(
         _ argument: String, _ transport: any HTTPTransport, _ console: Console
     ) async throws -> [ChappieInputMessage.Part] {
@@ -39,14 +40,27 @@ enum Attachment {
             console.note("chappie: \(name): \((bytes.count + 1023) / 1024) KiB")
             return [try part(bytes, name: name)]
         }
+        if argument == "-" {
+            var input = StandardInput()
+            return [try part(try await input.readBytes(), name: "input")]
+        }
+        let path = place(of: argument)
         var isFolder = false
-        if FileManager.default.fileExists(atPath: argument, isDirectory: &isFolder), isFolder {
-            let found = try await onThread { try FolderText(argument) }
+        if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder {
+            let found = try await onThread { try FolderText(path) }
             console.note("chappie: \(found.sentence)")
             return found.files.map { .text(document($0.text, name: $0.name)) }
         }
-        let name = argument.split(separator: "/").last.map(String.init) ?? argument
-        return [try part(try await onThread { try WholeFile.read(argument) }, name: name)]
+        // The name of an open file, which a shell makes of `<(command)`, is a number.
+        let isOpen = ["/dev/fd/", "/proc/self/fd/"].contains(where: path.hasPrefix)
+        let name = isOpen ? "input" : path.split(separator: "/").last.map(String.init) ?? path
+        return [try part(try await onThread { try WholeFile.read(path) }, name: name)]
+    }
+
+    /// Returns the path of an argument, which may be a `file://` address or begin with a `~` that no shell has replaced.
+    private static func place(of argument: String) -> String {
+        WholeFile.exists(argument)
+            ? argument : PathArgument.resolved(argument, ProgramEnvironment.process.folders.home)
     }
 
     /// Returns the content of the clipboard, which is an image, text or another file.
@@ -57,17 +71,37 @@ enum Attachment {
         return try part(bytes, name: "clipboard")
     }
 
+    /// Returns the part for a file's content.
+    ///
+    /// - Throws: ``CommandLineError`` for a file that is neither text nor of a type that the service accepts.
     static func part(_ bytes: [UInt8], name: String) throws -> ChappieInputMessage.Part {
-        guard let text = text(of: bytes) else { return .file(try ChappieFile(bytes: bytes, name: name)) }
-        return .text(document(text, name: name))
+        if let text = text(of: bytes) { return .text(document(text, name: name)) }
+        let file = try ChappieFile(bytes: bytes, name: name)
+        let unusable = ["application/octet-stream", "application/json", "text/"].map { "data:\($0)" }
+        guard case .data(let address) = file.source, !unusable.contains(where: address.hasPrefix) else {
+            let coding = bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) ? "UTF-16" : "LATIN1"
+            throw CommandLineError.usage(
+                "\(name) is neither text in UTF-8 nor a type of file that the service accepts.",
+                suggestion: "Convert text: `iconv -f \(coding) -t UTF-8 FILE | chappie -f - …`. Unpack archives first.")
+        }
+        return .file(file)
     }
 
     fileprivate static func text(of bytes: [UInt8]) -> String? {
-        String(validating: bytes, as: UTF8.self).flatMap { $0.contains("\0") ? nil : $0 }
+        String(validating: UserFile.unmarked(bytes), as: UTF8.self).flatMap { $0.contains("\0") ? nil : $0 }
     }
 
+    /// Returns the text in a frame that its name and its content cannot leave.
     static func document(_ text: String, name: String) -> String {
-        "<document name=\"\(name)\">\n\(text)\(text.hasSuffix("\n") ? "" : "\n")</document>\n\n"
+        var tag = "document"
+        var number = 1
+        while text.contains("</\(tag)>") {
+            number += 1
+            tag = "document-\(number)"
+        }
+        let name = name.replacing("&", with: "&amp;").replacing("\"", with: "&quot;").replacing("<", with: "&lt;")
+            .replacing(">", with: "&gt;").replacing("\n", with: "&#10;").replacing("\r", with: "&#13;")
+        return "<\(tag) name=\"\(name)\">\n\(text)\(text.hasSuffix("\n") ? "" : "\n")</\(tag)>\n\n"
     }
 }
 
@@ -92,7 +126,8 @@ struct FolderText {
             entries += 1
             guard entries <= Self.entryLimit else { throw Self.tooLarge(folder, "\(Self.entryLimit) files") }
             var status = stat()
-            guard lstat(path, &status) == 0 else { continue }
+            // The folder itself may be a link, because the user named it.
+            guard (path == root ? stat(path, &status) : lstat(path, &status)) == 0 else { continue }
             switch status.st_mode & S_IFMT {
             case S_IFDIR:
                 guard let names = try? FileManager.default.contentsOfDirectory(atPath: path) else {
@@ -128,7 +163,8 @@ struct FolderText {
     }
 }
 
-/// The content of an address that the user named. The request does not carry a credential.
+/// The content of an address that the user named. The request does not carry a credential, so redirects to other hosts
+/// are followed.
 private enum RemoteFile {
     private static let redirects = 5
 
@@ -151,21 +187,28 @@ private enum RemoteFile {
         var url = address
         for _ in 0...redirects {
             let response = try await transport.send(
-                HTTPExchangeRequest(url: url, headerFields: [.userAgent: "chappie/\(ChappieVersion.current)"]))
+                HTTPExchangeRequest(
+                    url: url,
+                    headerFields: [.userAgent: "chappie/\(ChappieVersion.current)", .acceptEncoding: "identity"]))
             defer { response.body.cancel() }
             if response.status.kind == .redirection, let place = response.headerFields[.location],
-                let next = URL(string: place, relativeTo: url)?.absoluteURL,
-                // A redirect from https to http is not followed, so that a remote page does not lead to a server here.
-                next.scheme?.lowercased() == "https" || url.scheme?.lowercased() == "http"
+                let next = URL(string: place, relativeTo: url)?.absoluteURL
             {
+                // A remote page does not lead to a server here.
+                guard next.scheme?.lowercased() == "https" || url.scheme?.lowercased() == "http" else {
+                    throw unavailable(address, "its redirect leads from https to \(next.scheme ?? "nowhere")")
+                }
                 url = next
                 continue
             }
             guard response.status.kind == .successful else {
-                throw CommandLineError(
-                    .unavailable, code: "address_unavailable",
-                    "\(name(of: address)) can't be read: its server answers with status \(response.status.code).",
-                    suggestion: "Check the address.")
+                throw unavailable(address, "its server answers with status \(response.status.code)")
+            }
+            if let coding = response.headerFields[.contentEncoding], coding.lowercased() != "identity" {
+                let words = UntrustedText.message(coding, limit: 20) ?? "another coding"
+                throw unavailable(
+                    address, "its server sends it compressed (\(words)), although that was not asked for",
+                    suggestion: "Fetch it: `curl --compressed ADDRESS | chappie -f - …`.")
             }
             var bytes: [UInt8] = []
             for try await piece in response.body {
@@ -176,8 +219,14 @@ private enum RemoteFile {
             }
             return bytes
         }
-        throw CommandLineError(
-            .unavailable, code: "address_unavailable", "\(name(of: address)) leads from address to address.",
-            suggestion: "Name the last one.")
+        throw unavailable(address, "it leads from address to address", suggestion: "Name the last one.")
+    }
+
+    private static func unavailable(
+        _ address: URL, _ reason: String, suggestion: String = "Check the address."
+    ) -> CommandLineError {
+        CommandLineError(
+            .unavailable, code: "address_unavailable", "\(name(of: address)) can't be read: \(reason).",
+            suggestion: suggestion)
     }
 }

@@ -108,7 +108,9 @@ final class OutputFile {
         CommandLineError(
             status, code: status == .usage ? "usage" : "output_failed",
             "\(path) can't be written: \(reason).",
-            suggestion: "Name a file in a folder that you may write to.")
+            suggestion: reason == .noSpace || reason == .diskQuotaExceeded
+                ? "Make room on its disk, or name a file on another one."
+                : "Name a file in a folder that you may write to.")
     }
 }
 

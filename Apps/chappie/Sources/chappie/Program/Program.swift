@@ -23,9 +23,10 @@ struct Program: Sendable {
     let settings: ResolvedSettings
     let network: CurlNetwork
     let transport: any HTTPTransport
-    /// The transport for tool servers and attachments, which the user names in addition to the service. A simulation
-    /// also uses it.
+    /// The transport for tool servers, which the user names in addition to the service. A simulation also uses it.
     let externalTransport: any HTTPTransport
+    /// The transport for addresses to read. It returns redirects.
+    let attachmentTransport: any HTTPTransport
     let webSocket: any WebSocketTransport
     let store: any SharedCredentialStore
     let credentials: CredentialManager
@@ -109,6 +110,8 @@ struct Program: Sendable {
         let log = RequestLog(console: console)
         transport = options.verbose ? MiddlewareTransport(http, middleware: [log]) : http
         externalTransport = options.verbose ? MiddlewareTransport(curl, middleware: [log]) : curl
+        let plainCurl = CurlHTTPTransport(network: network, followsRedirects: false)
+        attachmentTransport = options.verbose ? MiddlewareTransport(plainCurl, middleware: [log]) : plainCurl
         webSocket = options.verbose ? LoggedWebSocketTransport(transport: sockets, log: log) : sockets
         registrations = try FileRegistrationStore.sharing(accessGroup: nil, appGroup: nil) { environment[$0] }
         credentials = CredentialManager(
@@ -267,8 +270,9 @@ struct Program: Sendable {
     func rememberAccount() async {
         do {
             try await uncancelled {
+                let email = try? await credentials.accountInfo()?.email
                 try await ProgramNotes.change(environment) {
-                    $0.add(settings.configuration.keychainAccount, of: settings.issuer)
+                    $0.add(settings.configuration.keychainAccount, email: email, of: settings.issuer)
                     $0.use(settings.route)
                 }
             }

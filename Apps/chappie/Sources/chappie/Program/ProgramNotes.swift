@@ -13,6 +13,8 @@ struct ProgramNotes: Equatable {
         var names: [String] = []
         /// The account that commands use without `--account`.
         var current: String?
+        /// The e-mail addresses of the accounts, as far as they are known.
+        var emails: [String: String] = [:]
     }
 
     private var root = ChappieJSONObject()
@@ -73,14 +75,19 @@ struct ProgramNotes: Equatable {
     func accounts(of issuer: String?) -> Accounts {
         let object = object(of: issuer)
         return Accounts(
-            names: object["accounts"]?.array?.compactMap(\.string) ?? [], current: object["account"]?.string)
+            names: object["accounts"]?.array?.compactMap(\.string) ?? [], current: object["account"]?.string,
+            emails: Dictionary(
+                (object["emails"]?.object?.members ?? []).compactMap { member in
+                    member.value.string.map { (member.name, $0) }
+                }
+            ) { $1 })
     }
 
     /// Adds `account` to the accounts that have signed in.
-    mutating func add(_ account: String, of issuer: String?) {
+    mutating func add(_ account: String, email: String? = nil, of issuer: String?) {
         var accounts = accounts(of: issuer)
-        guard !accounts.names.contains(account) else { return }
-        accounts.names.append(account)
+        if !accounts.names.contains(account) { accounts.names.append(account) }
+        accounts.emails[account] = email
         set(accounts, of: issuer)
     }
 
@@ -98,6 +105,7 @@ struct ProgramNotes: Equatable {
     mutating func remove(_ account: String, of issuer: String?) {
         var accounts = accounts(of: issuer)
         accounts.names.removeAll { $0 == account }
+        accounts.emails[account] = nil
         if accounts.current == account { accounts.current = nil }
         set(accounts, of: issuer)
     }
@@ -118,6 +126,8 @@ struct ProgramNotes: Equatable {
         var object = object(of: issuer)
         object["account"] = accounts.current.map { .string($0) }
         object["accounts"] = accounts.names.isEmpty ? nil : .array(accounts.names.map { .string($0) })
+        let emails = accounts.emails.sorted { $0.key < $1.key }.map { ($0.key, ChappieJSON.string($0.value)) }
+        object["emails"] = emails.isEmpty ? nil : .object(ChappieJSONObject(emails))
         guard let issuer else { return root = object }
         var issuers = root["issuers"]?.object ?? ChappieJSONObject()
         issuers[issuer] = object.isEmpty ? nil : .object(object)

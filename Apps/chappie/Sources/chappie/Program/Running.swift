@@ -90,8 +90,8 @@ extension ConsoleCommand {
         if let silent = error as? ExitCode { return silent.rawValue }
         let error = CommandLineError(error)
         if options.json { console.json(error.json) }
-        console.note("chappie: \(error.message)")
-        if let suggestion = error.suggestion { console.note("         \(suggestion)") }
+        console.note("chappie: \(error.message)", isError: true)
+        if let suggestion = error.suggestion { console.note("         \(suggestion)", isError: true) }
         return error.status.rawValue
     }
 }

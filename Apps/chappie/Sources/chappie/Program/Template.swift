@@ -24,9 +24,10 @@ struct Template: Equatable {
         if name.contains("/") {
             path = name
         } else {
-            let folder = try environment.folder(\.configuration, for: "templates") + Self.subfolder
-            path = "\(folder)/\(name).md"
-            guard access(path, F_OK) == 0 else { throw Self.missing(name, folder) }
+            path = try Self.path(name, environment)
+            guard access(path, F_OK) == 0 else {
+                throw Self.missing(name, try environment.folder(\.configuration, for: "templates") + Self.subfolder)
+            }
         }
         guard let text = String(validating: UserFile.unmarked(try WholeFile.read(path)), as: UTF8.self) else {
             throw CommandLineError.usage("\(path) is not text in UTF-8.")

@@ -17,6 +17,12 @@ struct AnswerPrinter {
     private var markdown: MarkdownStream?
     private let showsText: Bool
     private let showsTools: Bool
+    /// Whether the text is shown as it arrives. Otherwise it is shown when the answer is complete.
+    private let streams: Bool
+    /// The text that is not shown yet, because it does not stream.
+    private var unshown = ""
+    /// The writer of text for a pipe, or `nil` if the text goes to a terminal or is drawn.
+    private let held: HeldText?
     private let onApproval: (@Sendable (ChappieApprovalRequest) -> Void)?
     /// The response. `nil` while the answer is incomplete.
     private(set) var response: ChappieResponse?
@@ -40,10 +46,12 @@ struct AnswerPrinter {
     ///   - markdown: the stream that draws the text, or `nil` if the text is written unchanged.
     ///   - showsText: `false` keeps the text back. The caller prints the part that it needs.
     ///   - showsTools: whether calls of tools are noted.
+    ///   - streams: whether the text is shown as it arrives, and not when the answer is complete.
     ///   - onApproval: is called for each question to the user when all text before it is written.
     init(
         _ console: Console, _ options: GlobalOptions, markdown: MarkdownStream? = nil, showsText: Bool = true,
-        showsTools: Bool = false, onApproval: (@Sendable (ChappieApprovalRequest) -> Void)? = nil
+        showsTools: Bool = false, streams: Bool = true,
+        onApproval: (@Sendable (ChappieApprovalRequest) -> Void)? = nil
     ) {
         self.onApproval = onApproval
         self.console = console
@@ -52,6 +60,8 @@ struct AnswerPrinter {
         self.showsText = showsText
         self.markdown = options.json || !showsText ? nil : markdown
         self.showsTools = showsTools
+        self.streams = streams
+        held = console.terminals.output || self.markdown != nil ? nil : HeldText(console)
     }
 
     /// Prints the entire stream.
@@ -61,6 +71,7 @@ struct AnswerPrinter {
         defer {
             ticking.cancel()
             noteWhatIsNotKept()
+            showRest()
             finishLine()
         }
         for try await event in events {
@@ -102,12 +113,11 @@ struct AnswerPrinter {
         case .textDelta where !showsText:
             if !hasText { showStatus("Writing…") }
             hasText = true
-        case .textDelta(let text):
-            begin(commentary: false)
-            if markdown != nil { return draw(text) }
-            isAtLineStart = text.utf8.last == UInt8(ascii: "\n")
-            console.write(text)
-        case .commentaryDelta where !showsText || !console.terminals.output: showStatus("Working…")
+        case .textDelta(let text) where !streams:
+            if unshown.isEmpty { showStatus("Writing…") }
+            unshown += text
+        case .textDelta(let text): showText(text)
+        case .commentaryDelta where !showsText || !streams || !console.terminals.output: showStatus("Working…")
         case .commentaryDelta(let text):
             begin(commentary: true)
             if markdown != nil { return draw(text) }
@@ -153,6 +163,24 @@ struct AnswerPrinter {
         }
     }
 
+    private mutating func showText(_ text: String) {
+        begin(commentary: false)
+        if markdown != nil { return draw(text) }
+        isAtLineStart = text.utf8.last == UInt8(ascii: "\n")
+        write(text)
+    }
+
+    private func write(_ text: String) {
+        if let held { held.write(text) } else { console.write(text) }
+    }
+
+    /// Shows the text that did not stream.
+    private mutating func showRest() {
+        guard !unshown.isEmpty else { return }
+        showText(unshown)
+        unshown = ""
+    }
+
     /// Begins text or commentary. Commentary has its own paragraphs.
     private mutating func begin(commentary: Bool) {
         waiting.stop()
@@ -160,7 +188,7 @@ struct AnswerPrinter {
             if hasText { finishLine() }
             needsGap = hasText
         }
-        if needsGap, markdown == nil { console.line() }
+        if needsGap, markdown == nil { write("\n") }
         isCommentary = commentary
         hasText = true
         needsGap = false
@@ -169,6 +197,7 @@ struct AnswerPrinter {
 
     /// Begins the answer again. The text above is void, but it stays because a pipe cannot take it back.
     private mutating func restart(after discarded: String) {
+        guard streams else { return unshown = "" }
         guard !discarded.isEmpty || isCommentary else { return }
         finishLine()
         if showsText { console.note("The connection broke. The answer starts again:") }
@@ -197,8 +226,10 @@ struct AnswerPrinter {
     }
 
     private mutating func finish(_ response: ChappieResponse) {
-        finishLine()
+        showRest()
+        finishLine(releases: false)
         if showsText { showSources(response.sources) }
+        held?.release()
         if options.verbose { console.note("chappie: transport \(TransportSummary.words(transport.json))") }
         if let reason = response.incompleteReason, !response.isInterrupted {
             console.note("chappie: the answer ended early (\(reason))")
@@ -217,8 +248,12 @@ struct AnswerPrinter {
     /// Prints the sources below the answer, of which they are a part.
     private func showSources(_ sources: [ChappieSource]) {
         guard !sources.isEmpty else { return }
-        console.line()
-        for line in SourceList.lines(sources) { console.line(line) }
+        guard let held else {
+            console.line()
+            for line in SourceList.lines(sources) { console.line(line) }
+            return
+        }
+        held.write("\n" + SourceList.lines(sources).joined(separator: "\n") + "\n")
     }
 
     /// Shows the progress of a tool's arguments. Long arguments, such as a complete file, take some time.
@@ -239,15 +274,19 @@ struct AnswerPrinter {
         if isAtLineStart { waiting.show(text) }
     }
 
-    private mutating func finishLine() {
+    /// Ends the line of text.
+    ///
+    /// - Parameter releases: whether text is written that is held back for a pipe. Default `true`.
+    private mutating func finishLine(releases: Bool = true) {
         guard !options.json else { return }
         waiting.stop()
         if let rest = markdown?.finish() {
             isAtLineStart = true
             if !rest.isEmpty { return console.draw(rest) }
         }
-        if isAtLineStart { console.clearStatus() } else { console.line() }
+        if isAtLineStart { console.clearStatus() } else { write("\n") }
         isAtLineStart = true
+        if releases { held?.release() }
     }
 }
 
@@ -285,22 +324,6 @@ private final class WaitingStatus: Sendable {
         }
         stop()
     }
-}
-
-/// The pages that an answer cites as plain lines.
-enum SourceList {
-    static func lines(_ sources: [ChappieSource]) -> [String] {
-        guard !sources.isEmpty else { return [] }
-        return ["Sources:"]
-            + sources.enumerated().map { index, source in
-                let title = UntrustedText.message(source.title, limit: 200).map { "\($0): " } ?? ""
-                return "\(index + 1). \(title)\(UntrustedText.forTerminal(source.url))"
-            }
-    }
-}
-
-extension ChappieSource {
-    fileprivate var json: ChappieJSON { ["url": .string(url), "title": title.map { .string($0) } ?? .null] }
 }
 
 /// The choice of when Markdown is drawn.
@@ -352,7 +375,9 @@ extension ChappieUsageWindow {
     var wholePercent: Int { Int(exactly: usedPercent.rounded(.towardZero)) ?? 0 }
 
     /// Returns `, resets at 2026-11-21 14:05`, or an empty text.
-    func reset(_ lead: String) -> String { resetsAt.map { "\(lead) at \($0.localMinute)" } ?? "" }
+    func reset(_ lead: String) -> String {
+        resetsAt.flatMap { $0.isPlausible ? "\(lead) at \($0.localMinute)" : nil } ?? ""
+    }
 }
 
 extension Date {

@@ -31,6 +31,8 @@ final class Console: Sendable {
         var pieces: [(stream: Stream, bytes: [UInt8])] = []
         var hasStatus = false
         var hasStyled = false
+        /// Whether notes are left out.
+        var isQuiet = false
         var outputFailure: Errno?
 
         mutating func append(_ text: String, _ stream: Stream) {
@@ -88,8 +90,14 @@ final class Console: Sendable {
     /// Writes a JSON value on one line.
     func json(_ value: ChappieJSON) { write(value.serialized() + "\n") }
 
+    /// Leaves out all notes and statuses from now on, except those that are written in any case.
+    func beQuiet() { queue.withLock { $0.isQuiet = true } }
+
     /// Writes a line for the user, which is never data. On a terminal, a long line is broken between words.
-    func note(_ text: String) {
+    ///
+    /// - Parameter isError: whether the line is written even if notes are left out.
+    func note(_ text: String, isError: Bool = false) {
+        guard isError || !queue.withLock(\.isQuiet) else { return }
         enqueue(wrapped(UntrustedText.forTerminal(text), .error, if: terminals.error) + "\n", .error)
     }
 
@@ -102,7 +110,7 @@ final class Console: Sendable {
     /// without such a terminal, while the user types a passphrase, or in the background. It is cut at the terminal's
     /// width because a line that wraps cannot be replaced. The hint at its end is shown completely or not at all.
     func status(_ text: String, hint: String = "") {
-        guard terminals.draws, !TerminalEcho.isSilent else { return }
+        guard terminals.draws, !TerminalEcho.isSilent, !queue.withLock(\.isQuiet) else { return }
         let foreground = tcgetpgrp(Stream.error.rawValue)
         guard foreground < 0 || foreground == getpgrp() else {
             // The shell now uses the line.

@@ -124,6 +124,15 @@ extension ChappieResponse {
     }
 }
 
+extension ChappieTokenUsage {
+    /// The counts as `1200 tokens: 1000 in (of them 800 cached), 200 out (of them 150 reasoning)`.
+    var sentence: String {
+        let cached = cachedInputTokens > 0 ? " (of them \(cachedInputTokens) cached)" : ""
+        let reasoning = reasoningTokens > 0 ? " (of them \(reasoningTokens) reasoning)" : ""
+        return "\(totalTokens) tokens: \(inputTokens) in\(cached), \(outputTokens) out\(reasoning)"
+    }
+}
+
 extension ChappieStreamEvent {
     /// The event as one line of a streamed answer.
     var json: ChappieJSON {

@@ -46,6 +46,12 @@ struct TerminalLineReader: LineReader {
     let console: Console
 
     func read(_ question: Question) async throws -> LineEditor.Entry? {
+        // A text that the user changes needs an editor.
+        if !question.initial.isEmpty, !ProgramEnvironment.process.isTerminalPlain,
+            let editor = LineEditor(name: "chappie", historyLimit: 1)
+        {
+            return try await EditorLineReader(console: console, editor: editor).read(question)
+        }
         console.clearStatus()
         try await console.drained()
         return try await ringing { bell in Self.ask(question.lines + question.prompt, until: bell) }

@@ -16,7 +16,7 @@ func onThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) a
 
 /// Standard input, which is read on a separate thread so that Ctrl-C is noticed while no input arrives.
 struct StandardInput {
-    enum Kind { case closed, terminal, pipe, file }
+    enum Kind { case closed, terminal, pipe, socket, file }
 
     /// The file, or `nil` if there is none.
     private let file: Descriptor?
@@ -31,8 +31,11 @@ struct StandardInput {
     var kind: Kind {
         guard let file, let status = try? file.status() else { return .closed }
         if isatty(file.number) == 1 { return .terminal }
-        let format = status.st_mode & S_IFMT
-        return format == S_IFIFO || format == S_IFSOCK ? .pipe : .file
+        return switch status.st_mode & S_IFMT {
+        case S_IFIFO: .pipe
+        case S_IFSOCK: .socket
+        default: .file
+        }
     }
 
     /// Whether the user has given a pipe or a file to read. `/dev/null` and other devices do not count.

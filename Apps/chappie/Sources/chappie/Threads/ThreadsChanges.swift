@@ -3,6 +3,12 @@ import ChappieCore
 @_spi(ChappieInternals) import ChappieRuntime
 import ChappieSDK
 import ChappieThreadsSQLite
+import FoundationEssentials
+
+extension ChappieThreadSummary {
+    /// The thread in a question about it.
+    fileprivate var line: String { "\(shortID)  \(updatedAt.localMinute)  \(shownName)\(mark)" }
+}
 
 // Changes to one thread.
 extension Threads {
@@ -59,12 +65,27 @@ extension Threads {
 
         @OptionGroup var options: GlobalOptions
         @Flag(name: .shortAndLong, help: "Don't ask.") var force = false
-        @Argument(help: "The threads.", completion: .threads) var threads: [String]
+        @Option(
+            help: ArgumentHelp(
+                "All threads that have not changed since then, archived ones too: 90d, 12w, 2026-01-01.",
+                valueName: "when"))
+        var olderThan: String?
+        @Argument(help: "The threads.", completion: .threads) var threads: [String] = []
+
+        func validate() throws {
+            if threads.isEmpty == (olderThan == nil) { throw ValidationError("Name threads, or give --older-than.") }
+        }
 
         func run(in program: Program) async throws {
             let store = try Threads.store(program)
             var chosen: [Chosen] = []
             for thread in threads { chosen.append(try await Self.thread(thread, in: store)) }
+            if let olderThan {
+                let end = try DateArgument.parse(olderThan, now: Date())
+                let all = try await store.readableThreads().threads.latestFirst(includeArchived: true)
+                chosen = all.filter { $0.updatedAt < end }.map { ($0.id, $0.line) }
+                guard !chosen.isEmpty || options.json else { return program.console.note("There are no such threads.") }
+            }
             if !force, try await !confirms(chosen, program) { return program.console.note("Nothing was deleted.") }
             for thread in chosen { try await store.delete(thread.id) }
             program.say(["deleted": .array(chosen.map { .string($0.id) })], "Deleted: \(chosen.count).")
@@ -77,7 +98,7 @@ extension Threads {
         private static func thread(_ name: String, in store: ChappieFileThreadStore) async throws -> Chosen {
             do {
                 let thread = try await store.thread(named: name)
-                return (thread.id, "\(thread.shortID)  \(thread.shownName)")
+                return (thread.id, thread.line)
             } catch let error as ChappieThreadStoreError {
                 guard case .damaged(let id, _) = error else { throw error }
                 // If the list itself is damaged, only a complete id can name a thread.

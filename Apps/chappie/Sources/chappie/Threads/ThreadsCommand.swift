@@ -1,5 +1,6 @@
 import ArgumentParser
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieLineEditor
 import ChappieMarkdown
 @_spi(ChappieInternals) import ChappieRuntime
@@ -52,14 +53,18 @@ struct Threads: ParsableCommand {
         var limit: Int?
 
         @Option(
-            help: ArgumentHelp("Only threads that changed since then: 2026-11-01, or 7d, 12h, 4w.", valueName: "when"))
+            help: ArgumentHelp(
+                "Only threads that changed since then: 2026-11-01, yesterday, or 7d, 12h, 4w.", valueName: "when"))
         var since: String?
+
+        @Option(help: ArgumentHelp("Only threads that changed until then, that day included.", valueName: "when"))
+        var until: String?
 
         @Option(name: .shortAndLong, help: "Only threads whose last turn used this model.", completion: .models)
         var model: String?
 
         func validate() throws {
-            guard usage, all || limit != nil || since != nil || model != nil else { return }
+            guard usage, all || limit != nil || since != nil || until != nil || model != nil else { return }
             throw ValidationError("--usage counts all threads, and takes no other option of the list.")
         }
 
@@ -68,8 +73,10 @@ struct Threads: ParsableCommand {
             let isTerminal = program.console.terminals.output
             let found = try await Threads.store(program).readableThreads()
             let start = try since.map { try DateArgument.parse($0, now: Date()) }
+            let end = try until.map { try DateArgument.parse($0, now: Date(), isEnd: true) }
             let threads = found.threads.latestFirst(includeArchived: all).filter { thread in
                 model.map { $0 == thread.model } ?? true && start.map { $0 <= thread.updatedAt } ?? true
+                    && end.map { thread.updatedAt < $0 } ?? true
             }
             let problems = found.problems.map(\.words)
             let shown = threads.prefix(max(limit ?? (isTerminal && !options.json ? 50 : .max), 0))
@@ -84,13 +91,13 @@ struct Threads: ParsableCommand {
             for thread in shown {
                 table.rows.append([
                     thread.shortID, thread.updatedAt.localMinute, "\(thread.turnCount)", thread.model,
-                    thread.shownName + (thread.isArchived ? " (archived)" : ""),
+                    thread.shownName + thread.mark,
                 ])
             }
             let width = isTerminal ? TerminalState.size()?.columns : nil
             for line in table.lines(isTerminal: isTerminal, width: width) { program.console.line(line) }
             if threads.isEmpty, problems.isEmpty {
-                let isFiltered = start != nil || model != nil
+                let isFiltered = start != nil || end != nil || model != nil
                 program.console.note(isFiltered ? "There are no such threads." : "There are no threads yet.")
             }
             if shown.count < threads.count {
@@ -128,7 +135,8 @@ struct Threads: ParsableCommand {
         @OptionGroup var options: GlobalOptions
 
         @Option(
-            help: ArgumentHelp("Only messages since then: 2026-11-01, or 7d, 12h, 4w.", valueName: "when"))
+            help: ArgumentHelp(
+                "Only messages since then: 2026-11-01, yesterday, or 7d, 12h, 4w.", valueName: "when"))
         var since: String?
 
         @Option(name: .shortAndLong, help: "Only threads whose last turn used this model.", completion: .models)
@@ -162,7 +170,8 @@ struct Threads: ParsableCommand {
                 return try Threads.check(problems)
             }
             for hit in hits {
-                program.console.line("\(hit.thread.shortID)  \(hit.date.localMinute)  \(hit.thread.shownName)")
+                let name = hit.thread.shownName + hit.thread.mark
+                program.console.line("\(hit.thread.shortID)  \(hit.date.localMinute)  \(name)")
                 program.console.line("    \(hit.excerpt.terminalLine(limit: 200))")
             }
             if hits.isEmpty { program.console.note("Nothing was found.") }
@@ -183,7 +192,7 @@ struct Threads: ParsableCommand {
 
 extension String {
     /// Returns the text on one line of a terminal. The user's own text is shown unchanged, whatever it looks like.
-    fileprivate func terminalLine(limit: Int) -> String {
+    func terminalLine(limit: Int) -> String {
         let words = unicodeScalars.split { $0.properties.isWhitespace }
         let line = UntrustedText.forTerminal(words.map { String($0) }.joined(separator: " "))
         guard !line.isEmpty else { return "…" }
@@ -194,6 +203,9 @@ extension String {
 extension ChappieThreadSummary {
     /// The end of the id. Its beginning is the time, which is the same for threads of one day.
     var shortID: String { String(id.suffix(8)) }
+
+    /// The mark after the name of an archived thread.
+    var mark: String { isArchived ? " (archived)" : "" }
 
     /// The name on one line of a terminal.
     var shownName: String { name.terminalLine(limit: 80) }
@@ -210,9 +222,11 @@ extension ChappieThreadSummary {
 
 /// A parser for a date on the command line.
 enum DateArgument {
-    /// Parses `2026-11-01` (midnight, local time), `2026-11-01T12:00:00Z`, or a time in the past: `30m`, `12h`, `7d`,
-    /// `4w`.
-    static func parse(_ text: String, now: Date) throws -> Date {
+    /// Parses `2026-11-01`, `today` or `yesterday` (midnight, local time), `2026-11-01T12:00:00Z`, or a time in the past:
+    /// `30m`, `12h`, `7d`, `4w`.
+    ///
+    /// - Parameter isEnd: whether a day means its end. Default `false`.
+    static func parse(_ text: String, now: Date, isEnd: Bool = false) throws -> Date {
         let units = ["m": 60.0, "h": 3600, "d": 86_400, "w": 604_800]
         if let unit = text.last.flatMap({ units[String($0)] }), let count = Double(text.dropLast()), count >= 0,
             count < 1e6
@@ -220,8 +234,14 @@ enum DateArgument {
             return now - count * unit
         }
         if let date = try? Date.ISO8601FormatStyle().parse(text) { return date }
-        if let day = Date.localDay(text) { return day }
+        let days = ["today": 0.0, "yesterday": 1]
+        // Noon is within the right day, even if the day has 23 or 25 hours.
+        func day(_ text: String, after days: Double = 0) -> Date? {
+            Date.localDay(text).flatMap { Date.localDay(($0 + 43_200 + days * 86_400).local("%Y-%m-%d")) }
+        }
+        let name = days[text].flatMap { day(now.local("%Y-%m-%d"), after: -$0)?.local("%Y-%m-%d") } ?? text
+        if let day = day(name, after: isEnd ? 1 : 0) { return day }
         throw CommandLineError.usage(
-            "\(text) is not a date.", suggestion: "Write a day (2026-11-01), or how long ago: 12h, 7d, 4w.")
+            "\(text) is not a date.", suggestion: "Write a day (2026-11-01, yesterday), or how long ago: 12h, 7d, 4w.")
     }
 }

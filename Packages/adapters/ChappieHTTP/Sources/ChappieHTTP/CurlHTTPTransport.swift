@@ -34,6 +34,7 @@ import Synchronization
 /// starts then. It ends after the transport is released and the last response body is read or released.
 public final class CurlHTTPTransport: HTTPTransport {
     private let network: CurlNetwork
+    private let followsRedirects: Bool
     /// The servers that have refused a request over HTTP/2.
     private let http1 = Mutex<Set<Origin>>([])
 
@@ -42,7 +43,13 @@ public final class CurlHTTPTransport: HTTPTransport {
     public convenience init(policy: ChappieNetworkPolicy = .default) { self.init(network: CurlNetwork(policy: policy)) }
 
     /// Creates a transport that uses the thread and the policy of `network`, which other transports may share.
-    public init(network: CurlNetwork) { self.network = network }
+    ///
+    /// - Parameter followsRedirects: Whether redirects are followed within the origin. Otherwise they are responses.
+    ///   Default `true`.
+    public init(network: CurlNetwork, followsRedirects: Bool = true) {
+        self.network = network
+        self.followsRedirects = followsRedirects
+    }
 
     /// Ends every exchange in progress with code `.unavailable`, closes all connections and ends the thread of the
     /// network. Returns without waiting for this to finish. Later requests fail with the same code.
@@ -59,13 +66,16 @@ public final class CurlHTTPTransport: HTTPTransport {
     /// - Throws: ``ChappieTransportError``, or `CancellationError` as soon as the task is cancelled, in any phase of
     ///   the exchange. No status code is an error.
     public func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
-        try await RedirectRule.follow(request) { request in
-            let (transfer, head) = try await start(try plan(request))
-            let body = HTTPBody(
-                next: { try await transfer.nextChunk() }, cancel: { transfer.cancel() },
-                allow: { transfer.allow(silence: $0) })
-            return HTTPExchangeResponse(status: head.status, headerFields: head.headerFields, body: body)
-        }
+        guard followsRedirects else { return try await exchange(request) }
+        return try await RedirectRule.follow(request, exchange)
+    }
+
+    private func exchange(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
+        let (transfer, head) = try await start(try plan(request))
+        let body = HTTPBody(
+            next: { try await transfer.nextChunk() }, cancel: { transfer.cancel() },
+            allow: { transfer.allow(silence: $0) })
+        return HTTPExchangeResponse(status: head.status, headerFields: head.headerFields, body: body)
     }
 
     /// Starts the exchange, over HTTP/1.1 if the server requires it.
