@@ -174,6 +174,8 @@ def test_kept_turns_are_listed_deleted_and_counted_by_their_time(person):
     models = {row["model"]: row for row in person.run("usage", "--since", "7d", "--json").events[0]["models"]}
     assert set(models) == {"gpt-6.1-sol", "gpt-6-luna"} and models["gpt-6-luna"]["turns"] == 1 and models["gpt-6-luna"]["total_tokens"] > 0
     assert person.run("usage", "--since", "7d").output.count("gpt-6") == 2
+    person.run("ask", "-c", "reply: again")
+    assert "## 2. " in person.run("threads", "show", "-n", "1").output
     person.run("threads", "delete", "--older-than", "90d", says="no such threads")
     person.run("threads", "delete", "--older-than", "0m", status=USAGE, says="--force")
     person.run("threads", "delete", "--older-than", "0m", "x", status=USAGE, says="--older-than")
@@ -229,4 +231,5 @@ def test_a_question_without_ask_has_completions(person, tmp_path):
     assert offered(person, "thr") == ["threads"]
     assert offered(person, "threads", "lis") == ["list"]
     assert offered(person, "help", "thr") == ["threads"]
+    assert "slow" in " ".join(offered(person, "simulator", "--scenario", ""))
     assert str(tmp_path / "home") in offered(person, "-f", str(tmp_path / "ho"))

@@ -101,7 +101,8 @@ def test_a_killed_program_ends_its_tool_servers(person, service, tmp_path):
 
 def test_a_question_that_fails_with_another_model_is_for_that_question_alone(person, service, transport):
     person.ask("zero", "-m", "gpt-7-none", transport=transport, status=None)
-    person.ask("again", "-c", transport=transport)
+    assert person.run("threads", "--json").events[0]["threads"] == []
+    person.ask("again", transport=transport)
     assert last(service)["model"] == "gpt-6.1-sol"
     person.ask("one", transport=transport)
     person.ask("two", "-c", "-m", "gpt-7-none", transport=transport, status=None)

@@ -26,7 +26,9 @@ public struct SimulatorOptions: ParsableArguments, Sendable {
     private var asOf = MonthChoice()
 
     /// A built-in name or the path of a file.
-    @Option(help: "Misbehave as in this scenario: a built-in name or a JSON file.")
+    @Option(
+        help: "Misbehave as in this scenario: a built-in name or a JSON file.",
+        completion: .custom { _, _, _ in SimulatorScenario.names })
     public var scenario: String?
 
     /// Whether to list the names of the built-in scenarios instead of running a simulator.

@@ -37,6 +37,47 @@ import Testing
         #expect(output == answer.1 && errors.isEmpty)
     }
 
+    @Test func `a short answer for a pipe is written in one piece, and a longer one streams`() async throws {
+        for (words, count) in [(3, 1), (1200, 2)] {
+            let recorder = Recorder()
+            let console = recorder.console()
+            let events = Array(repeating: ChappieStreamEvent.textDelta("word "), count: words)
+            let (stream, continuation) = AsyncThrowingStream<ChappieStreamEvent, any Error>.makeStream()
+            let printing = Task {
+                var printer = AnswerPrinter(console, try GlobalOptions.parse([]))
+                try await printer.print(stream)
+            }
+            for event in events { continuation.yield(event) }
+            while count > 1, recorder.text(of: .output).isEmpty { await Task.yield() }
+            continuation.yield(.completed(Self.response))
+            continuation.finish()
+            try await printing.value
+            try await console.drained()
+            let pieces = recorder.streams.count { $0 == .output }
+            #expect(count == 1 ? pieces == 1 : pieces >= count)
+            #expect(recorder.text(of: .output) == String(repeating: "word ", count: words) + "\n")
+        }
+    }
+
+    @Test func `an answer that does not stream is shown when it is complete, without what a restart discards`()
+        async throws
+    {
+        let recorder = Recorder()
+        let console = recorder.console()
+        var printer = AnswerPrinter(console, try GlobalOptions.parse([]), streams: false)
+        let events: [ChappieStreamEvent] = [
+            .textDelta("The sea"), .restarted(discarded: "The sea"), .textDelta("The sky"), .textDelta("."),
+            .completed(Self.response),
+        ]
+        let stream = AsyncThrowingStream<ChappieStreamEvent, any Error> { stream in
+            for event in events { stream.yield(event) }
+            stream.finish()
+        }
+        try await printer.print(stream)
+        try await console.drained()
+        #expect(recorder.text(of: .output) == "The sky.\n" && recorder.text(of: .error).isEmpty)
+    }
+
     @Test func `commentary is dim on a terminal and is left out of a pipe`() async throws {
         let item = { (text: String) in
             ChappieStreamEvent.item(

@@ -1,4 +1,6 @@
 import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieJSONSchema
 import ChappieMCP
 import ChappieSDK
@@ -131,6 +133,19 @@ import Testing
     @Test func anythingElseIsAFaultOfTheProgram() {
         struct Surprise: Error {}
         #expect(CommandLineError(Surprise()).status == .internalError)
+    }
+
+    @Test func `the advice about a network that wants a sign-in is given once`() {
+        let report = CommandLineError(
+            ChappieAuthError.networkFailure("Something answered. \(BlockingPage.networkAdvice)"))
+        #expect(report.message == "Something answered.")
+        #expect(report.suggestion == BlockingPage.networkAdvice)
+    }
+
+    @Test func `a limit resets at a local time`() {
+        let date = Date(timeIntervalSince1970: 1_800_000_000)
+        let report = CommandLineError(ChappieClientError.usageLimitReached(ChappieUsageLimit(resetsAt: date)))
+        #expect(report.message.contains(date.local("%Y-%m-%d %H:%M %z")), "\(report.message)")
     }
 
     @Test func aReportInJSONHasStableMembers() {

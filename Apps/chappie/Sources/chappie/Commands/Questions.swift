@@ -47,6 +47,8 @@ struct Ask: ProgramCommand {
               chappie ask -x -o sort.py "A bubble sort in Python"
               chappie ask -c "Now in C"
 
+            Pictures are sent unchanged, with the place that a camera may have noted in them.
+
             Questions and answers are kept, encrypted: chappie threads lists them, -c continues the last conversation, \
             --ephemeral keeps nothing. If the disk is full, or CHAPPIE_THREADS_LIMIT is reached, you get the answer, \
             and a line says that it is not kept.

@@ -1,6 +1,7 @@
 @_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) import ChappieFiles
 import ChappieMCP
 import ChappieProgramTools
 import ChappieRuntime
@@ -24,7 +25,7 @@ enum ExitStatus: Int32 {
 struct CommandLineError: Error {
     let status: ExitStatus
     let code: String
-    let message: String
+    private(set) var message: String
     var suggestion: String?
     /// The id under which the service knows the request that failed.
     var requestID: String?
@@ -90,6 +91,18 @@ struct CommandLineError: Error {
                 "Delete threads that are not needed, or raise the limit (CHAPPIE_THREADS_LIMIT). Nothing was lost."
             default: Self.advice(forThreads: error) ?? localized?.recoverySuggestion
             }
+        separateNetworkAdvice()
+        if case ChappieClientError.usageLimitReached(let limit) = error, let date = limit.resetsAt {
+            message = message.replacing(date.formatted(.iso8601), with: date.local("%Y-%m-%d %H:%M %z"))
+        }
+    }
+
+    /// Separates the advice about a network that wants a sign-in, which is a part of the sentence, from the sentence. It
+    /// replaces the general advice.
+    private mutating func separateNetworkAdvice() {
+        guard message.hasSuffix(" " + BlockingPage.networkAdvice) else { return }
+        message.removeLast(BlockingPage.networkAdvice.count + 1)
+        suggestion = BlockingPage.networkAdvice
     }
 
     /// Returns the commands that recover threads.

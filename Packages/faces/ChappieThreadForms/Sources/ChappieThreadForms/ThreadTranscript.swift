@@ -197,6 +197,6 @@ extension Date {
     /// The date to the second, in UTC: 2026-11-22T12:17:34Z.
     var timestamp: String { formatted(Date.ISO8601FormatStyle()) }
 
-    /// The date to the minute in the machine's time zone, which is named: 2026-11-22 12:17 CET.
-    var minute: String { local("%Y-%m-%d %H:%M %Z") }
+    /// The date to the minute in the machine's time zone, with its offset: 2026-11-22 12:17 +0100.
+    var minute: String { local("%Y-%m-%d %H:%M %z") }
 }
