@@ -22,6 +22,9 @@ func holdAgainstSchema(_ input: UnsafeBufferPointer<UInt8>) -> CInt {
         try? ChappieJSONSchema($0).violations(in: value)
     }
     precondition(again == violations, "the verdict is another one")
+    do throws(ChappieJSONSchemaError) { _ = try ChappieStrictSchema(schema).answer(value) } catch {
+        precondition(isPlace(error.path, in: json), "the error is of no place: \(error.path)")
+    }
     return 0
 }
 

@@ -101,7 +101,8 @@ struct AnswerOptions: ParsableArguments {
         try check()
     }
 
-    private func check() throws {
+    /// Refuses values that the program or the service does not take.
+    func check() throws {
         for (setting, name, value) in [
             (Setting.model, "--model", model), (.effort, "--effort", effort), (.verbosity, "--verbosity", verbosity),
         ] {

@@ -21,6 +21,7 @@ extension Threads {
         var thread: String?
 
         func run(in program: Program) async throws {
+            try answerOptions.check()
             let approval = ToolApproval(
                 approvesAll: answerOptions.approveTools, reader: TerminalLineReader(console: program.console))
             let client = try program.client(answerOptions, approval: approval)

@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) import ChappieAuth
 
-#if canImport(COpenSSL)
+#if !canImport(CryptoKit)
     import COpenSSL
 #endif
 
@@ -42,7 +42,7 @@ enum KeptKeys {
         return digest.map { "chappie:\(CredentialSlot.hexadecimal($0))" }
     }
 
-    #if canImport(COpenSSL)
+    #if !canImport(CryptoKit)
         /// Drops all keys. Returns whether there were any.
         static func dropAll() -> Bool {
             guard let ring = search("keyring", ringName) else { return false }
