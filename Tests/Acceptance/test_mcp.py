@@ -139,7 +139,7 @@ def test_lines_that_make_no_sense_are_answered_and_the_end_of_input_ends_it(pers
              '{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2030-01-01"}}}']
     events = someone.run("mcp", input="\n".join(lines) + "\n").events
     assert [(event.get("id"), event.get("error", {}).get("code")) for event in events] == [
-        (None, -32700), (None, -32700), (1, None), ("a", -32601), (2, -32022)], events
+        (None, -32700), (None, -32700), (1, None), (None, -32600), ("a", -32601), (2, -32022)], events
     someone.run("mcp", "--json", status=USAGE, says="Leave out --json")
 
 

@@ -53,7 +53,7 @@ struct ToolServer: ProgramCommand {
                 tools: desk.declarations), program.console)
         var input = StandardInput()
         do {
-            while let line = try await input.readLine() { calls.received(line, desk) }
+            while let line = try await input.readMessage() { calls.received(line, desk) }
         } catch {
             await calls.end()
             throw error
@@ -65,7 +65,7 @@ struct ToolServer: ProgramCommand {
 /// The protocol and the running calls.
 private final class ServedCalls: Sendable {
     private let session: Mutex<MCPHostSession>
-    private let tasks = Mutex<[ChappieJSON: Task<Void, Never>]>([:])
+    private let tasks = Mutex<[Int: Task<Void, Never>]>([:])
     private let console: Console
 
     init(_ session: MCPHostSession, _ console: Console) {
@@ -73,19 +73,18 @@ private final class ServedCalls: Sendable {
         self.console = console
     }
 
-    func received(_ line: String, _ desk: ServedTools) {
-        for action in session.withLock({ $0.received(Array(line.utf8)) }) {
+    func received(_ line: [UInt8], _ desk: ServedTools) {
+        for action in session.withLock({ $0.received(line) }) {
             switch action {
             case .send(let message): console.json(message)
-            case .cancel(let id): tasks.withLock { $0.removeValue(forKey: id) }?.cancel()
+            case .cancel(let number): tasks.withLock { $0.removeValue(forKey: number) }?.cancel()
             case .call(let call):
                 // The lock is held until the task is in the table. The task removes itself at its end.
                 tasks.withLock { tasks in
-                    tasks[call.id] = Task {
+                    tasks[call.number] = Task {
                         let outcome = await desk.carryOut(call)
-                        // The entry is removed before the answer, after which the client may use the number again.
-                        self.tasks.withLock { $0[call.id] = nil }
-                        let message = self.session.withLock { $0.finish(call.id, with: outcome) }
+                        self.tasks.withLock { $0[call.number] = nil }
+                        let message = self.session.withLock { $0.finish(call, with: outcome) }
                         if let message { self.console.json(message) }
                     }
                 }
@@ -177,7 +176,11 @@ private struct ServedTools: Sendable {
         case "read_thread":
             guard let threads else { throw CommandLineError.usage("Conversations are not offered.") }
             let thread = try await Threads.read(text("thread"), from: threads)
-            return ChappieThreadFormat.markdown.text(of: call.arguments["turns"]?.int.map(thread.last) ?? thread)
+            guard let turns = call.arguments["turns"] else { return ChappieThreadFormat.markdown.text(of: thread) }
+            guard let count = turns.int, count > 0 else {
+                throw CommandLineError.usage("The argument turns must be a whole number of at least 1.")
+            }
+            return ChappieThreadFormat.markdown.text(of: thread.last(count))
         default:
             return try await ask(
                 text("question"), model: call.arguments["model"]?.string, system: call.arguments["system"]?.string)

@@ -70,17 +70,48 @@ struct StandardInput {
     /// Returns the next line without its ending, or `nil` at the end of the file. Throws the same errors as
     /// ``readToEnd()``.
     mutating func readLine() async throws -> String? {
+        guard let end = try await findLineEnd() else { return nil }
+        let line = try takeText(upTo: end)
+        passLineFeed()
+        return line.hasSuffix("\r") ? String(line.dropLast()) : line
+    }
+
+    /// Returns the next line as bytes without its line feed, or `nil` at the end of the file. Of a line of more than 8
+    /// MiB, only the beginning is returned.
+    ///
+    /// - Throws: ``CommandLineError`` if the file can't be read, or `CancellationError`.
+    mutating func readMessage() async throws -> [UInt8]? {
+        var head: [UInt8]?
         while true {
-            if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
-                let line = try takeText(upTo: end)
-                start = end + 1
-                searched = start
-                return line.hasSuffix("\r") ? String(line.dropLast()) : line
+            if let end = try await findLineEnd(within: WholeFile.limit / 2) {
+                let line = Array(buffer[start..<end])
+                start = end
+                searched = end
+                passLineFeed()
+                return head ?? line
             }
+            guard !isAtEnd else { return head }
+            // The line is too long to be a message.
+            head = head ?? Array(buffer[start...].prefix(100))
+            start = buffer.count
+            searched = start
+        }
+    }
+
+    /// Returns the index of the end of the next line, or `nil` at the end of the file.
+    private mutating func findLineEnd(within limit: Int = .max) async throws -> Int? {
+        while true {
+            if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) { return end }
             searched = buffer.count
-            if isAtEnd { return start == buffer.count ? nil : try takeText(upTo: buffer.count) }
+            if isAtEnd { return start == buffer.count ? nil : buffer.count }
+            guard searched - start <= limit else { return nil }
             try await readMore()
         }
+    }
+
+    private mutating func passLineFeed() {
+        if start < buffer.count { start += 1 }
+        searched = start
     }
 
     private mutating func readMore() async throws {

@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
-import ChappieMCP
+@_spi(ChappieInternals) import ChappieMCP
 import ChappieProgramTools
 import ChappieSDK
 import HTTPTypes
@@ -86,7 +86,11 @@ struct CommandLineTools: Sendable {
 /// A server with notes. It notes once each tool that cannot be used, and its errors name the command that signs in.
 private final class NotedServer: ChappieToolProvider {
     /// The maximum number of tools that are noted. A server may give its tools new names every time.
-    private static let limit = 20
+    private static let limit = 1000
+    /// The maximum number of tools that one note names.
+    private static let namesInNote = 3
+    /// The maximum number of failures that are noted.
+    private static let failureLimit = 20
     private let server: ChappieMCPServer
     private let console: Console
     private let login: ToolSignInCommand?
@@ -97,6 +101,7 @@ private final class NotedServer: ChappieToolProvider {
         self.server = server
         self.console = console
         self.login = login
+        server.reportProgress { [console] line in console.status(line) }
     }
 
     func tools() async throws -> [ChappieHostTool] {
@@ -106,25 +111,37 @@ private final class NotedServer: ChappieToolProvider {
         } catch let error as ChappieMCPError {
             throw login?.naming(error) ?? error
         }
-        for skipped in server.skippedTools
-        where noted.withLock({ $0.count < Self.limit && $0.insert(skipped).inserted }) {
-            // The server wrote the name and parts of the reason.
-            let name = UntrustedText.message(skipped.name, limit: 64) ?? "without a name"
-            let reason = UntrustedText.message(skipped.reason) ?? ""
-            console.note("chappie: the tool \(name) of \(server.name) is left out. \(reason)")
+        let new = server.skippedTools.filter { skipped in
+            noted.withLock { $0.count < Self.limit && $0.insert(skipped).inserted }
+        }
+        for (reason, skipped) in Dictionary(grouping: new, by: \.reason).sorted(by: { $0.key < $1.key }) {
+            note(skipped, because: reason)
         }
         return tools.map { tool in tool.handled { handler in { try await self.call($0, handler) } } }
     }
 
-    /// Calls the tool. A sign-in that is missing in the middle of a turn is reported to the user, not only to the
-    /// model.
+    /// Notes tools that are left out for one reason. The server wrote their names and parts of the reason.
+    private func note(_ skipped: [ChappieMCPSkippedTool], because reason: String) {
+        let names = skipped.prefix(Self.namesInNote).map {
+            UntrustedText.message($0.name, limit: 64) ?? "without a name"
+        }
+        let more = skipped.count - names.count
+        let list = names.joined(separator: ", ") + (more > 0 ? " and \(more) more" : "")
+        let form =
+            skipped.count == 1 ? "the tool \(list) of \(server.name) is" : "the tools \(list) of \(server.name) are"
+        console.note("chappie: \(form) left out. \(UntrustedText.message(reason) ?? "")")
+    }
+
+    /// Calls the tool. A sign-in that is missing in the middle of a turn, and a page that the server asks the user to
+    /// open, are reported to the user, not only to the model.
     private func call(_ call: ChappieToolCall, _ handler: ChappieHostTool.Handler) async throws -> ChappieToolResult {
         do {
             return try await handler(call)
         } catch let error as ChappieMCPError {
             let named = login?.naming(error) ?? error
             let words = named.errorDescription ?? ""
-            if named != error, saidFailures.withLock({ $0.count < Self.limit && $0.insert(words).inserted }) {
+            let isForUser = named != error || !error.addresses.isEmpty
+            if isForUser, saidFailures.withLock({ $0.count < Self.failureLimit && $0.insert(words).inserted }) {
                 console.note("chappie: \(words)")
             }
             throw named

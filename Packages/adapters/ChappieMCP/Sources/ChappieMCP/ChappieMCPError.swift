@@ -13,6 +13,8 @@ public struct ChappieMCPError: Error, Sendable, Hashable {
         public static let handshakeFailed = Code(rawValue: "handshakeFailed")
         /// The server has ended, closed its output, or cannot be reached. The next turn starts it again.
         public static let ended = Code(rawValue: "ended")
+        /// The server had ended the session, and did not take the request in another one.
+        public static let sessionEnded = Code(rawValue: "sessionEnded")
         /// The server did not answer in time.
         public static let timedOut = Code(rawValue: "timedOut")
         /// The server does not follow the protocol, or sends more than the limits allow.
@@ -37,9 +39,14 @@ public struct ChappieMCPError: Error, Sendable, Hashable {
     public let reason: String
     /// The last lines of the server's standard error, cleaned for display. It is empty if the server wrote none.
     public let lastWords: String
+    /// The addresses that the server asks the user to open before it carries out the request, cleaned for display.
+    public let addresses: [String]
 
     /// Creates an error with the given properties.
-    public init(_ code: Code, server: String, reason: String, lastWords: String = "") {
+    public init(
+        _ code: Code, server: String, reason: String, lastWords: String = "", addresses: [String] = []
+    ) {
+        self.addresses = addresses
         self.code = code
         self.server = server
         self.reason = reason
@@ -47,13 +54,15 @@ public struct ChappieMCPError: Error, Sendable, Hashable {
     }
 
     func adding(lastWords: String) -> ChappieMCPError {
-        ChappieMCPError(code, server: server, reason: reason, lastWords: lastWords)
+        ChappieMCPError(code, server: server, reason: reason, lastWords: lastWords, addresses: addresses)
     }
 }
 
 extension ChappieMCPError: ChappieError {
     public var errorDescription: String? {
-        "The tool server \(server): \(reason)." + (lastWords.isEmpty ? "" : " It said: \(lastWords)")
+        "The tool server \(server): \(reason)."
+            + (addresses.isEmpty ? "" : " It asks you to open: \(addresses.joined(separator: " , "))")
+            + (lastWords.isEmpty ? "" : " It said: \(lastWords)")
     }
 
     /// Advice for the user.
@@ -61,7 +70,7 @@ extension ChappieMCPError: ChappieError {
         switch code {
         case .notStarted: "Check the server's command, its working directory and its name."
         case .handshakeFailed: "Check that the program is a Model Context Protocol server, and update it."
-        case .ended: "It is started again at the next turn. A call that was under way is not repeated."
+        case .ended, .sessionEnded: "It is started again at the next turn. A call that was under way is not repeated."
         case .timedOut: "Check what the server waits for, or allow it more time."
         case .protocolViolation:
             "Check that it sends nothing but the protocol: a program to its standard output, a server from its address."

@@ -1,4 +1,4 @@
-public import ChappieClient
+@_spi(ChappieInternals) public import ChappieClient
 @_spi(ChappieInternals) public import ChappieCore
 public import HTTPTypes
 import Synchronization
@@ -12,8 +12,9 @@ import Synchronization
 /// let tools = try await search.tools()       // begins a session
 /// ```
 ///
-/// If the session has ended, the next turn begins another one. A call that was under way then fails with a sentence and
-/// is not repeated, because the server may have carried it out. The session ends with ``close()``, or with the last
+/// If the session has ended, another one begins. A call that the server has refused for that reason is repeated once. A
+/// call that was under way fails with a sentence and is not repeated, because the server may have carried it out. The
+/// session ends with ``close()``, or with the last
 /// reference to this value.
 ///
 /// A server with resources gets two additional tools, with which the model reads them: `list_resources` and
@@ -39,6 +40,8 @@ public final class ChappieMCPServer: ChappieToolProvider {
         /// The error of a start that took too long, and the time until which the start is not tried again.
         var lateStart: (error: ChappieMCPError, until: ContinuousClock.Instant)?
         var isClosed = false
+        /// Receives the progress of calls.
+        var onProgress: (@Sendable (String) -> Void)?
     }
 
     /// The name of the group that contains the tools for the model: letters, digits, `_` and `-`, at most 64.
@@ -69,7 +72,8 @@ public final class ChappieMCPServer: ChappieToolProvider {
     ///   - name: see ``name``.
     ///   - policy: whether the user is asked before each call. Default `.ask`.
     ///   - startTimeout: the limit for the handshake, and for each list. Default 30 seconds.
-    ///   - callTimeout: the `timeout` of the server's tools, and of reading and prompts. Default 5 minutes.
+    ///   - callTimeout: the limit of a call, of reading and of prompts. Each report of progress restarts it, up to 12
+    ///     times its length. Default 5 minutes.
     ///   - allowedTools: the names of the only tools that are offered. Default `nil`: all of them. A name that the
     ///     server does not have is in ``skippedTools``.
     ///   - deniedTools: the names of tools that are not offered, although they may be allowed. Default: none.
@@ -133,19 +137,25 @@ public final class ChappieMCPServer: ChappieToolProvider {
     public func tools() async throws -> [ChappieHostTool] {
         let listing = try await listing().value()
         return listing.tools.map { tool in
-            hostTool(tool.name, tool.description, tool.inputSchema) { [self] arguments in
-                MCPResult.convert(try await current(listing).call(tool.name, arguments))
+            hostTool(tool.offeredName, tool.description, tool.inputSchema, listing) { [self] arguments in
+                let result = try await inSession(listing) { connection in
+                    try await connection.call(tool.name, arguments, within: callTimeout) { [weak self] progress in
+                        self?.report(progress, of: tool.offeredName)
+                    }
+                }
+                return MCPResult.convert(result)
             }
         }
             + listing.readers.map { reader in
-                hostTool(reader.rawValue, reader.description, reader.inputSchema) { [self] arguments in
-                    let connection = current(listing)
+                hostTool(reader.rawValue, reader.description, reader.inputSchema, listing) { [self] arguments in
                     switch reader {
                     case .list:
-                        let all = try await connection.resources(within: startTimeout)
+                        let all = try await inSession(listing) { try await $0.resources(within: startTimeout) }
                         return ChappieToolResult(output: ChappieJSON.array(all.map(\.json)).serialized())
                     case .read:
-                        let contents = try await contents(of: arguments["uri"]?.string ?? "", connection)
+                        let contents = try await inSession(listing) { connection in
+                            try await self.contents(of: arguments["uri"]?.string ?? "", connection)
+                        }
                         let blocks = contents.map { ChappieJSON.object(["type": "resource", "resource": $0]) }
                         return MCPResult.convert(["content": .array(blocks)])
                     }
@@ -154,22 +164,45 @@ public final class ChappieMCPServer: ChappieToolProvider {
     }
 
     private func hostTool(
-        _ name: String, _ description: String, _ schema: ChappieJSON,
+        _ name: String, _ description: String, _ schema: ChappieJSON, _ listing: Listing,
         _ work: @escaping @Sendable (ChappieJSON) async throws -> ChappieToolResult
     ) -> ChappieHostTool {
-        ChappieHostTool(
-            name: name, description: description, inputSchema: schema, policy: policy, timeout: callTimeout,
-            namespace: self.name
+        // The connection has the limit of a call, which progress may extend.
+        var tool = ChappieHostTool(
+            name: name, description: description, inputSchema: schema, policy: policy,
+            timeout: callTimeout * (MCPConnection.progressFactor + 1), namespace: self.name
         ) { [self] call in
             guard let arguments = call.argumentsJSON, arguments.object != nil else {
                 throw error(.refused, "the arguments of \(name) are not a JSON object")
             }
             return try await work(arguments)
         }
+        tool.origin = start.origin
+        tool.aboutNamespace = listing.connection.about
+        return tool
     }
 
-    /// Returns the current connection, because the server may have been started again since the tools were listed.
-    private func current(_ listing: Listing) -> MCPConnection { state.withLock(\.connection) ?? listing.connection }
+    /// Performs work in the current session, which may have begun after the tools were listed, or begins one. If the server did not
+    /// take the request because the session had ended, the work is repeated once in a new one.
+    private func inSession<Value>(
+        _ listing: Listing, _ work: (MCPConnection) async throws -> Value
+    ) async throws -> Value {
+        do {
+            let current = state.withLock(\.connection) ?? listing.connection
+            return try await work(current.isOpen ? current : self.listing().value().connection)
+        } catch let error as ChappieMCPError where error.code == .sessionEnded {
+            return try await work(self.listing().value().connection)
+        }
+    }
+
+    /// Sets the closure that receives the progress of calls, each as one line that is cleaned for display.
+    @_spi(ChappieInternals) public func reportProgress(to take: @escaping @Sendable (String) -> Void) {
+        state.withLock { $0.onProgress = take }
+    }
+
+    private func report(_ progress: MCPProgress, of tool: String) {
+        state.withLock(\.onProgress)?("\(name)/\(tool): \(progress.line)")
+    }
 
     // MARK: Resources and prompts
 
@@ -253,8 +286,14 @@ public final class ChappieMCPServer: ChappieToolProvider {
             let result: Result<Listing, any Error>
             do {
                 guard let self else { throw CancellationError() }
-                let connection = try await self.connection()
-                let list = try await connection.tools(within: startTimeout)
+                var connection = try await self.connection()
+                let list: MCPConnection.ToolList
+                do {
+                    list = try await connection.tools(within: startTimeout)
+                } catch let error as ChappieMCPError where error.code == .sessionEnded {
+                    connection = try await self.connection()
+                    list = try await connection.tools(within: startTimeout)
+                }
                 let hasResources = try await connection.hasResources(within: startTimeout)
                 let listing = offered(connection, list, hasResources)
                 state.withLock { state in
@@ -287,7 +326,8 @@ public final class ChappieMCPServer: ChappieToolProvider {
             allowedTools?.contains(name) != false && !deniedTools.contains(name)
         }
         let names = Set(list.tools.map(\.name))
-        let readers = hasResources ? MCPReader.allCases.filter { !names.contains($0.rawValue) } : []
+        let offeredNames = Set(list.tools.map(\.offeredName))
+        let readers = hasResources ? MCPReader.allCases.filter { !offeredNames.contains($0.rawValue) } : []
         let known = names.union(readers.map(\.rawValue)).union(list.skipped.map(\.name))
         func missing(_ names: Set<String>, _ list: String) -> [ChappieMCPSkippedTool] {
             names.subtracting(known).sorted().map { name in

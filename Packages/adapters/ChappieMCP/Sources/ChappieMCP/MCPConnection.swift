@@ -6,7 +6,9 @@ import Synchronization
 final class MCPConnection: Sendable {
     private struct State {
         var session: MCPSession
-        var answers: [Int: (promise: Promise<ChappieJSON>, since: ContinuousClock.Instant)] = [:]
+        var answers: [Int: Waiting] = [:]
+        /// The description of the server for the model, or an empty string if the server has none.
+        var about = ""
         /// The last bytes of the server's standard error.
         var words: [UInt8] = []
         var outputHasEnded = false
@@ -15,6 +17,27 @@ final class MCPConnection: Sendable {
         /// Whether there was anything to read, and the number of announced changes at that time.
         var hasResources: (changes: Int, is: Bool)?
     }
+
+    /// A request that waits for its answer.
+    private struct Waiting {
+        let promise = Promise<ChappieJSON>()
+        let since = ContinuousClock.now
+        let limit: Duration
+        /// The time at which the request is given up. Progress postpones it.
+        var until: ContinuousClock.Instant
+        let onProgress: (@Sendable (MCPProgress) -> Void)?
+
+        init(limit: Duration, onProgress: (@Sendable (MCPProgress) -> Void)?) {
+            self.limit = limit
+            self.onProgress = onProgress
+            until = since + limit
+        }
+
+        mutating func postpone() { until = min(.now + limit, since + limit * MCPConnection.progressFactor) }
+    }
+
+    /// The number of limits that a call may take if it reports progress.
+    static let progressFactor = 12
 
     typealias ToolList = (tools: [MCPTool], skipped: [ChappieMCPSkippedTool])
 
@@ -53,8 +76,16 @@ final class MCPConnection: Sendable {
             hasEnded.fulfil(.success(()))
             throw self.error(.notStarted, "it does not start: \(error.reason)")
         }
-        _ = try await endingOnFailure { try await request("the handshake", within: limit) { $0.start() } }
+        let answer = try await endingOnFailure { try await request("the handshake", within: limit) { $0.start() } }
+        let title = answer["serverInfo"]?["title"]?.string.map { " (\($0))" } ?? ""
+        let instructions = answer["instructions"]?.string?.trimmed ?? ""
+        guard !title.isEmpty || !instructions.isEmpty else { return }
+        let about = MCPTool.bounded("Tools of \(server)\(title). \(instructions)".trimmedEnd)
+        state.withLock { $0.about = about }
     }
+
+    /// The server's description of itself for the model, or an empty string if it has none.
+    var about: String { state.withLock(\.about) }
 
     /// Returns the current tools. This method asks the server again if the server has announced a change of the list.
     ///
@@ -103,17 +134,21 @@ final class MCPConnection: Sendable {
         return answer
     }
 
-    /// Calls a tool once. If the caller is cancelled, the server gets a notification.
+    /// Calls a tool once. If the caller is cancelled, the server gets a notification. Each report of progress restarts
+    /// the limit.
     ///
     /// - Throws: ``ChappieMCPError`` or `CancellationError`.
-    func call(_ tool: String, _ arguments: ChappieJSON) async throws -> ChappieJSON {
-        try await request(tool, within: nil) { $0.call(tool, arguments) }
+    func call(
+        _ tool: String, _ arguments: ChappieJSON, within limit: Duration,
+        onProgress: @escaping @Sendable (MCPProgress) -> Void
+    ) async throws -> ChappieJSON {
+        try await request(tool, within: limit, onProgress: onProgress) { $0.call(tool, arguments) }
     }
 
     /// Sends a request and returns its result.
     ///
     /// - Parameter what: the name of the requested thing, for a message.
-    /// - Throws: The errors of ``call(_:_:)``.
+    /// - Throws: The errors of ``call(_:_:within:onProgress:)``.
     func ask(
         _ method: String, _ parameters: ChappieJSONObject, for what: String, within limit: Duration
     ) async throws -> ChappieJSON {
@@ -132,23 +167,24 @@ final class MCPConnection: Sendable {
     // MARK: Requests
 
     private func request(
-        _ what: String, within limit: Duration?, _ begin: (inout MCPSession) -> (id: Int, actions: [MCPSession.Action])
+        _ what: String, within limit: Duration, onProgress: (@Sendable (MCPProgress) -> Void)? = nil,
+        _ begin: (inout MCPSession) -> (id: Int, actions: [MCPSession.Action])
     ) async throws -> ChappieJSON {
-        let answer = Promise<ChappieJSON>()
+        let answer = Waiting(limit: limit, onProgress: onProgress)
         let id = perform { state in
             let (id, actions) = begin(&state.session)
-            state.answers[id] = (answer, .now)
+            state.answers[id] = answer
             return (actions, id)
         }
-        let timer = limit.map { limit in
-            Task.detached {
-                try await Task.sleep(for: limit, clock: .continuous)
-                self.giveUp(id, self.error(.timedOut, "\(what) did not come within \(limit)"))
+        let timer = Task.detached {
+            while let until = self.state.withLock({ $0.answers[id]?.until }), until > .now {
+                try await Task.sleep(until: until, clock: .continuous)
             }
+            self.giveUp(id, self.error(.timedOut, "\(what) did not come within \(limit)"))
         }
-        defer { timer?.cancel() }
+        defer { timer.cancel() }
         do {
-            return try await answer.value()
+            return try await answer.promise.value()
         } catch is CancellationError {
             giveUp(id, error(.timedOut, "the client gave up the request"))
             throw CancellationError()
@@ -198,10 +234,14 @@ final class MCPConnection: Sendable {
             id: Int, answer: Promise<ChappieJSON>, since: ContinuousClock.Instant,
             result: Result<ChappieJSON, ChappieMCPError>
         )
-        let (sent, finished, isOver, value) = state.withLock { state -> ([ChappieJSON], [Finished], Bool, Value) in
+        typealias Outcome = (
+            sent: [ChappieJSON], finished: [Finished], reports: [@Sendable () -> Void], isOver: Bool, value: Value
+        )
+        let outcome = state.withLock { state -> Outcome in
             // The log is written after the lock is released.
             var sent: [ChappieJSON] = []
             var finished: [Finished] = []
+            var reports: [@Sendable () -> Void] = []
             var isOver = false
             var (actions, value) = change(&state)
             var next = 0
@@ -216,21 +256,25 @@ final class MCPConnection: Sendable {
                     }
                 case .finish(let id, let result):
                     let words = Self.lastWords(state.words)
-                    guard let (answer, since) = state.answers.removeValue(forKey: id) else { break }
-                    finished.append((id, answer, since, result.mapError { $0.adding(lastWords: words) }))
+                    guard let answer = state.answers.removeValue(forKey: id) else { break }
+                    finished.append((id, answer.promise, answer.since, result.mapError { $0.adding(lastWords: words) }))
+                case .progress(let id, let progress):
+                    state.answers[id]?.postpone()
+                    if let report = state.answers[id]?.onProgress { reports.append { report(progress) } }
                 case .abandon: isOver = true
                 }
                 next += 1
             }
-            return (sent, finished, isOver, value)
+            return (sent, finished, reports, isOver, value)
         }
-        for message in sent { log?.sent(message) }
-        for (id, answer, since, result) in finished {
+        for message in outcome.sent { log?.sent(message) }
+        for report in outcome.reports { report() }
+        for (id, answer, since, result) in outcome.finished {
             log?.finished(id, result, after: .now - since)
             answer.fulfil(result.mapError { $0 as any Error })
         }
-        if isOver { link.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace) }
-        return value
+        if outcome.isOver { link.withLock(\.self)?.end(patience: Self.grace, grace: Self.grace) }
+        return outcome.value
     }
 
     private func error(_ code: ChappieMCPError.Code, _ reason: String) -> ChappieMCPError {

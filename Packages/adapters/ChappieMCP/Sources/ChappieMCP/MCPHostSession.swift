@@ -13,12 +13,15 @@ import ChappieAuth
         case send(ChappieJSON)
         /// Carry out this call, and pass its outcome to ``finish(_:with:)``.
         case call(Call)
-        /// The client no longer waits for the call with this id.
-        case cancel(ChappieJSON)
+        /// The client no longer waits for the call with this number.
+        case cancel(Int)
     }
 
     /// A call of a tool.
     public struct Call: Sendable, Hashable {
+        /// The number of the call. The client's id is not enough, because the client may use it again at once after a
+        /// cancellation.
+        public let number: Int
         /// The client's id for the call, a string or a number.
         public let id: ChappieJSON
         /// The tool's name, which the server has listed.
@@ -34,7 +37,8 @@ import ChappieAuth
     private let instructions: String
     private let tools: [ChappieJSON]
     /// The calls under way by their ids, and whether the result of each call must state its type.
-    private var calls: [ChappieJSON: Bool] = [:]
+    private var calls: [ChappieJSON: (number: Int, isStateless: Bool)] = [:]
+    private var lastNumber = 0
 
     /// Creates a session.
     ///
@@ -56,11 +60,14 @@ import ChappieAuth
         }
         guard let method = message["method"]?.string else { return [] }
         let parameters = message["params"] ?? [:]
-        guard let id = message["id"], id.string != nil || id.int != nil else {
-            guard method == "notifications/cancelled", let number = parameters["requestId"],
-                calls.removeValue(forKey: number) != nil
+        guard let id = message["id"] else {
+            guard method == "notifications/cancelled", let id = parameters["requestId"],
+                let call = calls.removeValue(forKey: id)
             else { return [] }
-            return [.cancel(number)]
+            return [.cancel(call.number)]
+        }
+        guard id.string != nil || id.int != nil else {
+            return [Self.error(nil, -32600, "The id must be text or a whole number of at most 64 bits.")]
         }
         let version = parameters["_meta"]?["io.modelcontextprotocol/protocolVersion"]?.string
         if let version, version != MCPSession.statelessVersion {
@@ -111,8 +118,9 @@ import ChappieAuth
             guard calls.count < Self.callLimit else {
                 return [Self.error(id, -32603, "\(Self.callLimit) calls are under way; try again later.")]
             }
-            calls[id] = isStateless
-            return [.call(Call(id: id, tool: name, arguments: parameters["arguments"] ?? [:]))]
+            lastNumber += 1
+            calls[id] = (lastNumber, isStateless)
+            return [.call(Call(number: lastNumber, id: id, tool: name, arguments: parameters["arguments"] ?? [:]))]
         default: return [Self.error(id, -32601, "This server has no such method.")]
         }
     }
@@ -121,15 +129,16 @@ import ChappieAuth
     ///
     /// - Parameter outcome: the result as text, or the sentence for its failure.
     /// - Returns: the message for the client, or `nil` if the client has cancelled the call.
-    public mutating func finish(_ id: ChappieJSON, with outcome: Result<String, MCPCallFailure>) -> ChappieJSON? {
-        guard let isStateless = calls.removeValue(forKey: id) else { return nil }
+    public mutating func finish(_ call: Call, with outcome: Result<String, MCPCallFailure>) -> ChappieJSON? {
+        guard let (number, isStateless) = calls[call.id], number == call.number else { return nil }
+        calls[call.id] = nil
         let (text, isError) =
             switch outcome {
             case .success(let text): (text, false)
             case .failure(let failure): (failure.sentence, true)
             }
         return result(
-            id, ["content": [["type": "text", "text": .string(text)]], "isError": .bool(isError)],
+            call.id, ["content": [["type": "text", "text": .string(text)]], "isError": .bool(isError)],
             isStateless: isStateless)
     }
 

@@ -44,6 +44,8 @@ import HTTPTypes
 
     /// The line of the log about the start.
     let note: String
+    /// The program with its arguments, or the address. An approval of a tool is valid only for this.
+    let origin: String
     /// Whether the server announces changes of its list. Otherwise the list is requested in every turn.
     let announcesChanges: Bool
     /// The texts that the log leaves out.
@@ -51,8 +53,9 @@ import HTTPTypes
     let open: Open
 
     /// Creates a way to reach a server.
-    public init(note: String, announcesChanges: Bool, secrets: [String], open: @escaping Open) {
+    public init(note: String, origin: String, announcesChanges: Bool, secrets: [String], open: @escaping Open) {
         self.note = note
+        self.origin = origin
         self.announcesChanges = announcesChanges
         self.secrets = secrets
         self.open = open
@@ -61,7 +64,8 @@ import HTTPTypes
     /// Returns the way to reach a server over HTTP.
     static func http(_ endpoint: MCPEndpoint) -> MCPServerStart {
         MCPServerStart(
-            note: "it is asked at \(endpoint.url.host() ?? "no host")", announcesChanges: false,
+            note: "it is asked at \(endpoint.url.host() ?? "no host")", origin: endpoint.url.absoluteString,
+            announcesChanges: false,
             secrets: endpoint.headerFields.flatMap { field in
                 [field.value] + field.value.split(separator: " ").map(String.init)
             }

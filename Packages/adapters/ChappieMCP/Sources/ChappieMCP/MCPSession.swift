@@ -1,4 +1,3 @@
-import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 
 /// The client side of the Model Context Protocol, sans-IO. It takes the server's bytes, and returns messages for the
@@ -14,27 +13,10 @@ struct MCPSession {
         case send(ChappieJSON)
         /// The request with this number has ended. The value of a list request consists of all its entries.
         case finish(Int, Result<ChappieJSON, ChappieMCPError>)
+        /// The server reports progress of the request with this number.
+        case progress(Int, MCPProgress)
         /// The server can no longer be used. Every request has already ended. This is the last action.
         case abandon(ChappieMCPError)
-    }
-
-    /// The limits for a server. Each comment names a server that would exceed the limit.
-    struct Limits: Sendable {
-        /// The largest number of bytes in a line. An image in Base64 has a few MiB.
-        var line = 16 << 20
-        /// The largest number of consecutive lines that are not messages. A program that prints its log, or that is not
-        /// a server, would exceed it.
-        var garbage = 100
-        /// The largest number of bytes without an expected answer. A server in a loop would exceed it.
-        var unasked = 64 << 20
-        /// The largest number of pages in a list. A server whose cursor leads in a circle would exceed it.
-        var pages = 100
-        /// The largest number of entries in a list. A server with more tools than a model can choose from would exceed
-        /// it.
-        var entries = 1000
-        /// The largest number of bytes that the server has not read yet. A server that is called, or sends pings, and
-        /// never reads would exceed it.
-        var unread = 32 << 20
     }
 
     private enum Request {
@@ -42,7 +24,7 @@ struct MCPSession {
         /// Asks a server without a handshake for its versions, in place of the request `first`.
         case discover(first: Int)
         /// A page of the list that began with the request `first`.
-        case list(MCPList, first: Int, entries: [ChappieJSON], pages: Int)
+        case list(MCPList, first: Int, entries: [ChappieJSON], cursors: [ChappieJSON])
         /// An attempt at the request for one thing that began with the request `first`.
         case ask(String, first: Int, parameters: ChappieJSONObject, attempts: Int)
         /// Stays open for notifications about the lists.
@@ -85,7 +67,7 @@ struct MCPSession {
     private var lastID = 0
     private var line: [UInt8] = []
     private var garbage: (count: Int, first: String) = (0, "")
-    private var unasked = 0
+    private var unasked = (bytes: 0, messages: 0)
 
     /// Creates a session.
     ///
@@ -102,7 +84,7 @@ struct MCPSession {
         guard case .opening = phase else { return refuse() }
         let parameters: ChappieJSON = [
             "protocolVersion": .string(Self.versions[0]), "capabilities": [:],
-            "clientInfo": Self.clientInfo,
+            "clientInfo": MCPMessage.clientInfo,
         ]
         let message = request("initialize", parameters, .initialize)
         return (lastID, [.send(message)])
@@ -120,17 +102,23 @@ struct MCPSession {
             lastID += 1
             return (lastID, [.finish(lastID, .success([]))])
         }
-        let page = request(list.method, nil, .list(list, first: lastID + 1, entries: [], pages: 1))
+        let page = request(list.method, nil, .list(list, first: lastID + 1, entries: [], cursors: []))
         return (lastID, [.send(page)])
     }
 
     mutating func call(_ tool: String, _ arguments: ChappieJSON) -> (id: Int, actions: [Action]) {
-        ask("tools/call", ["name": .string(tool), "arguments": arguments])
+        ask("tools/call", ["name": .string(tool), "arguments": arguments], reportsProgress: true)
     }
 
     /// Requests one thing: the result of a call, a resource's contents or a prompt.
-    mutating func ask(_ method: String, _ parameters: ChappieJSONObject) -> (id: Int, actions: [Action]) {
+    ///
+    /// - Parameter reportsProgress: whether the server is asked to report progress. Its token is the request's number.
+    mutating func ask(
+        _ method: String, _ parameters: ChappieJSONObject, reportsProgress: Bool = false
+    ) -> (id: Int, actions: [Action]) {
         guard case .open = phase else { return refuse() }
+        var parameters = parameters
+        if reportsProgress { parameters["_meta"] = ["progressToken": .integer(lastID + 1)] }
         let ask = Request.ask(method, first: lastID + 1, parameters: parameters, attempts: 1)
         let message = request(method, .object(parameters), ask)
         return (lastID, [.send(message)])
@@ -148,16 +136,19 @@ struct MCPSession {
         case .list, .ask, .listen: break
         }
         let parameters: ChappieJSON = ["requestId": .integer(current), "reason": .string(error.reason)]
-        return [.send(Self.notification("notifications/cancelled", parameters)), finish]
+        return [.send(MCPMessage.notification("notifications/cancelled", parameters)), finish]
     }
 
-    /// Ends the request `id`, which will have no answer because its carrier is gone.
+    /// Ends the request `id`, which will have no answer because its carrier is gone. If the reason is that the session
+    /// has ended, all other requests end with it. The server may have carried these out.
     mutating func lose(_ id: Int, because error: ChappieMCPError) -> [Action] {
         guard let request = requests.removeValue(forKey: id) else { return [] }
         let finish = Action.finish(request.number(id), .failure(error))
         switch request {
         case .initialize, .discover: return [finish] + end(because: error)
-        case .list, .ask, .listen: return [finish]
+        case .list, .ask, .listen:
+            return error.code == .sessionEnded
+                ? [finish] + end(because: self.error(.ended, error.reason)) : [finish]
         }
     }
 
@@ -189,25 +180,11 @@ struct MCPSession {
         message["params"] = parameters
         if isStateless {
             var stated = parameters?.object ?? ChappieJSONObject()
-            stated["_meta"] = Self.statement
+            var statement = MCPMessage.statement
+            statement["progressToken"] = stated["_meta"]?["progressToken"]
+            stated["_meta"] = .object(statement)
             message["params"] = .object(stated)
         }
-        return .object(message)
-    }
-
-    private static var clientInfo: ChappieJSON { ["name": "chappie", "version": .string(ChappieVersion.current)] }
-
-    /// The members that each request contains instead of a handshake.
-    private static var statement: ChappieJSON {
-        [
-            "io.modelcontextprotocol/protocolVersion": .string(statelessVersion),
-            "io.modelcontextprotocol/clientInfo": clientInfo, "io.modelcontextprotocol/clientCapabilities": [:],
-        ]
-    }
-
-    private static func notification(_ method: String, _ parameters: ChappieJSON? = nil) -> ChappieJSON {
-        var message: ChappieJSONObject = ["jsonrpc": "2.0", "method": .string(method)]
-        message["params"] = parameters
         return .object(message)
     }
 
@@ -225,10 +202,14 @@ struct MCPSession {
                 return actions + violation("it sent a line of more than \(limits.line) bytes")
             }
             guard end != nil else { break }
-            unasked += line.count
+            unasked.bytes += line.count
+            unasked.messages += 1
             actions += receivedLine(line)
             line = []
-            if unasked > limits.unasked, !isOver {
+            if unasked.messages > limits.unaskedMessages, !isOver {
+                actions += violation("it sent \(limits.unaskedMessages) messages without a request")
+            }
+            if unasked.bytes > limits.unasked, !isOver {
                 actions += violation("it sent \(limits.unasked >> 20) MiB without a request")
             }
         }
@@ -240,12 +221,12 @@ struct MCPSession {
 
     private mutating func receivedLine(_ line: [UInt8]) -> [Action] {
         if line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) { return [] }
-        let value = try? ChappieJSON(parsing: line)
+        let value = try? ChappieJSON(parsing: Array(line.trimmingPrefix([0xEF, 0xBB, 0xBF])))
         // In revision 2025-03-26, one line may contain several messages.
         let messages = value?.array ?? value.map { [$0] } ?? []
         var actions: [Action] = []
         var isMessage = false
-        for message in messages where !isOver && message["jsonrpc"]?.string == "2.0" {
+        for message in messages where !isOver && MCPMessage.isMessage(message) {
             isMessage = true
             actions += received(message)
         }
@@ -253,18 +234,36 @@ struct MCPSession {
             garbage.count = 0
             return actions
         }
-        if garbage.count == 0 { garbage.first = String(decoding: line.prefix(1000), as: UTF8.self) }
+        let text = String(decoding: line.prefix(1000), as: UTF8.self)
+        if value == nil, text.contains(#""jsonrpc""#), let request = onlyOpenRequest {
+            let quote = UntrustedText.message(text, limit: 120) ?? ""
+            return lose(request, because: error(.protocolViolation, "its answer can't be read: \(quote)"))
+        }
+        if garbage.count == 0 { garbage.first = text }
         garbage.count += 1
         guard garbage.count > limits.garbage else { return actions }
         let example = UntrustedText.message(garbage.first, limit: 120) ?? ""
         return actions + violation("its standard output is not the protocol, but: \(example)")
     }
 
+    /// The only request that waits for an answer, or `nil` if there is none or several.
+    private var onlyOpenRequest: Int? {
+        let open = requests.filter { if case .listen = $0.value { false } else { true } }
+        return open.count == 1 ? open.first?.key : nil
+    }
+
+    private func progress(_ report: ChappieJSON) -> [Action] {
+        guard let id = MCPMessage.number(report["progressToken"]) else { return [] }
+        // A token is the number of the first attempt.
+        guard requests.contains(where: { $0.value.number($0.key) == id }) else { return [] }
+        return [.progress(id, MCPProgress(report))]
+    }
+
     private mutating func received(_ message: ChappieJSON) -> [Action] {
         guard let method = message["method"]?.string else { return receivedAnswer(message) }
         guard let id = message["id"] else {
             if let offer = MCPOffer(changedBy: method) { changes[offer, default: 0] += 1 }
-            return []
+            return method == "notifications/progress" ? progress(message["params"] ?? .null) : []
         }
         if method == "ping" { return [.send(["jsonrpc": "2.0", "id": id, "result": [:]])] }
         let error: ChappieJSON = ["code": -32601, "message": "This client has no such method."]
@@ -273,15 +272,22 @@ struct MCPSession {
 
     private mutating func receivedAnswer(_ message: ChappieJSON) -> [Action] {
         // An answer without a request may belong to a request that was given up.
-        guard let id = message["id"]?.int, let request = requests.removeValue(forKey: id) else { return [] }
-        unasked = 0
+        // An error without an id is about a request that the server could not read.
+        let isUnnamed = message["id"]?.isNull != false && message["error"]?.object != nil
+        guard let id = isUnnamed ? onlyOpenRequest : MCPMessage.number(message["id"]),
+            let request = requests.removeValue(forKey: id)
+        else { return [] }
+        unasked = (0, 0)
         let result: Result<ChappieJSON, ChappieMCPError>
         if let value = message["result"], value.object != nil {
             result = .success(value)
         } else if let error = message["error"], error.object != nil {
             let words = UntrustedText.message(error["message"]?.string, limit: 1000) ?? "without a reason"
             let number = error["code"]?.int.map { " (\($0))" } ?? ""
-            result = .failure(self.error(.refused, "it refused: \(words)\(number)"))
+            result = .failure(
+                ChappieMCPError(
+                    .refused, server: server, reason: "it refused: \(words)\(number)",
+                    addresses: MCPMessage.addresses(error)))
         } else {
             result = .failure(error(.protocolViolation, "its answer has neither a result nor an error"))
         }
@@ -296,10 +302,10 @@ struct MCPSession {
             return receivedHandshake(id, result)
         case .discover(let first): return receivedDiscovery(first, result)
         case .listen: return []
-        case .list(let list, let first, let entries, let pages):
+        case .list(let list, let first, let entries, let cursors):
             switch result {
             case .failure: return [.finish(first, result)]
-            case .success(let page): return receivedPage(page, of: list, first, entries, pages)
+            case .success(let page): return receivedPage(page, of: list, first, entries, cursors)
             }
         }
     }
@@ -315,8 +321,8 @@ struct MCPSession {
                 let reason = "it speaks version \(name) of the protocol, which is not supported"
                 return fail(id, error(.handshakeFailed, reason))
             }
-            phase = .open(offers: Self.offers(answer))
-            return [.send(Self.notification("notifications/initialized")), .finish(id, .success(answer))]
+            phase = .open(offers: MCPMessage.offers(answer))
+            return [.send(MCPMessage.notification("notifications/initialized")), .finish(id, .success(answer))]
         }
     }
 
@@ -334,7 +340,7 @@ struct MCPSession {
                 let reason = "it speaks version \(name) of the protocol, which is not supported"
                 return fail(id, error(.handshakeFailed, reason))
             }
-            phase = .open(offers: Self.offers(answer))
+            phase = .open(offers: MCPMessage.offers(answer))
             let finish = Action.finish(id, .success(answer))
             var wanted = ChappieJSONObject()
             for offer in MCPOffer.allCases where answer["capabilities"]?[offer.rawValue]?["listChanged"]?.bool == true {
@@ -344,10 +350,6 @@ struct MCPSession {
             let listen = request("subscriptions/listen", ["notifications": .object(wanted)], .listen)
             return [.send(listen), finish]
         }
-    }
-
-    private static func offers(_ answer: ChappieJSON) -> Set<MCPOffer> {
-        Set(MCPOffer.allCases.filter { answer["capabilities"]?[$0.rawValue]?.object != nil })
     }
 
     /// Processes a result. Without a handshake, a result may ask for the same request again with the state that the
@@ -375,22 +377,23 @@ struct MCPSession {
     }
 
     private mutating func receivedPage(
-        _ page: ChappieJSON, of list: MCPList, _ first: Int, _ earlier: [ChappieJSON], _ pages: Int
+        _ page: ChappieJSON, of list: MCPList, _ first: Int, _ earlier: [ChappieJSON], _ cursors: [ChappieJSON]
     ) -> [Action] {
         let entries = earlier + (page[list.member]?.array ?? [])
         guard entries.count <= limits.entries else {
             let failure = error(.protocolViolation, "it lists more than \(limits.entries) \(list.words)")
             return [.finish(first, .failure(failure))]
         }
-        guard let cursor = page["nextCursor"], !cursor.isNull else {
+        // A cursor that was used before leads in a circle.
+        guard let cursor = page["nextCursor"], !cursor.isNull, !cursors.contains(cursor) else {
             return [.finish(first, .success(.array(entries)))]
         }
-        guard pages < limits.pages else {
+        guard cursors.count + 1 < limits.pages else {
             let failure = error(
                 .protocolViolation, "its list of \(list.words) has more than \(limits.pages) pages")
             return [.finish(first, .failure(failure))]
         }
-        let next = Request.list(list, first: first, entries: entries, pages: pages + 1)
+        let next = Request.list(list, first: first, entries: entries, cursors: cursors + [cursor])
         return [.send(request(list.method, ["cursor": cursor], next))]
     }
 

@@ -18,7 +18,10 @@ public struct ChappieMCPSkippedTool: Sendable, Hashable {
 
 /// A tool from a server's list, after the checks.
 struct MCPTool: Sendable, Hashable {
+    /// The server's name for the tool.
     let name: String
+    /// The name for the model, which the backend accepts.
+    let offeredName: String
     let description: String
     let inputSchema: ChappieJSON
 
@@ -31,12 +34,13 @@ struct MCPTool: Sendable, Hashable {
         var tools: [MCPTool] = []
         var skipped: [ChappieMCPSkippedTool] = []
         var names: Set<String> = []
+        let accepted = ToolName.accepted(list.compactMap { $0["name"]?.string })
         for entry in list {
             let name = entry["name"]?.string ?? ""
             let schema = entry["inputSchema"] ?? .null
             let reason =
-                if !ToolName.isValid(name) {
-                    "Its name must consist of 1 to 64 letters, digits, _ and -."
+                if name.isEmpty {
+                    "It has no name."
                 } else if names.contains(name) {
                     "The list has another tool of that name."
                 } else if tools.count >= limits.tools {
@@ -49,7 +53,9 @@ struct MCPTool: Sendable, Hashable {
             } else {
                 let description = bounded(entry["description"]?.string ?? entry["title"]?.string ?? "")
                 names.insert(name)
-                tools.append(MCPTool(name: name, description: description, inputSchema: schema))
+                tools.append(
+                    MCPTool(
+                        name: name, offeredName: accepted[name] ?? name, description: description, inputSchema: schema))
             }
         }
         return (tools, skipped)
@@ -100,58 +106,103 @@ enum MCPReader: String, Sendable, CaseIterable {
 
 /// The conversion of a call's result into a result for the model.
 ///
-/// Line feeds join the texts, and images become parts. If the model cannot take some content, a line names it instead.
+/// Line feeds join the texts, and images become parts. Texts after the first image are parts too, so that the order is
+/// kept. If the model cannot take some content, a line names it instead.
 enum MCPResult {
-    /// The image types that the Responses API accepts.
-    private static let imageTypes: Set<String> = ["image/png", "image/jpeg", "image/gif", "image/webp"]
+    /// The texts and images of a result, in their order.
+    private struct Contents {
+        var output: [String] = []
+        var parts: [ChappieJSON] = []
+
+        mutating func append(text: String) {
+            guard !text.isEmpty else { return }
+            if parts.isEmpty {
+                output.append(text)
+            } else {
+                parts.append(["type": "input_text", "text": .string(text)])
+            }
+        }
+
+        mutating func append(data: ChappieJSON?, of type: ChappieJSON?, named name: String) {
+            guard let url = data?.string.flatMap(MCPResult.imageURL) else {
+                return append(text: "[left out: \(name), \(type?.string ?? "no type")]")
+            }
+            parts.append(["type": "input_image", "image_url": .string(url)])
+        }
+    }
 
     static func convert(_ result: ChappieJSON) -> ChappieToolResult {
-        var lines: [String] = []
-        var parts: [ChappieJSON] = []
-        for block in result["content"]?.array ?? [] {
-            switch block["type"]?.string {
-            case "text": lines.append(block["text"]?.string ?? "")
-            case "image": add(data: block["data"], of: block["mimeType"], named: "an image", to: &parts, else: &lines)
-            case "resource":
-                let resource = block["resource"] ?? .null
-                let address = resource["uri"]?.string ?? ""
-                if let text = resource["text"]?.string {
-                    lines.append("\(address):\n\(text)")
-                } else {
-                    add(data: resource["blob"], of: resource["mimeType"], named: address, to: &parts, else: &lines)
-                }
-            case "resource_link":
-                let words = [block["name"], block["uri"], block["description"]].compactMap { $0?.string }
-                lines.append(words.joined(separator: " · "))
-            case let other:
-                let type = block["mimeType"]?.string.map { ", \($0)" } ?? ""
-                lines.append("[left out: \(other ?? "content without a type")\(type)]")
+        var contents = Contents()
+        let content = result["content"] ?? .null
+        for block in content.array ?? (content.isNull ? [] : [content]) { append(block, to: &contents) }
+        let isError = result["isError"]?.bool ?? false
+        if let value = result["structuredContent"], !contents.output.contains(where: { isText($0, of: value) }) {
+            contents.append(text: value.serialized())
+        }
+        if contents.output.isEmpty, contents.parts.isEmpty {
+            if isError { contents.append(text: "The tool failed without a message.") }
+            // A result of a form that is not known, such as a task.
+            let rest = (result.object?.members ?? []).filter { !known.contains($0.name) }
+            if !rest.isEmpty {
+                contents.append(
+                    text: ChappieJSON.object(ChappieJSONObject(rest.map { ($0.name, $0.value) })).serialized())
             }
         }
-        if lines.isEmpty, parts.isEmpty, let value = result["structuredContent"] { lines = [value.serialized()] }
         return ChappieToolResult(
-            output: lines.joined(separator: "\n"), parts: parts, isError: result["isError"]?.bool ?? false)
+            output: contents.output.joined(separator: "\n"), parts: contents.parts, isError: isError)
     }
 
-    private static func add(
-        data: ChappieJSON?, of type: ChappieJSON?, named name: String, to parts: inout [ChappieJSON],
-        else lines: inout [String]
-    ) {
-        let type = type?.string ?? "no type"
-        guard let data = data?.string, imageTypes.contains(type), isBase64(data) else {
-            return lines.append("[left out: \(name), \(type)]")
-        }
-        parts.append(["type": "input_image", "image_url": .string("data:\(type);base64,\(data)")])
+    /// The members of a result that are not for the model, or have been read.
+    private static let known: Set<String> = ["content", "structuredContent", "isError", "_meta", "resultType"]
+
+    /// Returns whether a text is this value as JSON.
+    private static func isText(_ text: String, of value: ChappieJSON) -> Bool {
+        guard let parsed = try? ChappieJSON(parsing: Array(text.utf8)) else { return false }
+        return parsed == value || parsed.sorted == value.sorted
     }
 
-    /// Returns whether `text` is Base64 (RFC 4648, section 4). Other text would become part of an address.
-    private static func isBase64(_ text: String) -> Bool {
-        !text.isEmpty
-            && text.utf8.allSatisfy { byte in
-                switch Unicode.Scalar(byte) {
-                case "a"..."z", "A"..."Z", "0"..."9", "+", "/", "=": true
-                default: false
-                }
+    private static func append(_ block: ChappieJSON, to contents: inout Contents) {
+        if let text = block.string { return contents.append(text: text) }
+        switch block["type"]?.string {
+        case "text":
+            let text = block["text"] ?? .null
+            contents.append(text: text.string ?? (text.isNull ? "" : text.serialized()))
+        case "image": contents.append(data: block["data"], of: block["mimeType"], named: "an image")
+        case "resource":
+            let resource = block["resource"] ?? .null
+            let address = resource["uri"]?.string ?? ""
+            if let text = resource["text"]?.string {
+                contents.append(text: "\(address):\n\(text)")
+            } else {
+                contents.append(data: resource["blob"], of: resource["mimeType"], named: address)
             }
+        case "resource_link":
+            let words = [block["name"], block["uri"], block["description"]].compactMap { $0?.string }
+            contents.append(text: words.joined(separator: " · "))
+        case let other:
+            let type = block["mimeType"]?.string.map { ", \($0)" } ?? ""
+            contents.append(text: "[left out: \(other ?? "content without a type")\(type)]")
+        }
+    }
+
+    /// Returns an image as an address. Its type comes from its bytes, because servers often name another one. Returns
+    /// `nil` for other data.
+    ///
+    /// - Parameter text: Base64 in either alphabet, which may have white space and be in an address.
+    private static func imageURL(_ text: String) -> String? {
+        let digits = text.hasPrefix("data:") ? text.drop { $0 != "," }.dropFirst() : text[...]
+        let plain = String(digits.filter { !$0.isWhitespace }).replacing("+", with: "-").replacing("/", with: "_")
+        guard let bytes = Base64URL.decode(plain), let format = ChappieImage.Format(sniffing: bytes) else { return nil }
+        return "data:\(format.mediaType);base64,\(Data(bytes).base64EncodedString())"
+    }
+}
+
+extension ChappieJSON {
+    /// The value with the members of each object in the order of their names.
+    fileprivate var sorted: ChappieJSON {
+        if let array { return .array(array.map(\.sorted)) }
+        guard let members = object?.members else { return self }
+        let inOrder = members.map { ($0.name, $0.value.sorted) }.sorted { $0.0 < $1.0 }
+        return .object(ChappieJSONObject(inOrder))
     }
 }

@@ -214,6 +214,28 @@ struct AuthorizationTests {
         #expect(world.state.withLock(\.renewals) == 1)
     }
 
+    /// The same world while its authorization server can't be reached.
+    private struct WithoutIssuer: HTTPTransport {
+        let world: OAuthWorld
+
+        func send(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
+            guard request.url.path() == "/token" else { return try await world.send(request) }
+            throw ChappieTransportError(.connectionLost, stage: .connect, host: "b.example", reason: "it is down")
+        }
+    }
+
+    @Test func `a token that is due is used while the authorization server is down`() async throws {
+        try await signIn(authorization())
+        try makeDue()
+        let process = ChappieMCPAuthorization(
+            server: url, name: "docs", store: store, transport: WithoutIssuer(world: world))
+        #expect(try await status(process) == 200)
+        // A token that the server refuses needs the authorization server.
+        world.script("/mcp", OAuthFlowTests.challenge())
+        let (code, words) = await failure { _ = try await status(process) }
+        #expect(code == .signInFailed && words.contains("it is down"), "\(words)")
+    }
+
     @Test func `a server that also refuses a new token is not asked forever`() async throws {
         let authorization = authorization()
         try await signIn(authorization)

@@ -240,8 +240,8 @@ struct BadHTTPServerTests {
                     HTTPExchangeResponse(
                         status: .ok, headerFields: [.contentType: "text/html"], body: HTTPBody(bytes: [0x3C]))
                 ], .protocolViolation, "its answer is not the protocol, but text/html"
-            ), ([accepted], .protocolViolation, "its answer is not the protocol, but nothing"),
-            ([json("nonsense")], .refused, "it answers with status 200"),
+            ), ([accepted], .protocolViolation, "its answer has no Content-Type (HTTP 202)"),
+            ([json("nonsense")], .protocolViolation, "its answer is not JSON, but: nonsense"),
             ([json(#"{"jsonrpc":"2.0","id":9,"result":{}}"#)], .ended, "its answer broke off"),
             ([stream("data: {\"jsonrpc\"")], .ended, "its answer broke off"),
             ([stream("")], .ended, "its answer broke off"),
@@ -251,8 +251,20 @@ struct BadHTTPServerTests {
                 "of more than 100000 bytes"
             ),
             (
-                [json(welcome, .ok, session), accepted, HTTPExchangeResponse(status: .notFound)], .ended,
-                "its session has ended"
+                [
+                    json(welcome, .ok, session), accepted, HTTPExchangeResponse(status: .notFound),
+                    json(welcome, .ok, session), accepted, json(#"{"message":"gone"}"#, .gone),
+                ], .sessionEnded, "its session has ended: gone"
+            ),
+            ([HTTPExchangeResponse(status: .notFound)], .refused, "check the path of its address"),
+            ([HTTPExchangeResponse(status: .methodNotAllowed)], .refused, "the older transport HTTP+SSE"),
+            (
+                [json(#"{"error":"insufficient_scope","error_description":"files:write is missing."}"#, .forbidden)],
+                .refused, "it answers with status 403: files:write is missing"
+            ),
+            (
+                [HTTPExchangeResponse(status: .temporaryRedirect, headerFields: [.location: "/elsewhere"])], .refused,
+                "it redirects to /elsewhere, which does not get the token"
             ),
             ([json(welcome), accepted, stream(": nothing\n\n")], .ended, "its answer broke off"),
             (

@@ -17,6 +17,10 @@ struct MCPHostSessionTests {
         return ChappieJSON.object(message).serializedBytes()
     }
 
+    private func call(_ number: Int, _ id: ChappieJSON, _ arguments: ChappieJSON = [:]) -> MCPHostSession.Call {
+        .init(number: number, id: id, tool: "ask", arguments: arguments)
+    }
+
     private func answer(_ actions: [MCPHostSession.Action]) throws -> ChappieJSON {
         guard actions.count == 1, case .send(let message) = actions[0] else {
             Issue.record("\(actions)")
@@ -51,17 +55,17 @@ struct MCPHostSessionTests {
         let parameters: ChappieJSON = ["name": "ask", "arguments": ["question": "q"]]
         #expect(
             session.received(line("tools/call", 1, parameters)) == [
-                .call(.init(id: 1, tool: "ask", arguments: ["question": "q"]))
+                .call(call(1, 1, ["question": "q"]))
             ])
         #expect(try answer(session.received(line("tools/call", 1, parameters)))["error"]?["code"] == -32600)
         #expect(
-            session.finish(1, with: .success("a")) == [
+            session.finish(call(1, 1), with: .success("a")) == [
                 "jsonrpc": "2.0", "id": 1,
                 "result": ["content": [["type": "text", "text": "a"]], "isError": false],
             ])
-        #expect(session.finish(1, with: .success("a")) == nil)
+        #expect(session.finish(call(1, 1), with: .success("a")) == nil)
         _ = session.received(line("tools/call", 2, ["name": "ask", "_meta": stated]))
-        let failed = session.finish(2, with: .failure(MCPCallFailure("It is late.")))
+        let failed = session.finish(call(2, 2), with: .failure(MCPCallFailure("It is late.")))
         #expect(failed?["result"]?["isError"] == true && failed?["result"]?["resultType"] == "complete")
         #expect(try answer(session.received(line("tools/call", 3, ["name": "rm"])))["error"]?["code"] == -32602)
     }
@@ -71,7 +75,23 @@ struct MCPHostSessionTests {
         _ = session.received(line("tools/call", 1, ["name": "ask"]))
         #expect(session.received(line("notifications/cancelled", nil, ["requestId": 1])) == [.cancel(1)])
         #expect(session.received(line("notifications/cancelled", nil, ["requestId": 1])).isEmpty)
-        #expect(session.finish(1, with: .success("late")) == nil)
+        #expect(session.finish(call(1, 1), with: .success("late")) == nil)
+    }
+
+    @Test func `an id that is used again after a cancellation belongs to the new call`() {
+        var session = session()
+        _ = session.received(line("tools/call", 1, ["name": "ask"]))
+        #expect(session.received(line("notifications/cancelled", nil, ["requestId": 1])) == [.cancel(1)])
+        #expect(session.received(line("tools/call", 1, ["name": "ask"])) == [.call(call(2, 1))])
+        #expect(session.finish(call(1, 1), with: .failure(MCPCallFailure("Interrupted."))) == nil)
+        #expect(session.finish(call(2, 1), with: .success("a")) != nil)
+    }
+
+    @Test(arguments: [nil, 1.5, true, ["a"]] as [ChappieJSON])
+    func `a request with an id that is neither text nor a number is refused`(id: ChappieJSON) throws {
+        var session = session()
+        let refused = try answer(session.received(line("tools/call", id, ["name": "ask"])))
+        #expect(refused["error"]?["code"] == -32600 && refused["id"]?.isNull == true)
     }
 
     @Test func callsAreBounded() throws {
@@ -80,7 +100,7 @@ struct MCPHostSessionTests {
             _ = session.received(line("tools/call", .integer(number), ["name": "ask"]))
         }
         #expect(try answer(session.received(line("tools/call", 99, ["name": "ask"])))["error"]?["code"] == -32603)
-        #expect(session.finish(0, with: .success("")) != nil)
+        #expect(session.finish(call(1, 0), with: .success("")) != nil)
         #expect(session.received(line("tools/call", 99, ["name": "ask"])).count == 1)
     }
 

@@ -213,11 +213,19 @@ struct MCPSessionTests {
             [
                 .start, .says(welcome), .list,
                 .says(#"{"jsonrpc":"2.0","id":2,"result":{"tools":[],"nextCursor":"x"}}"#),
-                .says(#"{"jsonrpc":"2.0","id":3,"result":{"tools":[],"nextCursor":"x"}}"#),
-                .says(#"{"jsonrpc":"2.0","id":4,"result":{"tools":[],"nextCursor":"x"}}"#),
+                .says(#"{"jsonrpc":"2.0","id":3,"result":{"tools":[1],"nextCursor":"x"}}"#),
+            ],
+            opened + ["→ tools/list 2", #"→ tools/list 3 {"cursor":"x"}"#, "2 ✓ [1]"]),
+        Case(
+            "a list without an end",
+            [
+                .start, .says(welcome), .list,
+                .says(#"{"jsonrpc":"2.0","id":2,"result":{"tools":[],"nextCursor":"x"}}"#),
+                .says(#"{"jsonrpc":"2.0","id":3,"result":{"tools":[],"nextCursor":"y"}}"#),
+                .says(#"{"jsonrpc":"2.0","id":4,"result":{"tools":[],"nextCursor":"z"}}"#),
             ],
             opened + [
-                "→ tools/list 2", #"→ tools/list 3 {"cursor":"x"}"#, #"→ tools/list 4 {"cursor":"x"}"#,
+                "→ tools/list 2", #"→ tools/list 3 {"cursor":"x"}"#, #"→ tools/list 4 {"cursor":"y"}"#,
                 "2 ✗ protocolViolation its list of tools has more than 3 pages",
             ]),
         Case(
@@ -227,10 +235,68 @@ struct MCPSessionTests {
         Case(
             "a server without tools is not asked",
             [
-                .start, .says(#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#),
+                .start,
+                .says(
+                    #"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"prompts":{}}}}"#
+                ),
                 .list,
             ],
             opened + ["2 ✓ []"]),
+        Case(
+            "a server that declares nothing is asked for its tools",
+            [
+                .start, .says(#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#),
+                .list,
+            ],
+            opened + ["→ tools/list 2"]),
+        Case(
+            "an id as text, a byte order mark, and no version",
+            [
+                .start, .says("\u{FEFF}" + welcome), .call("a"), .says(#"{"id":"2","result":{"content":[]}}"#),
+            ],
+            opened + [#"→ tools/call 2 {"name":"a","arguments":{"x":1}}"#, #"2 ✓ {"content":[]}"#]),
+        Case(
+            "an error without an id is about the only open request",
+            [
+                .start, .says(welcome), .call("a"),
+                .says(#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no city"}}"#), .call("b"),
+                .call("c"), .says(#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}"#),
+            ],
+            opened + [
+                #"→ tools/call 2 {"name":"a","arguments":{"x":1}}"#, "2 ✗ refused it refused: no city (-32700)",
+                #"→ tools/call 3 {"name":"b","arguments":{"x":1}}"#,
+                #"→ tools/call 4 {"name":"c","arguments":{"x":1}}"#,
+            ]),
+        Case(
+            "an answer that can't be read fails its call at once",
+            [.start, .says(welcome), .call("a"), .says(#"{"jsonrpc":"2.0","id":2,"result":{"n":NaN}}"#)],
+            opened + [
+                #"→ tools/call 2 {"name":"a","arguments":{"x":1}}"#,
+                #"2 ✗ protocolViolation its answer can't be read: {"jsonrpc":"2.0","id":2,"result":{"n":NaN}}"#,
+            ]),
+        Case(
+            "progress of a call, and of none",
+            [
+                .start, .says(welcome), .call("a"),
+                .says(
+                    #"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":3,"total":8,"message":"Half\nway"}}"#
+                ),
+                .says(
+                    #"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":9,"progress":1}}"#),
+            ],
+            opened + [#"→ tools/call 2 {"name":"a","arguments":{"x":1}}"#, "2 … 3 of 8, Half way"]),
+        Case(
+            "a page that the user must open first",
+            [
+                .start, .says(welcome), .call("a"),
+                .says(
+                    #"{"jsonrpc":"2.0","id":2,"error":{"code":-32042,"message":"Visit","data":{"elicitations":[{"url":"https://a.example/x?y=1"},{"url":"javascript:x"}]}}}"#
+                ),
+            ],
+            opened + [
+                #"→ tools/call 2 {"name":"a","arguments":{"x":1}}"#,
+                "2 ✗ refused it refused: Visit (-32042) [https://a.example/x?y=1]",
+            ]),
         Case(
             "a call",
             [.start, .says(welcome), .call("a"), .says(#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#)],
@@ -405,12 +471,15 @@ struct MCPSessionTests {
             }
             // What every request without a handshake says.
             let isStateless = parameters["_meta"]?["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
-            if isStateless { parameters["_meta"] = nil }
+            if isStateless || parameters["_meta"]?["progressToken"] == message["id"] { parameters["_meta"] = nil }
             let rest = parameters.isEmpty ? "" : " " + ChappieJSON.object(parameters).serialized()
             return "\(isStateless ? "⇒" : "→") \(method)\(id)\(rest)"
         case .finish(let id, .success(let value)):
             return "\(id) ✓ \(value["protocolVersion"] == nil ? value.serialized() : "{…}")"
-        case .finish(let id, .failure(let error)): return "\(id) ✗ \(error.code.rawValue) \(error.reason)"
+        case .progress(let id, let progress): return "\(id) … \(progress.line)"
+        case .finish(let id, .failure(let error)):
+            let addresses = error.addresses.isEmpty ? "" : " [\(error.addresses.joined(separator: " "))]"
+            return "\(id) ✗ \(error.code.rawValue) \(error.reason)\(addresses)"
         case .abandon(let error): return "over: \(error.code.rawValue) \(error.reason)"
         }
     }

@@ -1,5 +1,5 @@
 import ChappieClient
-import ChappieCore
+@_spi(ChappieInternals) import ChappieCore
 import Testing
 
 @testable import ChappieMCP
@@ -18,14 +18,18 @@ struct MCPToolsTests {
         ])
         #expect(
             tools == [
-                MCPTool(name: "good", description: "Does it.", inputSchema: schema),
-                MCPTool(name: "titled", description: "Its title", inputSchema: ["type": "object"]),
+                MCPTool(name: "good", offeredName: "good", description: "Does it.", inputSchema: schema),
+                MCPTool(
+                    name: "titled", offeredName: "titled", description: "Its title", inputSchema: ["type": "object"]),
+                MCPTool(name: "has.dots", offeredName: "has_dots", description: "", inputSchema: schema),
+                MCPTool(
+                    name: long, offeredName: String(long.prefix(47)) + "_" + FNV1a.hexadecimal([long]), description: "",
+                    inputSchema: schema),
             ])
-        let badName = "Its name must consist of 1 to 64 letters, digits, _ and -."
+        let badName = "It has no name."
         #expect(
             skipped == [
-                ChappieMCPSkippedTool(name: "has.dots", reason: badName),
-                ChappieMCPSkippedTool(name: long, reason: badName), ChappieMCPSkippedTool(name: "", reason: badName),
+                ChappieMCPSkippedTool(name: "", reason: badName),
                 ChappieMCPSkippedTool(name: "", reason: badName), ChappieMCPSkippedTool(name: "", reason: badName),
                 ChappieMCPSkippedTool(name: "good", reason: "The list has another tool of that name."),
                 ChappieMCPSkippedTool(name: "none", reason: "Its inputSchema is not an object."),
@@ -51,22 +55,37 @@ struct MCPToolsTests {
     @Test(
         arguments: [
             ([["type": "text", "text": "one"], ["type": "text", "text": "two"]], "one\ntwo", []),
+            // The bytes count, not the label. An address and the other alphabet are accepted.
             (
-                [["type": "image", "mimeType": "image/png", "data": "AAAA"]], "",
-                [["type": "input_image", "image_url": "data:image/png;base64,AAAA"]]
+                [["type": "image", "mimeType": "image/jpg", "data": "iVBO\nRw0KGgo="]], "",
+                [["type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="]]
             ),
-            // These are not images for the model, or would break out of the address.
             (
-                [["type": "image", "mimeType": "image/svg+xml", "data": "AAAA"]], "[left out: an image, image/svg+xml]",
-                []
+                [["type": "image", "mimeType": "image/png", "data": "data:image/png;base64,_9j_"]], "",
+                [["type": "input_image", "image_url": "data:image/jpeg;base64,/9j/"]]
             ),
+            ([["type": "image", "mimeType": "image/png", "data": "AAAA"]], "[left out: an image, image/png]", []),
             ([["type": "image", "mimeType": "image/png", "data": "AA\"AA"]], "[left out: an image, image/png]", []),
+            // The order is kept, and an empty text is none.
+            (
+                [
+                    ["type": "text", "text": "a"], ["type": "text", "text": ""],
+                    ["type": "image", "data": "iVBORw0KGgo="], ["type": "text", "text": "b"],
+                ], "a",
+                [
+                    ["type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="],
+                    ["type": "input_text", "text": "b"],
+                ]
+            ),
+            ("words", "words", []), (["type": "text", "text": "one"], "one", []),
+            ([["type": "text", "text": 42], ["type": "text", "text": nil], "x"], "42\nx", []),
             ([["type": "image"]], "[left out: an image, no type]", []),
             ([["type": "audio", "mimeType": "audio/wav", "data": "AAAA"]], "[left out: audio, audio/wav]", []),
             ([["type": "resource", "resource": ["uri": "file:///a", "text": "b"]]], "file:///a:\nb", []),
             (
-                [["type": "resource", "resource": ["uri": "file:///a", "mimeType": "image/gif", "blob": "AAAA"]]], "",
-                [["type": "input_image", "image_url": "data:image/gif;base64,AAAA"]]
+                [["type": "resource", "resource": ["uri": "file:///a", "mimeType": "image/gif", "blob": "R0lGODlh"]]],
+                "",
+                [["type": "input_image", "image_url": "data:image/gif;base64,R0lGODlh"]]
             ),
             ([["type": "resource", "resource": ["uri": "u:x", "blob": "AAAA"]]], "[left out: u:x, no type]", []),
             ([["type": "resource_link", "name": "a", "uri": "u:a"]], "a · u:a", []),
@@ -84,5 +103,32 @@ struct MCPToolsTests {
         #expect(MCPResult.convert(failed) == ChappieToolResult(output: "no", isError: true))
         #expect(MCPResult.convert(["structuredContent": ["a": 1]]) == ChappieToolResult(output: #"{"a":1}"#))
         #expect(MCPResult.convert([:]) == ChappieToolResult(output: ""))
+        let failure = MCPResult.convert(["content": [], "isError": true])
+        #expect(failure == ChappieToolResult(output: "The tool failed without a message.", isError: true))
+        let task: ChappieJSON = ["task": ["taskId": "1"], "_meta": [:]]
+        #expect(MCPResult.convert(task) == ChappieToolResult(output: #"{"task":{"taskId":"1"}}"#))
+    }
+
+    @Test(arguments: [
+        ("Found 1 row.", "Found 1 row.\n{\"rows\":[17],\"total\":1}"), ("", #"{"rows":[17],"total":1}"#),
+        // The same value in another order and layout.
+        (#"{ "total": 1, "rows": [17] }"#, #"{ "total": 1, "rows": [17] }"#),
+    ]) func `structured content is kept unless a text is the same JSON`(text: String, output: String) {
+        let result: ChappieJSON = [
+            "content": [["type": "text", "text": .string(text)]], "structuredContent": ["rows": [17], "total": 1],
+        ]
+        #expect(MCPResult.convert(result).output == output)
+    }
+
+    @Test func `names are mapped to accepted names, and no two to the same one`() {
+        let names = [
+            "a.b", "a/b", "a b", "a_b", "functions", "functions.", "ok-1", "é", String(repeating: "x", count: 100),
+        ]
+        let accepted = ToolName.accepted(names)
+        #expect(Set(accepted.values).count == names.count && accepted.values.allSatisfy(ToolName.isValid))
+        #expect(accepted["a_b"] == "a_b" && accepted["ok-1"] == "ok-1" && accepted["é"] == "__")
+        #expect(ToolName.accepted(["a.b", "c"])["a.b"] == "a_b")
+        // Another tool does not change a name that was unique.
+        #expect(ToolName.accepted(names.reversed()) == accepted)
     }
 }

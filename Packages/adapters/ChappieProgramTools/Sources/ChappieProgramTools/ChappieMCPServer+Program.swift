@@ -24,7 +24,8 @@ extension ChappieMCPServer {
     ///   - name: the name of the group that contains the tools for the model: letters, digits, `_` and `-`, at most 64.
     ///   - policy: whether the user is asked before each call. Default `.ask`.
     ///   - startTimeout: the limit for the start with the handshake, and for each list. Default 30 seconds.
-    ///   - callTimeout: the `timeout` of the server's tools, and of reading and prompts. Default 5 minutes.
+    ///   - callTimeout: the limit of a call, of reading and of prompts. Each report of progress restarts it, up to 12
+    ///     times its length. Default 5 minutes.
     ///   - allowedTools: the names of the only tools that are offered. Default `nil`: all of them. A name that the
     ///     server does not have is in `skippedTools`.
     ///   - deniedTools: the names of tools that are not offered, although they may be allowed. Default: none.
@@ -50,7 +51,8 @@ extension ChappieMCPServer {
         _ command: [String], environment: [String: String] = [:], workingDirectory: String? = nil
     ) -> MCPServerStart {
         MCPServerStart(
-            note: "its program starts", announcesChanges: true,
+            note: "its program starts", origin: ([workingDirectory ?? ""] + command).joined(separator: "\0"),
+            announcesChanges: true,
             secrets: Array(environment.filter { !ProgramInvocation.passedVariables.contains($0.key) }.values)
         ) { _, unread, receive throws(Failure) in
             do throws(StartFailure) {

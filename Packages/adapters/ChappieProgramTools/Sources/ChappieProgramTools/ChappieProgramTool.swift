@@ -1,4 +1,4 @@
-public import ChappieClient
+@_spi(ChappieInternals) public import ChappieClient
 @_spi(ChappieInternals) public import ChappieCore
 import ChappieProcess
 import Synchronization
@@ -97,6 +97,12 @@ public struct ChappieProgramTool: Sendable, Hashable {
 
     /// The tool for a client.
     public var hostTool: ChappieHostTool {
+        var tool = madeTool
+        tool.origin = ([workingDirectory ?? "", path] + arguments).joined(separator: "\0")
+        return tool
+    }
+
+    private var madeTool: ChappieHostTool {
         if let textFormat {
             return ChappieHostTool(
                 name: name, description: description, textFormat: textFormat, policy: policy, timeout: timeout,

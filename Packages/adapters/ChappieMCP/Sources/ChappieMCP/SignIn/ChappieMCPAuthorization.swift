@@ -182,7 +182,14 @@ public final class ChappieMCPAuthorization: Sendable {
             }
             // A refresh token works only once, so the store must be able to keep the next one.
             try await self.store.prepareToSave(in: self.slot)
-            let answer = try await self.send(grant.renewal(with: refreshToken))
+            let answer: IssuerResponse
+            do {
+                answer = try await self.send(grant.renewal(with: refreshToken))
+            } catch let refusal as OAuthRefusal {
+                // The server may still accept the token. If it does not, the reason is reported then.
+                guard refused == nil else { throw refusal }
+                return grant.accessToken
+            }
             guard let json = answer.document else {
                 guard answer.endsTheGrant else {
                     throw OAuthFlow.refusal(of: answer, "its sign-in can't be renewed now", without: grant.secrets)

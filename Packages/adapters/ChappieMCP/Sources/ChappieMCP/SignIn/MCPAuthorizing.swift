@@ -50,6 +50,7 @@ extension HTTPExchangeRequest {
         guard let token else { return self }
         var request = self
         request.headerFields[.authorization] = "Bearer \(token.text)"
+        request.followsRedirects = false
         return request
     }
 }

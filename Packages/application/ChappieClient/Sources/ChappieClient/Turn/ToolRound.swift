@@ -81,18 +81,19 @@ struct ToolRound: Sendable {
         if let result = try argumentFailure(call, tool) { return .over(result) }
         switch tool.policy {
         case .automatic: return .run(tool, call)
-        case .ask: if decided == nil, ledger.isApproved(call) { return .run(tool, call) }
+        case .ask: if decided == nil, ledger.approval(of: tool) == .valid { return .run(tool, call) }
         default:
             let reason = "The program does not allow it."
             guard failureBehavior == .tellModel else { throw ChappieClientError.toolApprovalDenied(call.name, reason) }
             return .over(Self.denied(call, reason))
         }
         let request = ChappieApprovalRequest(
-            call: call, toolDescription: tool.description, inputSchema: call.isCustom ? .null : tool.inputSchema)
+            call: call, toolDescription: tool.description, inputSchema: call.isCustom ? .null : tool.inputSchema,
+            hasChanged: ledger.approval(of: tool) == .outdated)
         let decision = if let decided { decided } else { try await askUser(request) }
         switch decision {
         case .approved(let arguments, let scope):
-            if scope == .session { ledger.approve(call, in: conversation) }
+            if scope == .session { ledger.approve(tool, in: conversation) }
             guard let arguments else { return .run(tool, call) }
             var edited = call
             edited.arguments = call.isCustom ? arguments.string ?? arguments.serialized() : arguments.serialized()
@@ -225,6 +226,10 @@ struct ToolRound: Sendable {
         }
         result.output += refusals.joined()
         result.output = bounded(result.output, limit)
+        for (index, part) in result.parts.enumerated() where part["type"] == "input_text" {
+            let text = bounded(part["text"]?.string ?? "", limit)
+            result.parts[index] = ["type": "input_text", "text": .string(text)]
+        }
         return result
     }
 
@@ -260,7 +265,7 @@ struct ToolRound: Sendable {
 /// A record of a client's approvals and tool results that lasts from round to round.
 final class ToolLedger: Sendable {
     private struct State {
-        var approved: Set<[String]> = []
+        var approved: [ToolSet.Key: ApprovedTool] = [:]
         var results: [String: ChappieToolExecutionResult] = [:]
         /// The number of conversations so far.
         var conversation = 0
@@ -271,11 +276,14 @@ final class ToolLedger: Sendable {
     var conversation: Int { state.withLock(\.conversation) }
 
     /// Returns whether the user has approved the tool for the entire session.
-    func isApproved(_ call: ChappieToolCall) -> Bool { state.withLock { $0.approved.contains(Self.key(call)) } }
+    func approval(of tool: ChappieHostTool) -> ToolApprovalState {
+        guard let approved = state.withLock({ $0.approved[ToolSet.Key(tool)] }) else { return .missing }
+        return approved == ApprovedTool(tool) ? .valid : .outdated
+    }
 
     /// Approves the tool. An answer that arrives after its conversation has ended does not apply to the next one.
-    func approve(_ call: ChappieToolCall, in conversation: Int) {
-        state.withLock { if $0.conversation == conversation { $0.approved.insert(Self.key(call)) } }
+    func approve(_ tool: ChappieHostTool, in conversation: Int) {
+        state.withLock { if $0.conversation == conversation { $0.approved[ToolSet.Key(tool)] = ApprovedTool(tool) } }
     }
 
     /// Returns the result of a call that ran for a pending turn. It is used again if that turn fails and is resumed
@@ -296,10 +304,26 @@ final class ToolLedger: Sendable {
     /// that failed here.
     func resetApprovals() {
         state.withLock {
-            $0.approved = []
+            $0.approved = [:]
             $0.conversation += 1
         }
     }
+}
 
-    private static func key(_ call: ChappieToolCall) -> [String] { [call.namespace ?? "", call.name] }
+/// Whether the user has approved every call of a tool. `.outdated` means that the tool was another one at that time.
+enum ToolApprovalState { case missing, valid, outdated }
+
+/// The parts of a tool that the user saw when approving it. A server may change all of them later.
+private struct ApprovedTool: Hashable {
+    let origin: String
+    let description: String
+    let inputSchema: ChappieJSON
+    let textFormat: ChappieToolTextFormat?
+
+    init(_ tool: ChappieHostTool) {
+        origin = tool.origin
+        description = tool.description
+        inputSchema = tool.inputSchema
+        textFormat = tool.textFormat
+    }
 }

@@ -9,6 +9,13 @@ struct ToolSet: Sendable {
         var namespace: String?
         var name: String
 
+        init(namespace: String?, name: String) {
+            self.namespace = namespace
+            self.name = name
+        }
+
+        init(_ tool: ChappieHostTool) { self.init(namespace: tool.namespace, name: tool.name) }
+
         /// The name of the tool if it is declared without a namespace.
         var flatName: String {
             let whole = namespace.map { "\($0)__\(name)" } ?? name
@@ -39,7 +46,7 @@ struct ToolSet: Sendable {
         }
         for tool in harness.allTools { try declare(tool, in: nil) }
         for tool in tools {
-            let key = Key(namespace: tool.namespace, name: tool.name)
+            let key = Key(tool)
             guard handlers[key] == nil else { continue }
             handlers[key] = tool
             try declare(
@@ -72,7 +79,10 @@ struct ToolSet: Sendable {
         let own = list(nil)
         let about = onPlan ? "Tools of this app." : ""
         return (inNamespace && !own.isEmpty ? [namespace(ToolName.noGroup, about, own)] : own)
-            + namespaces.map { namespace($0, "Tools of \($0).", list($0)) }
+            + namespaces.map { name in
+                let about = handlers.values.first { $0.namespace == name && !$0.aboutNamespace.isEmpty }?.aboutNamespace
+                return namespace(name, about ?? "Tools of \(name).", list(name))
+            }
     }
 
     /// Returns the tool that handles `call`. The model knows its schema.

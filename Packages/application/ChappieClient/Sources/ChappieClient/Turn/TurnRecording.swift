@@ -80,7 +80,8 @@ extension ChappieToolExecutionResult {
     /// The result as an input item of the Responses API.
     @_spi(ChappieInternals) public var inputItem: ChappieJSON {
         let text: ChappieJSON = .string(result.output)
-        let parts: [ChappieJSON] = [["type": "input_text", "text": text]] + result.parts
+        let words: [ChappieJSON] = text.string?.isEmpty == true ? [] : [["type": "input_text", "text": text]]
+        let parts = words + result.parts
         return [
             "type": call.isCustom ? "custom_tool_call_output" : "function_call_output", "call_id": .string(call.callID),
             "output": result.parts.isEmpty ? text : .array(parts),

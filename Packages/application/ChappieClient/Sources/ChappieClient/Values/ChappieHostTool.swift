@@ -45,6 +45,10 @@ public struct ChappieHostTool: Sendable {
     public var runsAlone: Bool
     /// The group of tools of one origin, such as a server, or `nil` for most tools.
     public var namespace: String?
+    /// The description of the namespace for the model. All tools of a namespace have the same one, or none.
+    @_spi(ChappieInternals) public var aboutNamespace = ""
+    /// The program or the address that runs the tool. An approval is not valid for the same tool of another origin.
+    @_spi(ChappieInternals) public var origin = ""
     /// The chosen policy, or `nil` if the default applies, which depends on the tool's origin.
     private var chosenPolicy: ChappieToolPolicy?
     private(set) var handler: Handler

@@ -5,7 +5,7 @@ public import HTTPTypes
     /// The number of redirects in a row that are followed.
     public static let limit = 5
 
-    /// Sends requests until the response is an answer rather than a redirect.
+    /// Sends requests until the response is an answer rather than a redirect, or is a redirect that must not be followed.
     ///
     /// - Throws: The errors of `exchange` and of ``next(after:status:headerFields:followed:)``.
     public static func follow(
@@ -15,6 +15,7 @@ public import HTTPTypes
         var followed = 0
         while true {
             let response = try await exchange(request)
+            guard request.followsRedirects else { return response }
             let next = try next(
                 after: request, status: response.status, headerFields: response.headerFields, followed: followed)
             guard let next else { return response }

@@ -14,6 +14,7 @@ extension ChappieApprovalRequest {
     ///   characters, and counts the rest.
     public func question(isWhole: Bool = false) -> String {
         var lines: [String] = []
+        if hasChanged { lines.append("\(call.shownName) has changed since you approved all of its calls.") }
         if let description = UntrustedText.message(toolDescription) {
             lines.append("\(call.shownName) describes itself as \(written(.string(description)))")
         }

@@ -162,12 +162,18 @@ public struct ChappieApprovalRequest: Sendable, Hashable, Codable, Identifiable 
     public var toolDescription: String
     /// The tool's schema, for a form in which the user edits arguments.
     public var inputSchema: ChappieJSONValue
+    /// Whether the tool has changed since the user approved all of its calls.
+    public var hasChanged: Bool
 
     /// The call's id.
     public var id: String { call.callID }
 
     /// Creates a request with the given properties.
-    public init(call: ChappieToolCall, toolDescription: String = "", inputSchema: ChappieJSONValue = .null) {
+    public init(
+        call: ChappieToolCall, toolDescription: String = "", inputSchema: ChappieJSONValue = .null,
+        hasChanged: Bool = false
+    ) {
+        self.hasChanged = hasChanged
         self.call = call
         self.toolDescription = toolDescription
         self.inputSchema = inputSchema

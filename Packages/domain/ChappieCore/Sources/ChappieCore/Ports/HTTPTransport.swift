@@ -3,7 +3,8 @@ public import HTTPTypes
 /// A port that performs one HTTP exchange. It takes a request, and returns a head and a back-pressured body.
 ///
 /// A status of 400 or more is a response, not an error. The caller decides how to handle it. Adapters follow redirects
-/// only within the origin of the request, never retry, and ignore `Retry-After`.
+/// only within the origin of the request, and only if its `followsRedirects` is `true`. They never retry, and ignore
+/// `Retry-After`.
 ///
 /// A complete fake:
 /// ```swift
@@ -53,6 +54,9 @@ public struct HTTPExchangeRequest: Sendable, Hashable {
     /// The deadlines that apply only to this exchange. `nil` (the default) means the deadlines of the adapter's
     /// ``ChappieNetworkPolicy``.
     public var deadlines: ChappieDeadlines?
+    /// Whether redirects within the origin are followed. Default `true`. A request with a secret for one address of an
+    /// origin sets it to `false`, and the redirect is then the response.
+    public var followsRedirects = true
 
     /// Creates a request with the given properties.
     public init(

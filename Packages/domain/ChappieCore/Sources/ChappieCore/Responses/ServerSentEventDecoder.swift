@@ -1,6 +1,7 @@
 /// A decoder for an event stream (WHATWG HTML, 9.2.6 "Interpreting an event stream") from chunks of any size.
 ///
-/// The decoder reads only `data`, because the Responses API repeats everything else in it. Lines end in CR, LF or CRLF.
+/// The decoder delivers only `data`, because the Responses API repeats everything else in it. The id and the pause that
+/// a client needs to continue a stream are properties. Lines end in CR, LF or CRLF.
 /// A byte order mark at the start is dropped. The `data` lines of an event are joined by line feeds. The decoder
 /// deviates from the standard in one point. If the closing blank line of an event is missing at the end of the stream,
 /// the event is delivered, because some servers omit it. Decoding takes linear time and keeps at most one event in
@@ -9,7 +10,13 @@
     /// Takes the data of one event, which is valid only during the call.
     public typealias Delivery = (UnsafeBufferPointer<UInt8>) -> Void
 
+    /// The id of the last event, or `nil` if no event had one.
+    public private(set) var lastEventID: String?
+    /// The pause before the stream may be continued, in milliseconds, or `nil` if the server has not named one.
+    public private(set) var retry: Int?
     private let limit: Int
+    /// The id of the event that is not complete yet.
+    private var pendingID: String?
     /// Whether the next line is the first, which may begin with a byte order mark.
     private var isFirstLine = true
     /// The bytes of a line whose end has not been received.
@@ -23,6 +30,8 @@
     /// The number of bytes by which a line may exceed the limit, for a byte order mark, the name of a field, its colon
     /// and its space.
     private static let lineAllowance = 11
+    /// The number of bytes of a line that is not `data` that are read.
+    private static let positionLimit = 512
     /// The size of the largest buffer that is kept. A larger one is released after the event that needed it.
     private static let keptCapacity = 1 << 20
 
@@ -99,8 +108,11 @@
         if isFirstLine, line.starts(with: [0xEF, 0xBB, 0xBF]) { line = line.dropFirst(3) }
         isFirstLine = false
         if line.isEmpty { return dispatch(deliver) }
-        // Comments and other fields are not used here. The caller's policy decides about reconnecting.
-        guard ByteScanner.equal(UnsafeBufferPointer(rebasing: line.prefix(4)), "data") else { return }
+        guard ByteScanner.equal(UnsafeBufferPointer(rebasing: line.prefix(4)), "data") else {
+            // Most other lines name the type of an event.
+            guard line.first == UInt8(ascii: "i") || line.first == UInt8(ascii: "r") else { return }
+            return readPosition(String(decoding: line.prefix(Self.positionLimit), as: UTF8.self))
+        }
         var value = line.dropFirst(4)
         if let colon = value.popFirst() {
             guard colon == UInt8(ascii: ":") else { return }
@@ -112,7 +124,16 @@
         hasData = true
     }
 
+    /// Reads a line that names the event's id or the pause. Comments and other fields are not used here.
+    private mutating func readPosition(_ line: String) {
+        let field = line.prefix { $0 != ":" }
+        guard field == "id" || field == "retry" else { return }
+        let value = line.dropFirst(field.count + 1).trimmed
+        if field == "id" { pendingID = value } else { retry = Int(value) ?? retry }
+    }
+
     private mutating func dispatch(_ deliver: Delivery) {
+        lastEventID = pendingID ?? lastEventID
         guard hasData else { return }
         hasData = false
         data.withUnsafeBufferPointer(deliver)

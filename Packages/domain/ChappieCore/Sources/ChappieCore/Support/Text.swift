@@ -30,6 +30,30 @@ extension UInt8 {
         (1...64).contains(name.utf8.count) && name.utf8.allSatisfy { $0.isASCIIAlphanumeric || "_-".utf8.contains($0) }
     }
 
+    /// Returns names that the backend accepts, by their original names. No two originals get the same name. A valid
+    /// name stays unchanged. In other names, `_` replaces each character that is not valid, and a digest follows a name
+    /// that would be too long or not unique.
+    public static func accepted(_ originals: some Collection<String>) -> [String: String] {
+        func replaced(_ name: String) -> String {
+            let bytes = name.utf8.map { $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "-") ? $0 : UInt8(ascii: "_") }
+            return String(decoding: bytes, as: UTF8.self)
+        }
+        let originals = Set(originals)
+        var uses: [String: Int] = [:]
+        for name in originals { uses[isValid(name) ? name : replaced(name), default: 0] += 1 }
+        var accepted: [String: String] = [:]
+        for original in originals {
+            if isValid(original) {
+                accepted[original] = original
+                continue
+            }
+            let name = replaced(original)
+            let isUnique = isValidGroup(name) && uses[name] == 1
+            accepted[original] = isUnique ? name : "\(name.prefix(47))_\(FNV1a.hexadecimal([original]))"
+        }
+        return accepted
+    }
+
     /// The backend's name for the group of the tools without a group.
     public static let noGroup = "functions"
 
