@@ -1,4 +1,5 @@
 import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
 import ChappieCrypto
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieLineEditor
@@ -74,7 +75,8 @@ struct TerminalPassphrase: PassphraseSource {
     }
 
     private static func say(_ text: String, _ terminal: Descriptor) {
-        let text = TerminalState.size(of: terminal.number).map { PlainText.wrapped(text, width: $0.columns) } ?? text
+        var text = UntrustedText.forTerminal(text)
+        if let size = TerminalState.size(of: terminal.number) { text = PlainText.wrapped(text, width: size.columns) }
         try? terminal.write(Array(text.utf8))
     }
 }
