@@ -1,13 +1,17 @@
 """The chat in a real terminal (tmux): what is typed, what stands on the screen, and the terminal afterwards."""
 
+import fcntl
 import json
 import os
 import pathlib
 import re
 import shlex
 import signal
+import socket
 import stat
 import subprocess
+import termios
+import urllib.parse
 
 import pytest
 
@@ -267,10 +271,10 @@ def test_lines_are_edited_remembered_and_pasted(chat):
     terminal.type("語", "Enter")
     assert "\nhällo 漢語!\n" in terminal.prompts(2)
     terminal.paste("reply: one\ntwo\n")
-    terminal.type(" and \\", "Enter")
+    terminal.type("and \\", "Enter")
     terminal.type("three", "M-Enter")
     terminal.type("four", "Enter")
-    assert "\none\ntwo and\nthree\nfour\n" in terminal.prompts(3)
+    assert "\none\ntwo\nand\nthree\nfour\n" in terminal.prompts(3)
     terminal.type("", "Up", "Up", "Enter")
     terminal.shows("\nhällo 漢語!\n", 2)
     terminal.prompts(4)
@@ -379,6 +383,70 @@ def test_commands(chat, tmp_path):
     terminal.ends(0)
 
 
+@pytest.fixture
+def silent(stack):
+    """The address of a server that accepts connections and says nothing."""
+    server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+    return f"http://127.0.0.1:{server.getsockname()[1]}/x"
+
+
+@pytest.mark.parametrize("line", ["/file ADDRESS", "/file FIFO", "/save FIFO", "FIFO"])
+def test_ctrl_c_stops_a_command_and_the_chat_goes_on(line, chat, silent, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    terminal = chat("--ephemeral")
+    count = 2
+    if line.startswith("/save"):
+        terminal.type("reply: text", "Enter")
+        terminal.prompts(count)
+        count += 1
+    line = line.replace("ADDRESS", silent).replace("FIFO", str(tmp_path / "pipe"))
+    for _ in range(2):
+        terminal.type(line, "Enter")
+        if line.startswith(str(tmp_path)):
+            terminal.shows("Attach pipe? [y/N]")
+            terminal.type("y", "Enter")
+        wait_until(lambda: is_hiding_keys(terminal), "the command runs", 30)
+        terminal.type("", "C-c")
+        assert "Stopped." in terminal.prompts(count), terminal.screen
+        count += 1
+    terminal.type("reply: goes on", "Enter")
+    terminal.shows("\ngoes on\n")
+
+
+def is_hiding_keys(terminal):
+    """Whether the terminal collects lines without showing them: no line is edited, and the program works."""
+    path = terminal.tmux("display", "-p", "#{pane_tty}").strip()
+    settings = subprocess.run(["stty", "-a", "-F", path], capture_output=True, text=True, check=True).stdout.split()
+    return {"icanon", "-echo"} <= set(settings)
+
+
+@pytest.mark.parametrize("key", ["C-c", "C-d"])
+def test_a_question_about_a_file_that_is_left_sends_nothing(key, chat, tmp_path):
+    name = "a\x01\x1b]0;X\x07\x1b[31m\x01b.txt"
+    (tmp_path / name).write_text("text")
+    terminal = chat()
+    terminal.type("file://" + urllib.parse.quote(str(tmp_path / name)), "Enter")
+    terminal.shows("Attach a")
+    assert terminal.tmux("display", "-p", "#{pane_title}").strip() != "X"
+    terminal.type("", key)
+    terminal.shows("Stopped.")
+    terminal.prompts(2)
+    terminal.type("and now?", "Enter")
+    terminal.shows("Turn: 1")
+
+
+def test_a_terminal_that_closes_ends_a_chat_as_a_hangup_does(simulate, signed_in):
+    person = signed_in(simulate(), TERM="xterm")
+    ours, theirs = os.openpty()
+    process = person.start("chat", stdin=theirs, stdout=theirs, stderr=theirs, text=False, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    os.close(theirs)
+    seen = b""
+    while b"\x1b[?2004h" not in seen:
+        seen += os.read(ours, 1 << 16)
+    os.close(ours)
+    assert process.wait(60) == 129
+
+
 @pytest.mark.parametrize("columns", [30, 100])
 def test_a_terminal_that_is_resized_shows_every_line_once(columns, chat):
     terminal = chat(deltasPerSecond=30)
@@ -420,6 +488,62 @@ def test_ctrl_z_gives_the_terminal_to_the_shell_and_fg_takes_it_back(user, stack
     terminal.shows("shell$", 5)
     terminal.type("exit", "Enter")
     terminal.ends(0)
+
+
+@pytest.fixture
+def bash(user, stack, simulate, passphrase):
+    """`bash()`: an interactive shell with job control at its first prompt. `program` is a variable of it."""
+    def start(**settings):
+        person = user(simulate(), CHAPPIE_CREDENTIAL_STORE="file", **passphrase("open")).sign_in()
+        environment = person.having(**settings).environment
+        shell = User("bash", person.account, {**environment, "PS1": "shell$ ", "program": person.program})
+        terminal = stack.enter_context(Terminal(shell, "--norc", "--noprofile", "-i"))
+        terminal.person = person
+        terminal.shows("shell$")
+        return terminal
+    return start
+
+
+def is_stopped(terminal):
+    """Whether the shell says that its job is stopped. A shell reports that at its next prompt only."""
+    terminal.type("jobs", "Enter")
+    return "Stopped" in terminal.screen.split("jobs\n")[-1]
+
+
+def test_a_chat_in_the_background_waits_and_fg_brings_it_back(bash):
+    terminal = bash()
+    terminal.type("$program chat --ephemeral", "Enter")
+    terminal.prompts()
+    terminal.type("reply: remembered", "Enter")
+    terminal.prompts(2)
+    terminal.type("", "C-z")
+    terminal.shows("Stopped")
+    terminal.type("bg", "Enter")
+    wait_until(lambda: is_stopped(terminal), lambda: f"it waits again: {terminal.screen}", 30)
+    # The terminal's settings are the shell's, and so are the keys.
+    terminal.type("echo is the shell$((40 + 2)); stty -a | grep -ow -- -*icanon", "Enter")
+    terminal.shows("is the shell42\nicanon")
+    terminal.type("fg", "Enter")
+    terminal.prompts(3)
+    terminal.type("and now?", "Enter")
+    terminal.shows("Turn: 2")
+
+
+@pytest.mark.parametrize("words, question", [
+    (["chat", "--ephemeral"], "Type a message"), (["status"], "Passphrase for"), (["threads", "delete", "ID"], "Delete for good?"),
+], ids=["a chat", "a passphrase", "a question"])
+def test_what_is_started_in_the_background_asks_in_the_foreground(words, question, bash):
+    terminal = bash(CHAPPIE_PASSPHRASE_FILE=None) if words == ["status"] else bash()
+    if "ID" in words:
+        terminal.person.run("ask", "reply: hi")
+        words = [*words[:2], terminal.person.run("threads", "list", "--json").events[0]["threads"][0]["id"]]
+    terminal.type(f"$program {' '.join(words)} &", "Enter")
+    wait_until(lambda: is_stopped(terminal), lambda: f"it waits: {terminal.screen}", 30)
+    terminal.type("echo is the shell$((40 + 2))", "Enter")
+    terminal.shows("is the shell42")
+    assert "Done" not in terminal.screen and "Exit" not in terminal.screen, terminal.screen
+    terminal.type("fg", "Enter")
+    terminal.shows(question)
 
 
 def test_ctrl_z_during_an_answer_shows_what_is_typed(user, simulate, stack):
@@ -465,7 +589,7 @@ def test_the_terminal_is_as_it_was_after_a_signal(number, status, chat):
         terminal.ends(status)
 
 
-@pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+@pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"CLICOLOR": "0"}, {"TERM": "dumb"}, {"TERM": "unknown"}])
 def test_a_terminal_without_styles_gets_the_text_as_it_is(setting, chat):
     terminal = chat(environment=setting)
     terminal.type("reply: **bold** `code`", "Enter")
@@ -516,3 +640,5 @@ def test_ask_draws_on_a_terminal_or_where_it_is_told_to(user, stack):
     assert run() == run("--markdown", "never") == "**b**\n"
     assert run("--markdown", "always") == "\x1b[0;1mb\x1b[0m\n"
     assert person.having(NO_COLOR="1").run("--simulate", "ask", "--markdown", "always", "reply: **b**").output == "b\n"
+    table = person.run("--simulate", "ask", "--markdown", "always", "reply: | x |\n|---|\n| a<br>b<BR />c<b> |").output
+    assert [line.strip() for line in table.splitlines()[2:]] == ["a", "b", "c<b>"], table

@@ -13,6 +13,8 @@ struct KeyInput {
     private var pushed: [Unicode.Scalar] = []
     /// The text of a paste that the editor itself has added.
     private var ownPaste: String?
+    /// Whether something needed attention inside of a sequence.
+    private var attends = false
 
     enum Event: Equatable {
         case key(Unicode.Scalar)
@@ -45,23 +47,95 @@ struct KeyInput {
     }
 
     /// Whether there is something to read at once.
-    var isReady: Bool {
+    var isReady: Bool { isReady(within: 0) }
+
+    private func isReady(within milliseconds: CInt) -> Bool {
         if !pushed.isEmpty || next < bytes.count { return true }
         var waited = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        return poll(&waited, 1, 0) > 0
+        return poll(&waited, 1, milliseconds) > 0
     }
 
-    /// Waits for the next key.
+    /// Waits for the next key. A key that is not a character comes as its usual sequence (see ``KeySequence``). A
+    /// sequence without a meaning here is dropped.
     mutating func event() -> Event {
+        while true {
+            let isOwn = !pushed.isEmpty
+            guard let event = rawEvent() else { continue }
+            guard event == .key("\u{1B}"), !isOwn, let first = nextKey(within: Self.keyGap) else { return event }
+            if first == "\u{1B}" {
+                next -= 1
+                continue
+            }
+            guard let kind = KeySequence.Kind(first) else {
+                pushed.append(first)
+                return event
+            }
+            // Alt and one of these letters looks like the beginning of a sequence.
+            guard let second = nextKey(within: kind == .text ? Self.keyGap : Self.sequenceGap) else {
+                if kind != .text { continue }
+                pushed.append(first)
+                return event
+            }
+            push(sequence(kind, beginningWith: second))
+        }
+    }
+
+    /// The time, in milliseconds, in which a key's sequence continues after Escape. A user's next key comes later.
+    private static let keyGap: CInt = 50
+    /// The time, in milliseconds, in which the rest of a sequence arrives. A network may deliver it in pieces.
+    private static let sequenceGap: CInt = 500
+    /// The time, in milliseconds, in which a paste continues.
+    private static let pasteGap: CInt = 1000
+
+    /// Reads the rest of a sequence, and returns the keys that it means.
+    private mutating func sequence(_ kind: KeySequence.Kind, beginningWith second: Unicode.Scalar) -> String {
+        var sequence = KeySequence(kind)
+        var next: Unicode.Scalar? = second
+        while let scalar = next {
+            switch sequence.receive(scalar) {
+            case .more: next = nextKey(within: Self.sequenceGap)
+            case .keys(let keys): return keys
+            case .interrupted:
+                guard scalar == "\u{1B}" else { return String(scalar) }
+                // Another sequence begins.
+                self.next -= 1
+                return ""
+            }
+        }
+        return ""
+    }
+
+    /// Returns the next character if it arrives within that time.
+    private mutating func nextKey(within milliseconds: CInt) -> Unicode.Scalar? {
+        while true {
+            switch rawEvent(within: milliseconds) {
+            case .key(let scalar): return scalar
+            case .attention: attends = true
+            case .end, nil: return nil
+            }
+        }
+    }
+
+    /// Waits for the next character, also inside of a sequence.
+    ///
+    /// - Parameter milliseconds: the time to wait. -1 means forever.
+    /// - Returns: `nil` if nothing happens in this time.
+    private mutating func rawEvent(within milliseconds: CInt = -1) -> Event? {
         if let key = pushed.popLast() { return .key(key) }
         while true {
             if let scalar = decoded() { return .key(scalar) }
+            if milliseconds < 0, attends {
+                attends = false
+                return .attention
+            }
             var waited = [
                 pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: attention, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: bell, events: Int16(POLLIN), revents: 0),
             ]
-            guard poll(&waited, 3, -1) > 0 else {
+            let ready = poll(&waited, 3, milliseconds)
+            guard ready > 0 else {
+                if ready == 0 { return nil }
                 if errno == EINTR { continue }
                 return .end
             }
@@ -85,15 +159,8 @@ struct KeyInput {
         return true
     }
 
-    /// Returns whether the Escape that was read last begins the sequence of a key, or of Alt-Return. A terminal sends
-    /// such a sequence at once, and a user's next key comes later than `milliseconds`.
-    mutating func continuesEscape(milliseconds: CInt = 50) -> Bool {
-        if pushed.isEmpty, next == bytes.count {
-            var waited = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            var ready: CInt
-            repeat { ready = poll(&waited, 1, milliseconds) } while ready < 0 && errno == EINTR
-            guard ready > 0, fill() else { return false }
-        }
+    /// Whether the Escape that was read last begins the sequence of a key, or of Alt-Return.
+    var continuesEscape: Bool {
         let following = pushed.last ?? (next < bytes.count ? Unicode.Scalar(bytes[next]) : " ")
         return ["[", "O", "\r", "\n"].contains(following)
     }
@@ -131,26 +198,28 @@ struct KeyInput {
 
     /// Returns the text that arrives until the terminal marks the end of the paste
     /// (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html, "Bracketed Paste Mode"), or until the terminal is
-    /// gone. It keeps at most `limit` characters.
+    /// gone. A connection that breaks may lose the mark, so Ctrl-C and a pause also end a paste. It keeps at most
+    /// `limit` characters.
     mutating func paste(limit: Int = 1 << 20) -> String {
         if let text = ownPaste.take() { return text }
         let mark = Array("\u{1B}[201~".unicodeScalars)
         var pasted: [Unicode.Scalar] = []
         var matched = 0
-        while matched < mark.count {
-            switch event() {
-            case .end: return Self.cleaned(pasted)
-            case .attention: continue
-            case .key(let scalar):
-                if scalar == mark[matched] {
-                    matched += 1
-                    continue
-                }
-                // The mark has only one escape character, at its start. So the mark can begin again only at an escape.
-                pasted += mark[..<matched]
-                matched = scalar == mark[0] ? 1 : 0
-                if matched == 0, pasted.count < limit { pasted.append(scalar) }
+        while matched < mark.count, let scalar = nextKey(within: Self.pasteGap) {
+            if scalar == mark[matched] {
+                matched += 1
+                continue
             }
+            // The mark has only one escape character, at its start. So the mark can begin again only at an escape.
+            pasted += mark[..<matched]
+            matched = scalar == mark[0] ? 1 : 0
+            guard matched == 0 else { continue }
+            // A Ctrl-C that is followed by more is a part of the paste.
+            if scalar == "\u{3}", !isReady(within: Self.keyGap) {
+                push("\u{3}")
+                break
+            }
+            if pasted.count < limit { pasted.append(scalar) }
         }
         return Self.cleaned(pasted)
     }
@@ -168,7 +237,10 @@ struct KeyInput {
             default: if scalar.properties.generalCategory != .control { text.append(scalar) }
             }
         }
+        // One line feed at the end is kept, so that the next word does not join the last line.
+        let endsLine = text.last == "\n"
         while text.last == "\n" { text.removeLast() }
+        if endsLine, !text.isEmpty { text.append("\n") }
         return String(text)
     }
 }

@@ -85,7 +85,9 @@ public final class LineEditor: @unchecked Sendable {
     ///   - historyLimit: the number of entries that the arrow keys can reach.
     /// - Returns: `nil` if the standard streams are not a terminal on which lines can be edited.
     public init?(name: String, historyLimit: Int = 500) {
-        guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1, let history = history_init() else { return nil }
+        guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1, TerminalState.awaitForeground(STDIN_FILENO),
+            let history = history_init()
+        else { return nil }
         TerminalState.remember()
         input = KeyInput(descriptor: STDIN_FILENO, attention: Attention.reader)
         let reader: el_rfunc_t = { editor, character in LineEditor.of(editor)?.read(character) ?? 0 }
@@ -120,6 +122,9 @@ public final class LineEditor: @unchecked Sendable {
     public func read(_ prompt: Prompt, until bell: CInt = -1) -> Entry {
         lock.withLock { _ in
             self.prompt = prompt
+            // The editor takes everything between two of these for a style, which it writes unchanged.
+            self.prompt.text.unicodeScalars.removeAll { $0 == "\u{1}" }
+            let prompt = self.prompt
             input.bell = bell
             isInterrupted = false
             free(shownPrompt)
@@ -131,6 +136,7 @@ public final class LineEditor: @unchecked Sendable {
             mayRecall = !hasEarlierEntries
             if prompt.dropsTypeAhead { input.discard() }
             if !prompt.initial.isEmpty { input.push(paste: prompt.initial) }
+            guard TerminalState.awaitForeground(STDIN_FILENO) else { return .end }
             // The editor itself takes the terminal only after it has shown the prompt. A Ctrl-C in between would end
             // the program.
             ceditline_prepare(editor, 1)
@@ -141,7 +147,7 @@ public final class LineEditor: @unchecked Sendable {
                 return isInterrupted ? .interrupted : .end
             }
             var text = Self.text(from: line.buffer, to: line.lastchar)
-            if text.last == "\n" { text.removeLast() }
+            while text.last == "\n" { text.removeLast() }
             return .text(text)
         }
     }
@@ -181,7 +187,7 @@ public final class LineEditor: @unchecked Sendable {
                 // All keys that lead into the history are control characters, or begin with one, also with vi's
                 // bindings. Return, Tab, Ctrl-C and Ctrl-D do not lead there.
                 if mayRecall, scalar.value < 0x20, !["\r", "\n", "\t", "\u{3}", "\u{4}"].contains(scalar) { recall() }
-                let isSequence = isVi && scalar == "\u{1B}" && input.continuesEscape()
+                let isSequence = isVi && scalar == "\u{1B}" && input.continuesEscape
                 character?.pointee = wchar_t(bitPattern: (isSequence ? Self.lead : scalar).value)
                 return 1
             }
@@ -312,6 +318,8 @@ public final class LineEditor: @unchecked Sendable {
         kill(0, SIGTSTP)
         // The signal may first reach another thread. Without job control it stops no process.
         input.awaitAttention(milliseconds: 500)
+        // The shell may have continued the program in the background.
+        guard TerminalState.awaitForeground(STDIN_FILENO) else { return UInt8(CC_EOF) }
         TerminalState.isEditing = true
         ceditline_prepare(editor, 1)
         ceditline_redraw(editor)
@@ -348,6 +356,7 @@ public final class LineEditor: @unchecked Sendable {
     /// Goes up to the first row and draws everything again. The terminal has wrapped the rows again, or the shell has
     /// used it in the meantime.
     private func takeBack() {
+        guard TerminalState.awaitForeground(STDIN_FILENO) else { return }
         ceditline_prepare(editor, 0)
         ceditline_prepare(editor, 1)
         let columns = TerminalState.size()?.columns ?? 80

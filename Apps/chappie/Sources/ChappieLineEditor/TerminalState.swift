@@ -22,7 +22,7 @@ public enum TerminalState {
     /// own text. The keys are kept.
     public static func echo(_ shows: Bool) {
         original.withLock { original in
-            guard original != nil else { return }
+            guard original != nil, isForeground(STDIN_FILENO) else { return }
             var settings = termios()
             guard tcgetattr(STDIN_FILENO, &settings) == 0 else { return }
             if shows { settings.c_lflag |= tcflag_t(ECHO) } else { settings.c_lflag &= ~tcflag_t(ECHO) }
@@ -44,7 +44,7 @@ public enum TerminalState {
     /// Restores the terminal at the program's end. Does nothing if the program has not made an editor.
     public static func restore() {
         original.withLock { original in
-            guard var settings = original else { return }
+            guard var settings = original, isForeground(STDIN_FILENO) else { return }
             let wasEdited = line.withLock { line in
                 defer { line.isEdited = false }
                 return line.isEdited
@@ -55,6 +55,42 @@ public enum TerminalState {
             }
             tcsetattr(STDIN_FILENO, TCSANOW, &settings)
         }
+    }
+
+    // MARK: Job control
+
+    /// Returns whether this process may change and read the terminal. In the background, the shell or another program
+    /// uses it.
+    public static func isForeground(_ terminal: CInt) -> Bool {
+        let group = tcgetpgrp(terminal)
+        return group < 0 || group == getpgrp()
+    }
+
+    /// Waits until this process is in the foreground. In the background, the system stops it here until the shell
+    /// brings it back. Later, reads of this thread in the background stop it as well.
+    ///
+    /// - Returns: `false` if no shell can bring the process back.
+    public static func awaitForeground(_ terminal: CInt) -> Bool {
+        obeysJobControl()
+        // The call has no effect other than this check (SIGTTOU).
+        var result: CInt
+        repeat { result = tcflow(terminal, TCOON) } while result < 0 && errno == EINTR
+        return result == 0 || errno != EIO
+    }
+
+    /// Lets the system stop this process when this thread uses the terminal in the background. The threads of
+    /// libdispatch block these signals, and then a read fails, and a change succeeds.
+    public static func obeysJobControl() {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for number in [SIGTTIN, SIGTTOU] { sigaddset(&signals, number) }
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+    }
+
+    /// Whether the terminal of standard input was closed.
+    public static var isGone: Bool {
+        var terminal = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+        return poll(&terminal, 1, 0) == 1 && terminal.revents & Int16(POLLHUP) != 0
     }
 
     /// Removes the row below the line that is being edited, if there is one. Call this method before other output.

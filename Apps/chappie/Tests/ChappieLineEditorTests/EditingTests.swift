@@ -35,6 +35,9 @@ private func flags() -> tcflag_t {
             #expect(terminal.read(typing: "one\\\rtwo\r") == .text("one\ntwo"))
             #expect(terminal.read(typing: "one\u{1B}\rtwo\u{1B}\nthree\r") == .text("one\ntwo\nthree"))
             #expect(terminal.read(typing: "one\\ two\r") == .text("one\\ two"))
+            #expect(terminal.read(typing: "one\u{1B}[13;2utwo\r") == .text("one\ntwo"))
+            #expect(terminal.read(typing: "one\u{1B}[27;2;13~two\u{1B}OM") == .text("one\ntwo"))
+            #expect(terminal.read(typing: "\u{1B}[5~x\u{1B}[?62;c\u{1B}Oq\r") == .text("x1"))
         }
     }
 
@@ -63,7 +66,8 @@ private func flags() -> tcflag_t {
         await #expect(processExitsWith: .success) {
             let terminal = try EditedTerminal(columns: 20, rows: 5)
             let pasted = "\u{1B}[200~one\r\ntwo\u{1B}[A\u{3}\u{4}\tthree\r\u{1B}[201~"
-            #expect(terminal.read(typing: "\(pasted)!\r") == .text("one\ntwo[A\tthree!"))
+            #expect(terminal.read(typing: "\(pasted)!\r") == .text("one\ntwo[A\tthree\n!"))
+            #expect(terminal.read(typing: "\u{1B}[200~/help\r\u{1B}[201~\r") == .text("/help"))
             // Longer than the screen, and than any buffer on the way.
             let lines = (0..<20_000).map { "line \($0) 漢" }.joined(separator: "\n")
             #expect(terminal.read(typing: "\u{1B}[200~\(lines)\u{1B}[201~\r") == .text(lines))
@@ -187,6 +191,17 @@ private func flags() -> tcflag_t {
             #expect(terminal.read(.init("Run it? ", dropsTypeAhead: true), typing: "n\r") == .text("n"))
             #expect(terminal.read(typing: "one\rtwo\r") == .text("one"))
             #expect(terminal.read { _ in } == .text("two"))
+        }
+    }
+
+    @Test func `a prompt can't write to the terminal directly`() async {
+        await #expect(processExitsWith: .success) {
+            let terminal = try EditedTerminal()
+            let entry = terminal.read(.init("Attach \u{1}\u{1B}]0;title\u{7}\u{1}? ")) { keyboard in
+                #expect(!keyboard.sees("?").contains("\u{1B}]"))
+                keyboard.types("y\r")
+            }
+            #expect(entry == .text("y"))
         }
     }
 

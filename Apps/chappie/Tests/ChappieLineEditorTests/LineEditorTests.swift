@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import Testing
 
@@ -69,7 +70,7 @@ private func pipeHolding(_ bytes: [UInt8]) -> (reader: CInt, writer: CInt) {
 
     @Test(
         arguments: [
-            ("one\rtwo\r\n\u{1B}[201~rest", "one\ntwo", "r"), ("a\u{1B}[31mb\u{1B}\u{1B}[201~x", "a[31mb", "x"),
+            ("one\rtwo\r\n\u{1B}[201~rest", "one\ntwo\n", "r"), ("a\u{1B}[31mb\u{1B}\u{1B}[201~x", "a[31mb", "x"),
             ("tab\there\u{7}\u{9B}1m\u{1B}[201~x", "tab\there1m", "x"), ("without an end", "without an end", nil),
             ("\n\n\u{1B}[201~x", "", "x"),
         ] as [(String, String, Unicode.Scalar?)])
@@ -82,18 +83,70 @@ private func pipeHolding(_ bytes: [UInt8]) -> (reader: CInt, writer: CInt) {
         #expect(input.event() == next.map(KeyInput.Event.key) ?? .end)
     }
 
-    @Test(arguments: [("[A", true), ("OA", true), ("\r", true), ("k", false), ("", false)])
+    @Test(arguments: [("[A", true), ("\r", true), ("k", false), ("", false)])
     func `Escape is a separate key unless a sequence comes with it`(_ rest: String, _ isSequence: Bool) {
         let (reader, writer) = pipeHolding(Array("\u{1B}\(rest)".utf8))
         defer { for descriptor in [reader, writer] { close(descriptor) } }
         var input = KeyInput(descriptor: reader, attention: -1)
         #expect(input.event() == .key("\u{1B}"))
-        #expect(input.continuesEscape() == isSequence)
+        #expect(input.continuesEscape == isSequence)
         _ = write(writer, "x", 1)
         #expect(input.event() == .key(rest.unicodeScalars.first ?? "x"))
         // The editor's own keys count as well.
         input.push("\u{1B}[2989~")
-        #expect(input.event() == .key("\u{1B}") && input.continuesEscape())
+        #expect(input.event() == .key("\u{1B}") && input.continuesEscape)
+    }
+
+    /// Sequences of common terminals, and the keys that the editor gets.
+    static let sequences: [(String, String)] = [
+        // PageUp, PageDown, Insert, F1 to F12 in three forms, Shift-Up, focus, mouse reports in two forms.
+        ("\u{1B}[5~", ""), ("\u{1B}[6~", ""), ("\u{1B}[2~", ""), ("\u{1B}[24~", ""), ("\u{1B}OP", ""),
+        ("\u{1B}[[A", ""), ("\u{1B}[1;2A", ""), ("\u{1B}[I", ""), ("\u{1B}[<0;12;3M", ""), ("\u{1B}[M !!", ""),
+        // Answers: device attributes, the position of the cursor, a colour, a setting.
+        ("\u{1B}[?62;c", ""), ("\u{1B}[1;80R", ""), ("\u{1B}]11;rgb:1e1e/1e1e/1e1e\u{1B}\\", ""),
+        ("\u{1B}]11;rgb:0/0/0\u{7}", ""), ("\u{1B}P1$r0m\u{1B}\\", ""), ("\u{1B}_Gi=31;OK\u{1B}\\", ""),
+        // Return with Shift, and other keys with their codes.
+        ("\u{1B}[13;2u", "\u{1B}\r"), ("\u{1B}[27;2;13~", "\u{1B}\r"), ("\u{1B}[13u", "\r"), ("\u{1B}[97;5u", "\u{1}"),
+        ("\u{1B}[102;3u", "\u{1B}f"), ("\u{1B}[57358u", ""),
+        // The keypad, arrows, Home and End in both forms.
+        ("\u{1B}OM", "\r"), ("\u{1B}Op", "0"), ("\u{1B}Oy", "9"), ("\u{1B}Ok", "+"), ("\u{1B}OA", "\u{1B}[A"),
+        ("\u{1B}[7~", "\u{1B}[H"), ("\u{1B}OF", "\u{1B}[F"), ("\u{1B}[1;3D", "\u{1B}[1;5D"),
+        ("\u{1B}[1;5C", "\u{1B}[1;5C"),
+        ("\u{1B}\u{1B}[D", "\u{1B}[D"), ("\u{1B}[5\u{1B}[A", "\u{1B}[A"), ("\u{1B}f", "\u{1B}f"),
+    ]
+
+    @Test(arguments: sequences)
+    func `a sequence is a known key or nothing and never text`(_ typed: String, _ expected: String) {
+        #expect(keys(Array("a\(typed)b".utf8)) == "a\(expected)b")
+    }
+
+    @Test(arguments: sequences)
+    func `a sequence may come in pieces`(_ typed: String, _ expected: String) {
+        let (reader, writer) = pipeHolding([])
+        defer { close(reader) }
+        Thread.detachNewThread {
+            for byte in Array("\(typed)b".utf8) {
+                _ = [byte].withUnsafeBytes { write(writer, $0.baseAddress, 1) }
+                sched_yield()
+            }
+            close(writer)
+        }
+        var input = KeyInput(descriptor: reader, attention: -1)
+        var text = String.UnicodeScalarView()
+        while case .key(let scalar) = input.event() { text.append(scalar) }
+        #expect(String(text) == expected + "b")
+    }
+
+    @Test func `a paste without its end is left with Ctrl-C, or after a pause`() {
+        let (reader, writer) = pipeHolding(Array("one\rtwo\u{3}".utf8))
+        defer { for descriptor in [reader, writer] { close(descriptor) } }
+        var input = KeyInput(descriptor: reader, attention: -1)
+        #expect(input.paste() == "one\ntwo")
+        #expect(input.event() == .key("\u{3}"))
+        _ = write(writer, "three", 5)
+        #expect(input.paste() == "three")
+        _ = write(writer, "\r", 1)
+        #expect(input.event() == .key("\r"))
     }
 
     @Test func aPasteOfTheEditorsOwnEndsNowhereElse() {

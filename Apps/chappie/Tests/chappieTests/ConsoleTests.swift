@@ -68,6 +68,20 @@ import Testing
         #expect(recorder.text(of: .output) == drawn + output)
     }
 
+    @Test func `lines of a service's message are indented below the program's own`() async throws {
+        let console = recorder.console(.init())
+        console.note("chappie: boom\nchappie: all good\n> ")
+        try await console.drained()
+        #expect(recorder.text(of: .error) == "chappie: boom\n         chappie: all good\n         > \n")
+    }
+
+    @Test func `sources are counted and show no user's name`() {
+        let source = ChappieSource(url: "https://good.example:x@evil.example/a", title: nil)
+        let lines = SourceList.lines(
+            [source] + (0..<99).map { ChappieSource(url: "https://x.example/\($0)", title: nil) })
+        #expect(lines.count == 52 && lines[1] == "1. https://evil.example/a" && lines[51] == "… and 50 more")
+    }
+
     @Test func `a reader that doesn't read blocks neither writers nor a cancelled task`() async throws {
         let reads = DispatchSemaphore(value: 0)
         let console = Console(.init()) { _, _ in reads.wait() }

@@ -114,8 +114,15 @@ import Testing
 
     @Test func whatIsShortLeavesRoomForWhatIsLong() {
         let shown = Self.shown(["path": "/a", "content": .string(String(repeating: "x", count: 3000) + "end")])
-        #expect(shown.contains("\"path\": \"/a\"\n") && shown.contains(String(repeating: "x", count: 1900)))
-        #expect(shown.contains("xxx… (1") && !shown.contains("end"))
+        #expect(shown.contains("\"path\": \"/a\"\n") && shown.contains(String(repeating: "x", count: 1400)))
+        #expect(shown.contains("xxx… (1") && shown.hasSuffix("xxxend\"\n"))
+    }
+
+    @Test func `blanks don't hide what follows, and blank letters are written out`() {
+        let shown = Self.shown([
+            "command": .string("ls" + String(repeating: " ", count: 2000) + "; rm -rf ~\u{3164}\u{115F}")
+        ])
+        #expect(shown.hasSuffix(#"  "command": "ls … (2000 blanks) … ; rm -rf ~\u{3164}\u{115F}""# + "\n"), "\(shown)")
     }
 
     @Test func `the complete arguments are shown on request, followed by the tool`() async {
@@ -129,9 +136,9 @@ import Testing
     @Test(
         arguments: [
             ([.text("y")], true), ([.text(" YES")], true), ([.text("")], false), ([.text("yy")], false),
-            ([.text("n")], false), ([.end], false), ([.interrupted], false), ([], false),
-        ] as [([LineEditor.Entry], Bool)])
-    func onlyAYesIsAYes(answers: [LineEditor.Entry], isYes: Bool) async throws {
+            ([.text("n")], false), ([.end], nil), ([.interrupted], nil), ([], nil),
+        ] as [([LineEditor.Entry], Bool?)])
+    func onlyAYesIsAYes(answers: [LineEditor.Entry], isYes: Bool?) async throws {
         let reader = ScriptedAnswers(answers)
         #expect(try await reader.confirms("Delete for good?") == isYes)
         #expect(reader.shown == "Delete for good? [y/N] ")

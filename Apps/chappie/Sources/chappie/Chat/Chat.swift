@@ -2,6 +2,7 @@ import ArgumentParser
 import ChappieLineEditor
 import ChappieRuntime
 import ChappieSDK
+import Glibc
 
 struct Chat: ProgramCommand {
     var settingsUse: SettingsUse { .all }
@@ -83,6 +84,8 @@ struct Chat: ProgramCommand {
             try await read(&session, program, isInteractive: isInteractive)
         }
         await session.disconnect()
+        // The status is the one of SIGHUP, which may come later than the end of the input.
+        if isInteractive, TerminalState.isGone { throw ExitCode(128 + SIGHUP) }
         if let failure = session.failure { throw ExitCode(failure.status.rawValue) }
     }
 

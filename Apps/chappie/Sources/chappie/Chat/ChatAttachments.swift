@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieCore
 import ChappieDesktopLinux
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieMarkdown
@@ -27,12 +28,22 @@ struct ChatAttachments: Sendable {
 
     /// Offers to attach files that were dropped on the terminal's window.
     ///
-    /// - Returns: the parts, or `nil` for a text that must be sent.
-    func dropped(_ text: String) async throws -> [ChappieInputMessage.Part]? {
+    /// - Returns: the files, or `nil` for a text that must be sent.
+    /// - Throws: `CancellationError` if the user does not answer.
+    func dropped(_ text: String) async throws -> [String]? {
         guard let paths = PathArgument.dropped(text, home: program.environment.folders.home) else { return nil }
-        let names = paths.map { PlainText.cut($0.split(separator: "/").last.map(String.init) ?? "", to: 60) }.joined(
-            separator: ", ")
-        guard try await reader.confirms("Attach \(names)?") else { return nil }
+        let names = paths.map { path in
+            let name = path.split(separator: "/").last.map(String.init) ?? ""
+            return PlainText.cut(UntrustedText.writtenOut(name).replacing("\n", with: "\\n"), to: 60)
+        }
+        guard let attaches = try await reader.confirms("Attach \(names.joined(separator: ", "))?") else {
+            throw CancellationError()
+        }
+        return attaches ? paths : nil
+    }
+
+    /// Reads files that were dropped on the terminal's window.
+    func read(_ paths: [String]) async throws -> [ChappieInputMessage.Part] {
         var parts: [ChappieInputMessage.Part] = []
         for path in paths {
             if let image = try? await Attachment.image(path) {

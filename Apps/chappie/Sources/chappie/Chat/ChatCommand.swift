@@ -53,7 +53,7 @@ enum ChatCommand: Equatable {
         let width = (overview.map(\.form.count).max() ?? 0) + 2
         return overview.map { "\($0.form.padded(to: width))\($0.meaning)\n" }.joined() + """
 
-            Return sends. A backslash before it, or Alt with it, begins another line; pasted lines stay together. \
+            Return sends. A backslash before it, or Alt or Shift with it, begins another line; pasted lines stay together. \
             Ctrl-C stops an answer and clears a line, Ctrl-D ends the conversation, Tab completes, Ctrl-R searches \
             what you have typed. A file that you drop on the window is offered as an attachment. A message that begins \
             with a blank is sent as it is, and is not remembered.

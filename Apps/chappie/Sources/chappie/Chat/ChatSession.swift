@@ -75,11 +75,13 @@ struct ChatSession: Sendable {
     /// - Throws: an error that ends the chat: a missing sign-in, `CancellationError`, and if `isInteractive` is
     ///   `false`, every error of a message.
     mutating func handle(_ text: String) async throws -> Bool {
+        var asks = ChatCommand(text)?.asks == true
         do {
             guard let command = ChatCommand(text) else {
-                if isInteractive, let parts = try await attachments.dropped(text) {
-                    attach(parts)
+                if isInteractive, let paths = try await attachments.dropped(text) {
+                    attach(try await running.run { [attachments] in try await attachments.read(paths) })
                 } else {
+                    asks = true
                     try await ask(text)
                 }
                 return true
@@ -99,7 +101,7 @@ struct ChatSession: Sendable {
             guard isInteractive || ChatCommand(text).map(isHarmless) == true else { throw error }
             try Task.checkCancellation()
             if error is CancellationError {
-                console.note("Stopped. The conversation continues without this answer.")
+                console.note(asks ? "Stopped. The conversation continues without this answer." : "Stopped.")
                 return true
             }
             let problem = CommandLineError(error)
@@ -232,8 +234,8 @@ struct ChatSession: Sendable {
             frame.template = try name.map { try Template(named: $0, program.environment) }
             frame.givesInstructions = true
             console.note(name.map { "Messages are put into the template \($0)." } ?? "Messages are sent unchanged.")
-        case .file(let path?): attach(try await attachments.read(path, as: .file))
-        case .image(let path?): attach(try await attachments.read(path, as: .image))
+        case .file(let path?): try await attach(path, as: .file)
+        case .image(let path?): try await attach(path, as: .image)
         case .file(nil), .image(nil): console.line(attached)
         case .resource(nil): try await reports.offers(.resources)
         case .prompt(nil): try await reports.offers(.prompts)
@@ -242,7 +244,7 @@ struct ChatSession: Sendable {
         case .web(let isOn):
             searchesWeb = isOn ?? !searchesWeb
             console.note(searchesWeb ? "The model may search the web." : "The model does not search the web.")
-        case .paste: attach([try await attachments.pasted()])
+        case .paste: attach([try await running.run { [attachments] in try await attachments.pasted() }])
         case .edit(let text):
             let message = try await TextEditor(program.environment, console).edit(
                 Array((text ?? "").utf8), ending: ".md"
@@ -263,7 +265,7 @@ struct ChatSession: Sendable {
             guard let answer = await chat.transcript.lastAnswer else {
                 return console.note("There is no answer to copy yet.")
             }
-            switch try await program.clipboard.copy(answer) {
+            switch try await running.run({ [program] in try await program.clipboard.copy(answer) }) {
             case .copied: console.note("The answer is copied.")
             case .requested: console.note("The terminal was asked to copy the answer; some don't.")
             }
@@ -285,7 +287,10 @@ struct ChatSession: Sendable {
         case .save(let path):
             let transcript = await chat.transcript
             guard !transcript.isEmpty else { return console.note("There is nothing to save yet.") }
-            let file = try await transcript.save(to: path, program.environment)
+            // Opening a named pipe waits for its reader.
+            let file = try await running.run { [program] in
+                try await transcript.save(to: path, program.environment)
+            }
             console.note("The conversation is in \(file).")
         case .tools: try await reports.tools()
         case .transport:
@@ -294,6 +299,10 @@ struct ChatSession: Sendable {
         case .unknown(let name): console.note(ChatCommand.correction(of: name))
         case .quit: break
         }
+    }
+
+    private mutating func attach(_ argument: String, as kind: ChatAttachments.Kind) async throws {
+        attach(try await running.run { [attachments] in try await attachments.read(argument, as: kind) })
     }
 
     private mutating func attach(_ parts: [ChappieInputMessage.Part]) {
@@ -333,8 +342,13 @@ struct ChatSession: Sendable {
         guard chat.kept != nil else {
             return console.note("This conversation is not kept, so that no other one can take its place here.")
         }
-        let id = try await Threads.store(program).thread(named: name).id
-        announce(try await chat.open(id))
+        let (opened, thread) = try await running.run { [program, chat] in
+            var chat = chat
+            let thread = try await chat.open(try await Threads.store(program).thread(named: name).id)
+            return (chat, thread)
+        }
+        chat = opened
+        announce(thread)
         unsent = nil
         frame.givesInstructions = false
     }

@@ -25,6 +25,18 @@ struct ChatTranscript {
         return blocks.joined(separator: "\n\n") + "\n"
     }
 
+    /// A name with the time, in the current folder.
+    private static var newName: String {
+        let stem = "chappie-\(Date().localMinute.replacing(" ", with: "-").replacing(":", with: ""))"
+        var name = stem + ".md"
+        var number = 1
+        while WholeFile.exists(name) {
+            number += 1
+            name = "\(stem)-\(number).md"
+        }
+        return name
+    }
+
     /// Writes the Markdown to a new file, to a device or a pipe, or to the target of a link. An existing file with this
     /// name is not replaced.
     ///
@@ -32,7 +44,7 @@ struct ChatTranscript {
     /// - Returns: the file's path.
     /// - Throws: ``CommandLineError``.
     func save(to path: String?, _ environment: ProgramEnvironment) async throws -> String {
-        let name = path ?? "chappie-\(Date().localMinute.replacing(" ", with: "-").replacing(":", with: "")).md"
+        let name = path ?? Self.newName
         let file = name.hasPrefix("~/") ? (environment.folders.home ?? "") + name.dropFirst() : name
         var facts = stat()
         guard lstat(file, &facts) != 0 || facts.st_mode & S_IFMT != S_IFREG else {

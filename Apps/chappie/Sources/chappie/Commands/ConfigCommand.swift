@@ -209,7 +209,7 @@ struct Config: ParsableCommand {
                     } catch {
                         guard isTerminal else { throw error }
                         console.note("chappie: \(CommandLineError(error).message)")
-                        guard try await reader.confirms("Edit it again?") else { throw error }
+                        guard try await reader.confirms("Edit it again?") == true else { throw error }
                         text = edited
                         return nil
                     }

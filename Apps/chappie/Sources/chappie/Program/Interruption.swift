@@ -138,7 +138,7 @@ enum TerminalEcho {
     static func silence(_ terminal: CInt) -> Bool {
         silenced.withLock { silenced in
             var settings = termios()
-            guard tcgetattr(terminal, &settings) == 0 else { return false }
+            guard TerminalState.awaitForeground(terminal), tcgetattr(terminal, &settings) == 0 else { return false }
             silenced = Silenced(terminal: terminal, settings: settings)
             settings.c_lflag &= ~tcflag_t(ECHO)
             Interruption.takesStops(true)
@@ -153,6 +153,8 @@ enum TerminalEcho {
             var settings = asking.settings
             tcsetattr(asking.terminal, TCSANOW, &settings)
             work()
+            // The shell may have continued the program in the background.
+            guard TerminalState.awaitForeground(asking.terminal) else { return }
             settings.c_lflag &= ~tcflag_t(ECHO)
             tcsetattr(asking.terminal, TCSANOW, &settings)
         }
@@ -163,6 +165,7 @@ enum TerminalEcho {
         TerminalState.restore()
         silenced.withLock { silenced in
             guard var old = silenced else { return }
+            guard TerminalState.isForeground(old.terminal) else { return silenced = nil }
             // `TCSAFLUSH` is not used because it waits for output that a stopped terminal does not take.
             tcflush(old.terminal, TCIFLUSH)
             tcsetattr(old.terminal, TCSANOW, &old.settings)

@@ -146,7 +146,9 @@ struct Program: Sendable {
             console.line("No keyring was found here: \(reason).")
         }
         console.line("The credential can be stored in an encrypted file instead, under a passphrase of yours.")
-        guard try await TerminalLineReader(console: console).confirms("Use an encrypted file?") else { return false }
+        guard try await TerminalLineReader(console: console).confirms("Use an encrypted file?") == true else {
+            return false
+        }
         try await ProgramNotes.change(environment) { $0.store = .file }
         console.line("Remembered. (CHAPPIE_CREDENTIAL_STORE overrides it.)\n")
         return true

@@ -23,7 +23,8 @@ final class Console: Sendable {
         /// plain terminal forbids it.
         var draws = false
         var error = false
-        /// Whether standard output may have styles. It may not if `NO_COLOR` or a plain terminal forbids them.
+        /// Whether standard output may have styles. It may not if `NO_COLOR`, `CLICOLOR=0` or a plain terminal forbids
+        /// them.
         var styles = false
     }
 
@@ -65,10 +66,13 @@ final class Console: Sendable {
     /// Creates a console for the standard streams of this process.
     convenience init(environment: ProgramEnvironment) {
         let (input, output, error) = (isatty(0) == 1, isatty(1) == 1, isatty(2) == 1)
-        let styles = environment["NO_COLOR"] == nil && !environment.isTerminalPlain
+        let forbids = environment["NO_COLOR"] != nil || environment["CLICOLOR"] == "0"
+        let styles = !forbids && !environment.isTerminalPlain
         let terminals = Terminals(input: input, output: output, draws: error && styles, error: error, styles: styles)
         self.init(terminals) { stream, bytes throws(Errno) in
             TerminalState.clearStatus()
+            // With `stty tostop`, output in the background stops the program.
+            TerminalState.obeysJobControl()
             try (stream == .output ? Descriptor.standardOutput : .standardError).write(bytes)
         }
     }
@@ -98,6 +102,8 @@ final class Console: Sendable {
     /// - Parameter isError: whether the line is written even if notes are left out.
     func note(_ text: String, isError: Bool = false) {
         guard isError || !queue.withLock(\.isQuiet) else { return }
+        // A service wrote a part of many messages, which must not look like lines of this program.
+        let text = text.hasPrefix("chappie: ") ? text.replacing("\n", with: "\n         ") : text
         enqueue(wrapped(UntrustedText.forTerminal(text), .error, if: terminals.error) + "\n", .error)
     }
 
@@ -118,7 +124,8 @@ final class Console: Sendable {
         }
         let columns = TerminalState.size(of: Stream.error.rawValue)?.columns ?? .max
         let whole = text + hint
-        enqueue(whole.count < columns ? whole : String(text.prefix(columns - 1)), .error, isStatus: true)
+        let shown = PlainText.columns(of: whole) < columns ? whole : PlainText.cut(text, to: columns - 1)
+        enqueue(shown, .error, isStatus: true)
     }
 
     func clearStatus() { enqueue("", .error) }

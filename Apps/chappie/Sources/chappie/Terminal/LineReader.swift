@@ -26,9 +26,11 @@ protocol LineReader: Sendable {
 }
 
 extension LineReader {
-    /// Asks whether to do something, and returns whether the answer is yes.
-    func confirms(_ prompt: String) async throws -> Bool {
-        guard case .text(let answer) = try await read(Question(prompt: "\(prompt) [y/N] ")) else { return false }
+    /// Asks whether to do something.
+    ///
+    /// - Returns: `nil` if the user did not answer, as with Ctrl-C and Ctrl-D.
+    func confirms(_ prompt: String) async throws -> Bool? {
+        guard case .text(let answer) = try await read(Question(prompt: "\(prompt) [y/N] ")) else { return nil }
         return ["y", "yes"].contains(answer.shortAnswer)
     }
 }
@@ -54,11 +56,13 @@ struct TerminalLineReader: LineReader {
         }
         console.clearStatus()
         try await console.drained()
-        return try await ringing { bell in Self.ask(question.lines + question.prompt, until: bell) }
+        let text = UntrustedText.forTerminal(question.lines + question.prompt)
+        return try await ringing { bell in Self.ask(text, until: bell) }
     }
 
     private static func ask(_ question: String, until bell: CInt) -> LineEditor.Entry? {
         guard let terminal = try? Descriptor("/dev/tty", .readWrite) else { return nil }
+        guard TerminalState.awaitForeground(terminal.number) else { return nil }
         // A pager reads single keys, and a key for the pager must not be an answer.
         var settings = termios()
         guard tcgetattr(terminal.number, &settings) == 0, settings.c_lflag & tcflag_t(ICANON) != 0 else { return nil }
@@ -90,7 +94,8 @@ struct EditorLineReader: LineReader {
         console.write(question.lines)
         try await console.drained()
         let prompt = LineEditor.Prompt(
-            question.prompt, initial: question.initial, endsWhenInterrupted: true, dropsTypeAhead: true)
+            UntrustedText.forTerminal(question.prompt), initial: question.initial, endsWhenInterrupted: true,
+            dropsTypeAhead: true)
         return try await ringing { bell in editor.read(prompt, until: bell) }
     }
 }

@@ -1,15 +1,24 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieSDK
+import FoundationEssentials
 
 /// The pages that an answer cites as plain lines.
 enum SourceList {
     static func lines(_ sources: [ChappieSource]) -> [String] {
         guard !sources.isEmpty else { return [] }
-        return ["Sources:"]
-            + sources.enumerated().map { index, source in
-                let title = UntrustedText.message(source.title, limit: 200).map { "\($0): " } ?? ""
-                return "\(index + 1). \(title)\(UntrustedText.forTerminal(source.url))"
-            }
+        let lines = sources.prefix(50).enumerated().map { index, source in
+            let title = UntrustedText.message(source.title, limit: 200).map { "\($0): " } ?? ""
+            return "\(index + 1). \(title)\(UntrustedText.writtenOut(address(source.url)).replacing("\n", with: ""))"
+        }
+        return ["Sources:"] + lines + (sources.count > 50 ? ["… and \(sources.count - 50) more"] : [])
+    }
+
+    /// Returns the address without a user's name, which may look like another host.
+    private static func address(_ url: String) -> String {
+        guard var parts = URLComponents(string: url), parts.user != nil else { return url }
+        parts.user = nil
+        parts.password = nil
+        return parts.string ?? url
     }
 }
 

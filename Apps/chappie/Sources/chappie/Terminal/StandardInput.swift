@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
+import ChappieLineEditor
 import ChappieSDK
 import Dispatch
 import Glibc
@@ -116,6 +117,7 @@ struct StandardInput {
 
     private mutating func readMore() async throws {
         let piece = try await onThread { [file] in
+            TerminalState.obeysJobControl()
             do {
                 return try file?.read() ?? []
             } catch {

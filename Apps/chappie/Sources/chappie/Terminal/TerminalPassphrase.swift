@@ -1,4 +1,5 @@
 import ChappieAuth
+@_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieCrypto
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieLineEditor
@@ -77,7 +78,8 @@ struct TerminalPassphrase: TraceablePassphraseSource {
     }
 
     private static func say(_ text: String, _ terminal: Descriptor) {
-        let text = TerminalState.size(of: terminal.number).map { PlainText.wrapped(text, width: $0.columns) } ?? text
+        var text = UntrustedText.forTerminal(text)
+        if let size = TerminalState.size(of: terminal.number) { text = PlainText.wrapped(text, width: size.columns) }
         try? terminal.write(Array(text.utf8))
     }
 }

@@ -112,7 +112,7 @@ extension Threads {
                 throw CommandLineError.usage("Without a terminal nothing is deleted.", suggestion: "Add --force.")
             }
             for thread in chosen { program.console.note(thread.name) }
-            return try await TerminalLineReader(console: program.console).confirms("Delete for good?")
+            return try await TerminalLineReader(console: program.console).confirms("Delete for good?") == true
         }
     }
 

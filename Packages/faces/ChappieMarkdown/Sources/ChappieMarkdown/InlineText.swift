@@ -22,6 +22,9 @@ enum InlineText {
             let isEntered = event == CMARK_EVENT_ENTER
             let style = styles.last ?? base
             switch current.type {
+            // A cell of a table has no other way to begin a line.
+            case "html_inline" where ["<br>", "<br/>", "<br />"].contains(current.literal?.lowercased()):
+                add("\n", [])
             case "text", "html_inline", "html_block": add(current.literal ?? "")
             case "code": add(current.literal ?? "", style.union(.code))
             case "code_block": add(current.literal ?? "", .code)

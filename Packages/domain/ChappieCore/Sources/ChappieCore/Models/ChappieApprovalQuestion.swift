@@ -68,8 +68,32 @@ extension ChappieToolCall {
 
 private func written(_ json: ChappieJSON) -> String { UntrustedText.writtenOut(json.serialized()) }
 
+/// Returns the beginning and the end of a text that is longer than `limit`.
 private func cut(_ text: String, to limit: Int) -> String {
+    let text = limit == .max ? text : folded(text)
     let left = text.unicodeScalars.count - limit
     guard left > 0 else { return text }
-    return "\(String(text.unicodeScalars.prefix(limit)))… (\(left) more characters)"
+    let end = limit / 4
+    let (first, last) = (text.unicodeScalars.prefix(limit - end), text.unicodeScalars.suffix(end))
+    return "\(String(first))… (\(left) more characters) …\(String(last))"
+}
+
+/// Returns the text with a count in place of each long run of blanks, which would push the rest off the screen.
+private func folded(_ text: String) -> String {
+    var output = String.UnicodeScalarView()
+    var blanks = 0
+    for scalar in Array(text.unicodeScalars) + ["\u{0}"] {
+        if scalar.properties.generalCategory == .spaceSeparator {
+            blanks += 1
+            continue
+        }
+        if blanks > 0 {
+            let run = blanks > 8 ? " … (\(blanks) blanks) … " : String(repeating: " ", count: blanks)
+            output.append(contentsOf: run.unicodeScalars)
+        }
+        blanks = 0
+        output.append(scalar)
+    }
+    output.removeLast()
+    return String(output)
 }

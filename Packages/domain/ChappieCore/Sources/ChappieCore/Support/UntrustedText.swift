@@ -150,11 +150,11 @@
     }
 
     /// Returns whether the character is a control character, or reverses or hides text (bidirectional marks, zero-width
-    /// and tag characters).
+    /// and tag characters, and the letters of Hangul and Braille that are blank).
     private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned: true
-        default: false
+        default: [0x115F, 0x1160, 0x2800, 0x3164, 0xFFA0].contains(scalar.value)
         }
     }
 
