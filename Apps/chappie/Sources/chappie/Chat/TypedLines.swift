@@ -126,7 +126,7 @@ final class TypedLines: Sendable {
     /// Whether this process is in the foreground and the terminal collects lines.
     private static var canRead: Bool {
         var settings = termios()
-        return tcgetpgrp(STDIN_FILENO) == getpgrp() && tcgetattr(STDIN_FILENO, &settings) == 0
+        return TerminalState.isForeground(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &settings) == 0
             && settings.c_lflag & tcflag_t(ICANON) != 0
     }
 }

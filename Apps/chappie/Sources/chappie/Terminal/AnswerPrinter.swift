@@ -6,7 +6,6 @@ import ChappieMarkdown
 import ChappieSDK
 import FoundationEssentials
 import Glibc
-import Synchronization
 
 /// A printer for a streamed answer. It prints text to standard output and everything else to standard error, or it
 /// prints JSON lines. It shows the model's commentary only on a terminal.
@@ -287,42 +286,6 @@ struct AnswerPrinter {
         if isAtLineStart { console.clearStatus() } else { write("\n") }
         isAtLineStart = true
         if releases { held?.release() }
-    }
-}
-
-/// A status line that shows the elapsed time while nothing arrives.
-private final class WaitingStatus: Sendable {
-    private static let patience = Duration.seconds(5)
-
-    private let console: Console
-    private let start = ContinuousClock.now
-    /// The status and the time at which it was shown. `nil` while the line is not a status.
-    private let shown = Mutex<(text: String, since: ContinuousClock.Instant)?>(nil)
-
-    init(_ console: Console) { self.console = console }
-
-    /// Shows `text`. If nothing else is shown soon, the elapsed time is added.
-    func show(_ text: String) {
-        shown.withLock { shown in
-            console.status(text)
-            shown = (text, .now)
-        }
-    }
-
-    /// Stops showing the status, so that others can use the line.
-    func stop() { shown.withLock { $0 = nil } }
-
-    /// Redraws the line each second until the task is cancelled.
-    func run() async {
-        while (try? await Task.sleep(for: .seconds(1))) != nil {
-            // The lock ensures that text that is written after `stop()` is never erased.
-            shown.withLock { shown in
-                guard let (text, since) = shown, ContinuousClock.now - since >= Self.patience else { return }
-                let seconds = Int((ContinuousClock.now - start).inSeconds)
-                console.status("\(text) \(seconds) s", hint: " (Ctrl-C stops it)")
-            }
-        }
-        stop()
     }
 }
 
