@@ -155,8 +155,12 @@ enum MCPResult {
     /// The members of a result that are not for the model, or have been read.
     private static let known: Set<String> = ["content", "structuredContent", "isError", "_meta", "resultType"]
 
-    /// Returns whether a text is this value as JSON.
+    /// Returns whether a text is this value as JSON. The official Python SDK puts a value that is not an object into a
+    /// member `result`, and writes the value itself as the text.
     private static func isText(_ text: String, of value: ChappieJSON) -> Bool {
+        if value.object?.members.count == 1, let inner = value["result"] {
+            if inner.string == text || isText(text, of: inner) { return true }
+        }
         guard let parsed = try? ChappieJSON(parsing: Array(text.utf8)) else { return false }
         return parsed == value || parsed.sorted == value.sorted
     }

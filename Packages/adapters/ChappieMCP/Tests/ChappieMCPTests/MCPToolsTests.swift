@@ -120,6 +120,14 @@ struct MCPToolsTests {
         #expect(MCPResult.convert(result).output == output)
     }
 
+    @Test(arguments: [("42", "42"), ("42", 42), ("true", true)] as [(String, ChappieJSON)])
+    func `a value in the member result is the same as its text`(text: String, value: ChappieJSON) {
+        let result: ChappieJSON = [
+            "content": [["type": "text", "text": .string(text)]], "structuredContent": ["result": value],
+        ]
+        #expect(MCPResult.convert(result).output == text)
+    }
+
     @Test func `names are mapped to accepted names, and no two to the same one`() {
         let names = [
             "a.b", "a/b", "a b", "a_b", "functions", "functions.", "ok-1", "é", String(repeating: "x", count: 100),
