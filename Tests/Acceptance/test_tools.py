@@ -104,7 +104,7 @@ def test_a_tool_server_writes_no_line_of_the_programs_own(user, tmp_path):
                    {"name": "z" * 100_000, "inputSchema": {}}, *({"name": f"tool {number}"} for number in range(50)))
     said = user().run("--simulate", "ask", "--tools", path, "reply: hello")
     notes = said.errors.splitlines()
-    assert said.output == "hello\n" and len(notes) == 3 and all(line.startswith("chappie: the tool") and len(line) < 500 for line in notes), said
+    assert said.output == "hello\n" and len(notes) == 2 and all(line.startswith("chappie: the tool") and len(line) < 500 for line in notes), said
     assert notes[-1].endswith("and 47 more of forger are left out. Its inputSchema is not an object."), said
 
 

@@ -75,9 +75,10 @@ struct Templates: ParsableCommand {
         func run(on console: Console, _ environment: ProgramEnvironment) async throws {
             let path = try Template.path(name, environment)
             let before = WholeFile.exists(path) ? try WholeFile.read(path) : []
-            let after = try await TextEditor(environment, console).edit(before, ending: ".md")
-            let isChanged = before != after
-            if isChanged { try UserFile(path: path).write(after) }
+            let isChanged = try await TextEditor(environment, console).edit(before, ending: ".md") { after in
+                if before != after { try UserFile(path: path).write(after) }
+                return before != after
+            }
             if options.json {
                 console.json(["path": .string(path), "is_changed": .bool(isChanged)])
             } else {

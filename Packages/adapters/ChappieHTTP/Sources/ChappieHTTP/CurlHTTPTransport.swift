@@ -44,8 +44,10 @@ public final class CurlHTTPTransport: HTTPTransport {
 
     /// Creates a transport that uses the thread and the policy of `network`, which other transports may share.
     ///
-    /// - Parameter followsRedirects: Whether redirects are followed within the origin. Otherwise they are responses.
-    ///   Default `true`.
+    /// - Parameters:
+    ///   - network: The network that carries the requests.
+    ///   - followsRedirects: Whether redirects are followed within the origin. Otherwise they are responses. Default
+    ///     `true`.
     public init(network: CurlNetwork, followsRedirects: Bool = true) {
         self.network = network
         self.followsRedirects = followsRedirects

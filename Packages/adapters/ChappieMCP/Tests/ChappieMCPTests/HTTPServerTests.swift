@@ -102,7 +102,9 @@ extension PythonHTTPServerTests {
         let (process, url) = try await counterpart.start(folder, wantsToken: true)
         let refused = server(url, counterpart)
         let error = await #expect(throws: ChappieMCPError.self) { try await refused.tools() }
-        #expect(error?.reason == "it requires you to sign in (HTTP 401)", "\(error.debugDescription)")
+        #expect(
+            error?.reason == "it requires you to sign in (HTTP 401): Authentication required",
+            "\(error.debugDescription)")
         await refused.closed()
         let server = server(url, counterpart, [.authorization: "Bearer good"])
         #expect(try await server.call("add", ["first": 2, "second": 40]) == "42")
