@@ -149,7 +149,7 @@ def test_a_schema_is_sent_in_the_strict_form_and_its_nulls_are_removed(ask, tmp_
 @pytest.mark.parametrize("words, says", [
     (["--time-limit", "nan"], "86400"), (["--time-limit", "inf"], "86400"), (["--time-limit", "1e300"], "86400"),
     (["--time-limit", "0"], "86400"), (["--timeout", "nan"], "86400"), (["--rounds", "0"], "1000"),
-    (["-m", ""], "--model"), (["-m", "a b c"], "without spaces"), (["--effort", "banana"], "xhigh"),
+    (["-m", ""], "name is empty"), (["-m", "a b c"], "without spaces"), (["--effort", "banana"], "xhigh"),
     (["--verbosity", "banana"], "low, medium or high")])
 def test_values_that_nothing_takes_are_refused(words, says, ask):
     ask(*words, "x", status=USAGE, says=says)

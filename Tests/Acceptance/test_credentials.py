@@ -171,10 +171,10 @@ def test_a_simulation_leaves_the_accounts_as_they_are(simulate, signed_in, tmp_p
     user = signed_in(simulate())
     for word in ("use", "remove"):
         user.run("--simulate", "accounts", word, user.account, status=USAGE, says="simulation")
-    assert user.run("accounts", "--json").events == [{"accounts": [{"name": user.account, "is_current": True, "route": "device"}]}]
+    assert user.run("accounts", "--json").events == [{"accounts": [{"name": user.account, "email": "ada@example.com", "is_current": True, "route": "device"}]}]
     notes = json.loads((tmp_path / "home/state/chappie/notes.json").read_text())
     # The names are kept for each service; the top level is the default one's.
-    assert "accounts" not in notes and list(notes["issuers"].values()) == [{"accounts": [user.account]}], notes
+    assert "accounts" not in notes and [issuer["accounts"] for issuer in notes["issuers"].values()] == [[user.account]], notes
 
 
 # The folder as the program finds it: read-only, or on a disk without room for another file.

@@ -16,7 +16,7 @@ def records(terminal):
 
 
 @pytest.mark.parametrize("transport", ["auto", "sse"])
-def test_a_line_during_an_answer_joins_the_turn(chat, transport):
+def test_a_line_during_an_answer_joins_the_turn(chat, transport, tmp_path):
     terminal = chat("--transport", transport, deltasPerSecond=20)
     terminal.paste(f"reply: {WORDS}")
     terminal.type("", "Enter")
@@ -30,9 +30,19 @@ def test_a_line_during_an_answer_joins_the_turn(chat, transport):
     assert screen.index("w39", screen.index(TAKEN)) < screen.rindex("the second answer") < screen.index("> half a line"), screen
     terminal.type("", "C-c")
     terminal.prompts(2)
+    # The arrow keys find it, and a file has both answers.
+    terminal.type("", "Up")
+    terminal.shows("> reply: the second answer", 2)
+    terminal.type("", "C-c")
+    terminal.prompts(2)
+    terminal.type(f"/save {tmp_path}/saved.md", "Enter")
+    terminal.shows("The conversation is in")
+    saved = (tmp_path / "saved.md").read_text()
+    assert saved.index("w39", saved.index("w0 w1", 20)) < saved.index("reply: the second answer") < saved.rindex("the second answer"), saved
+    terminal.prompts(3)
     terminal.type("/undo", "Enter")
     terminal.shows("Taken back: reply: w0")
-    terminal.prompts(3)
+    terminal.prompts(4)
     terminal.type("", "C-d")
     terminal.ends(0)
     kinds = [record["kind"] for record in records(terminal)]

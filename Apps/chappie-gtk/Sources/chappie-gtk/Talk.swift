@@ -51,7 +51,7 @@ final class Talk {
     func steer(_ message: ChappieInputMessage) async -> Bool {
         guard isAnswering, answer != nil else { return false }
         guard let runtime else { return await client.steer(message) }
-        // If it can't be kept, the answer has it all the same.
+        // The answer has the message even if it can't be kept.
         return (try? await runtime.steer(message)) ?? true
     }
 
@@ -211,6 +211,8 @@ final class Talk {
     }
 
     private struct Page: Sendable {
+        /// The questions before the last message of a turn that the user steered, with their answers.
+        var earlier: [(question: String, answer: [MarkdownBlock])] = []
         var question = ""
         var tools: [(name: String, mark: String)] = []
         var commentary: [MarkdownBlock] = []
@@ -221,6 +223,11 @@ final class Talk {
     }
 
     private func draw(_ page: Page) {
+        for exchange in page.earlier {
+            transcript.beginQuestion(exchange.question)
+            transcript.beginAnswer()
+            transcript.write(exchange.answer)
+        }
         transcript.beginQuestion(page.question)
         guard page.failed == nil else { return }
         transcript.beginAnswer()
@@ -233,6 +240,10 @@ final class Talk {
         if let ending = page.ending { transcript.note(ending) }
     }
 
+    private nonisolated static func shown(_ messages: [ChappieInputMessage]) -> String {
+        messages.map(\.shown).joined(separator: "\n\n")
+    }
+
     @concurrent
     private static func pages(of thread: ChappieThread, last count: Int) async -> (pages: [Page], left: Int) {
         // A failed question that was asked again is shown once.
@@ -243,7 +254,9 @@ final class Talk {
             var page = Page()
             let isUnanswered = turn.status == .failed && !turn.isPartOfConversation
             if next == nil, isUnanswered, turn.messages.count == 1 { page.failed = turn.messages[0] }
-            page.question = (turn.messages + turn.steeringMessages).map(\.shown).joined(separator: "\n\n")
+            let exchanges = turn.exchanges
+            page.earlier = exchanges.dropLast().map { (Self.shown($0.messages), MarkdownBlock.blocks(of: $0.answer)) }
+            page.question = Self.shown(exchanges.last?.messages ?? [])
             page.tools = turn.toolCalls.map { tool in
                 switch tool.result?.outcome {
                 case .succeeded, .answered: (tool.call.shownName, "✓")
@@ -252,7 +265,7 @@ final class Talk {
                 }
             }
             page.commentary = MarkdownBlock.blocks(of: turn.commentary)
-            page.answer = MarkdownBlock.blocks(of: turn.outputText)
+            page.answer = MarkdownBlock.blocks(of: exchanges.last?.answer ?? "")
             switch turn.status {
             case .finished where turn.response.isInterrupted: page.ending = "(stopped)"
             case .finished: break

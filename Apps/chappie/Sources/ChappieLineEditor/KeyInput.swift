@@ -15,6 +15,8 @@ struct KeyInput {
     private var ownPaste: String?
     /// Whether something needed attention inside of a sequence.
     private var attends = false
+    /// The user's own bindings, in the form of `.editrc`. A sequence that occurs in them is a key.
+    private let bindings: String
 
     enum Event: Equatable {
         case key(Unicode.Scalar)
@@ -23,9 +25,10 @@ struct KeyInput {
         case end
     }
 
-    init(descriptor: CInt, attention: CInt) {
+    init(descriptor: CInt, attention: CInt, bindings: String = "") {
         self.descriptor = descriptor
         self.attention = attention
+        self.bindings = bindings
     }
 
     /// Adds keys before all later keys.
@@ -76,7 +79,7 @@ struct KeyInput {
                 pushed.append(first)
                 return event
             }
-            push(sequence(kind, beginningWith: second))
+            push(sequence(kind, after: first, beginningWith: second))
         }
     }
 
@@ -88,12 +91,17 @@ struct KeyInput {
     private static let pasteGap: CInt = 1000
 
     /// Reads the rest of a sequence, and returns the keys that it means.
-    private mutating func sequence(_ kind: KeySequence.Kind, beginningWith second: Unicode.Scalar) -> String {
+    private mutating func sequence(
+        _ kind: KeySequence.Kind, after first: Unicode.Scalar, beginningWith second: Unicode.Scalar
+    ) -> String {
         var sequence = KeySequence(kind)
+        var whole = String(first)
         var next: Unicode.Scalar? = second
         while let scalar = next {
+            if kind != .text { whole.unicodeScalars.append(scalar) }
             switch sequence.receive(scalar) {
             case .more: next = nextKey(within: Self.sequenceGap)
+            case .keys(""): return kind != .text && bindings.contains(whole) ? "\u{1B}" + whole : ""
             case .keys(let keys): return keys
             case .interrupted:
                 guard scalar == "\u{1B}" else { return String(scalar) }

@@ -89,7 +89,8 @@ public final class LineEditor: @unchecked Sendable {
             let history = history_init()
         else { return nil }
         TerminalState.remember()
-        input = KeyInput(descriptor: STDIN_FILENO, attention: Attention.reader)
+        input = KeyInput(
+            descriptor: STDIN_FILENO, attention: Attention.reader, bindings: Self.userBindings())
         let reader: el_rfunc_t = { editor, character in LineEditor.of(editor)?.read(character) ?? 0 }
         let shown: @convention(c) (OpaquePointer?) -> UnsafeMutablePointer<CChar>? = { LineEditor.of($0)?.shownPrompt }
         guard let editor = ceditline_open(name, reader, shown) else {
@@ -112,6 +113,17 @@ public final class LineEditor: @unchecked Sendable {
 
     fileprivate static func of(_ editor: OpaquePointer?) -> LineEditor? {
         ceditline_context(editor).map { Unmanaged<LineEditor>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    /// Returns the user's `.editrc`, which libedit reads as well, or an empty text.
+    private static func userBindings() -> String {
+        let home = getenv("HOME").map { String(cString: $0) + "/.editrc" }
+        let path = getenv("EDITRC").map { String(cString: $0) } ?? home
+        guard let path, let file = fopen(path, "re") else { return "" }
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: 1 << 16)
+        let count = fread(&bytes, 1, bytes.count, file)
+        return String(decoding: bytes[..<count], as: UTF8.self)
     }
 
     // MARK: Reading

@@ -29,6 +29,13 @@ private func flags() -> tcflag_t {
         }
     }
 
+    @Test func `a key that the user has bound acts`() async {
+        await #expect(processExitsWith: .success) {
+            let terminal = try EditedTerminal(bindings: "bind ^[[5~ ed-move-to-beg\n")
+            #expect(terminal.read(typing: "ab\u{1B}[5~x\u{1B}[6~y\r") == .text("xyab"))
+        }
+    }
+
     @Test func anEntryMayHaveSeveralLines() async {
         await #expect(processExitsWith: .success) {
             let terminal = try EditedTerminal()
@@ -197,7 +204,7 @@ private func flags() -> tcflag_t {
     @Test func `a prompt can't write to the terminal directly`() async {
         await #expect(processExitsWith: .success) {
             let terminal = try EditedTerminal()
-            let entry = terminal.read(.init("Attach \u{1}\u{1B}]0;title\u{7}\u{1}? ")) { keyboard in
+            let entry = terminal.read(.init("Attach \u{1}\u{1B}]0;title\u{7}\u{1}? "), showing: "Attach") { keyboard in
                 #expect(!keyboard.sees("?").contains("\u{1B}]"))
                 keyboard.types("y\r")
             }

@@ -38,7 +38,7 @@ final class EditedTerminal {
     /// Asks, and the user does this on a thread of their own once the prompt is on the screen: only then does the terminal
     /// leave every key to the editor.
     func read(
-        _ prompt: LineEditor.Prompt = .init("> "), until bell: CInt = -1,
+        _ prompt: LineEditor.Prompt = .init("> "), showing shown: String? = nil, until bell: CInt = -1,
         _ user: @escaping @Sendable (inout Keyboard) -> Void
     ) -> LineEditor.Entry {
         let (done, doneWriter) = Self.pipe()
@@ -47,7 +47,7 @@ final class EditedTerminal {
         Thread.detachNewThread {
             var keyboard = Keyboard(terminal: terminal, done: done)
             keyboard.sees("\u{1B}[?2004h")
-            keyboard.sees(prompt.text.trimmingCharacters(in: .whitespaces))
+            keyboard.sees(shown ?? prompt.text.trimmingCharacters(in: .whitespaces))
             user(&keyboard)
             keyboard.leaveTheRest()
             finished.signal()

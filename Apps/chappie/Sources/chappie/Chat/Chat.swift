@@ -156,6 +156,7 @@ struct Chat: ProgramCommand {
                 guard text.contains(where: { !$0.isWhitespace }) else { continue }
                 if ChatHistory.remembers(text) { editor.remember(text) }
                 guard try await session.handle(text) else { return }
+                for line in session.typed.takenLines() where ChatHistory.remembers(line) { editor.remember(line) }
             }
         }
     }

@@ -58,9 +58,14 @@ struct ChatTranscript {
 extension ChatTranscript {
     init(_ turns: [ChappieTurn]) {
         self.init(
-            turns: turns.filter(\.isPartOfConversation).map { turn in
-                let messages = [turn.question] + turn.steeringMessages.map(\.text)
-                return (messages.joined(separator: "\n\n"), turn.outputText, turn.model)
+            turns: turns.filter(\.isPartOfConversation).flatMap { turn in
+                turn.exchanges.map { messages, answer in
+                    let isFirst = messages.first == turn.messages.first
+                    let texts =
+                        isFirst
+                        ? [turn.question] + messages.dropFirst(turn.messages.count).map(\.text) : messages.map(\.text)
+                    return (texts.joined(separator: "\n\n"), answer, turn.model)
+                }
             })
     }
 }

@@ -17,6 +17,8 @@ final class TypedLines: Sendable {
     private struct State {
         /// The lines that wait for the end of the turn.
         var waiting: [String] = []
+        /// The lines that the turn has taken.
+        var taken: [String] = []
         var take: Take?
         var reading: Reading?
     }
@@ -33,6 +35,14 @@ final class TypedLines: Sendable {
 
     /// Takes the next line that waited for the end of the turn.
     func next() -> String? { state.withLock { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() } }
+
+    /// Returns the lines that the last turn has taken, once.
+    func takenLines() -> [String] {
+        state.withLock { state in
+            defer { state.taken = [] }
+            return state.taken
+        }
+    }
 
     /// Runs `work`, and offers each line that the user finishes in the meantime to `take`. Commands and refused lines
     /// wait until ``next()``.
@@ -76,8 +86,8 @@ final class TypedLines: Sendable {
             let (lines, continuation) = AsyncStream<String>.makeStream()
             let delivery = Task {
                 for await line in lines {
-                    if !line.hasPrefix("/"), await take(line) { continue }
-                    self.state.withLock { $0.waiting.append(line) }
+                    let isTaken = line.hasPrefix("/") ? false : await take(line)
+                    self.state.withLock { isTaken ? $0.taken.append(line) : $0.waiting.append(line) }
                 }
             }
             self.state.withLock { $0.reading = Reading(bell: bell.writer, delivery: delivery) }

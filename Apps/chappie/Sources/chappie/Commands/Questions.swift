@@ -313,7 +313,7 @@ struct Ask: ProgramCommand {
     ///
     /// Standard input is read for `-`, if there is nothing else to ask, and if it is redirected. If there are
     /// arguments, a socket that stays silent for half a second is left out, because ssh leaves it open. A pipe that
-    /// stays silent is waited for, and a line says so.
+    /// stays silent is waited for, and a line reports that.
     ///
     /// - Parameters:
     ///   - input: standard input, or `nil` if something else is read from it.

@@ -97,7 +97,7 @@ struct CommandLineError: Error {
         }
     }
 
-    /// Separates the advice about a network that wants a sign-in, which is a part of the sentence, from the sentence. It
+    /// Separates the advice about a network that requires a sign-in, which is a part of the sentence, from the sentence. It
     /// replaces the general advice.
     private mutating func separateNetworkAdvice() {
         guard message.hasSuffix(" " + BlockingPage.networkAdvice) else { return }

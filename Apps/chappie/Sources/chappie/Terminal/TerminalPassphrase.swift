@@ -11,7 +11,7 @@ import SystemPackage
 
 /// A source that asks the user for the passphrase on the terminal itself, because standard input may be a pipe.
 struct TerminalPassphrase: TraceablePassphraseSource {
-    /// The user has typed the passphrase that a kept key was derived from.
+    /// Returns the terminal as the origin of a key that is kept.
     func origin() -> PassphraseOrigin { .known("terminal") }
 
     /// Asks the user for the passphrase.

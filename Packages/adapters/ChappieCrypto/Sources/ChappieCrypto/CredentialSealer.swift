@@ -36,7 +36,7 @@ final class CredentialSealer: Sendable {
         }
     }
 
-    /// What opens a file: a passphrase, or a key that was derived from it earlier.
+    /// A secret that opens a file: a passphrase, or a key that was derived from it earlier.
     enum Opener: Sendable {
         case passphrase(Secret)
         case key(Key)

@@ -33,15 +33,17 @@ struct MCPTool: Sendable, Hashable {
     static func read(_ list: [ChappieJSON]) -> (tools: [MCPTool], skipped: [ChappieMCPSkippedTool]) {
         var tools: [MCPTool] = []
         var skipped: [ChappieMCPSkippedTool] = []
-        var names: Set<String> = []
+        var entries: [String: ChappieJSON] = [:]
         let accepted = ToolName.accepted(list.compactMap { $0["name"]?.string })
         for entry in list {
             let name = entry["name"]?.string ?? ""
+            // A server may repeat a page of its list.
+            guard entries[name] != entry else { continue }
             let schema = entry["inputSchema"] ?? .null
             let reason =
                 if name.isEmpty {
                     "It has no name."
-                } else if names.contains(name) {
+                } else if entries[name] != nil {
                     "The list has another tool of that name."
                 } else if tools.count >= limits.tools {
                     "The list has more than \(limits.tools) tools."
@@ -52,7 +54,7 @@ struct MCPTool: Sendable, Hashable {
                 skipped.append(ChappieMCPSkippedTool(name: String(name.prefix(200)), reason: reason))
             } else {
                 let description = bounded(entry["description"]?.string ?? entry["title"]?.string ?? "")
-                names.insert(name)
+                entries[name] = entry
                 tools.append(
                     MCPTool(
                         name: name, offeredName: accepted[name] ?? name, description: description, inputSchema: schema))

@@ -38,6 +38,12 @@ struct MCPToolsTests {
             ])
     }
 
+    @Test func `an entry that is listed again is one tool, without a note`() {
+        let entry: ChappieJSON = ["name": "a", "inputSchema": ["type": "object"]]
+        let (tools, skipped) = MCPTool.read([entry, ["name": "b", "inputSchema": ["type": "object"]], entry])
+        #expect(tools.map(\.name) == ["a", "b"] && skipped.isEmpty)
+    }
+
     /// All of it goes with each request.
     @Test func aServerSaysSoMuchAtMost() {
         let schema: ChappieJSON = ["type": "object"]

@@ -420,6 +420,20 @@ struct BadServerTests {
         #expect(try folder.read("place").hasSuffix(folder.path.suffix(10) + "\n"))
     }
 
+    @Test func `a server's title and instructions describe its tools to the model`() async throws {
+        let welcome = Self.welcome.replacing(
+            #""capabilities""#,
+            with:
+                #""serverInfo":{"name":"x","title":"Rows of the shop"},"instructions":" Always call a first. ","capabilities""#
+        )
+        let server = Self.server(welcome + Self.list + "cat >/dev/null", name: "shop")
+        let tool = try #require(try await server.tools().first)
+        let declared = try ToolSet(harness: "", tools: [tool], checked: [:]).declared(onPlan: false, inNamespace: true)
+        #expect(
+            declared.first?["description"] == "Tools of shop (Rows of the shop). Always call a first.", "\(declared)")
+        await server.closed()
+    }
+
     @Test func aServerThatNobodyKeepsIsEnded() async throws {
         let folder = try TemporaryDirectory()
         var server: ChappieMCPServer? = ChappieMCPServer(

@@ -37,7 +37,7 @@ import FoundationEssentials
 /// `${NAME:-default}` with the default if the variable is not set or empty. A variable that is not set is an error
 /// otherwise. A `command` or `cwd` that begins with `~/` is in the home directory.
 ///
-/// Manifests of other programs can be used as they are. A server with `disabled` is left out. Members of a server that
+/// Manifests of other programs are accepted unchanged. A server with `disabled` is left out. Members of a server that
 /// only other programs use, such as `autoApprove` and `alwaysAllow`, are ignored, and ``notes`` names them: they never
 /// grant an approval. `servers` is another name of `mcpServers`. Other unknown members are an error.
 public struct ChappieToolManifest: Sendable, Hashable {

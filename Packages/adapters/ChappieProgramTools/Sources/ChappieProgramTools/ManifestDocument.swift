@@ -80,7 +80,7 @@ struct ManifestDocument: Decodable {
     init(from decoder: any Decoder) throws {
         let members = try decoder.members(Key.self)
         tools = try members.given([ManifestTool].self, .tools) ?? []
-        // An editor calls the servers so, and has other inputs beside them.
+        // An editor uses this name, and has `inputs` next to it.
         isEditors = members.contains(.servers)
         if isEditors, members.contains(.mcpServers) {
             throw members.fault(.servers, "is another name of mcpServers, which is there as well")

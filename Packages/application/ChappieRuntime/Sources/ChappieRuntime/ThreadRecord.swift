@@ -88,7 +88,7 @@ public struct ChappieThreadRecord: Sendable, Hashable {
             case .renamed: [body["title"]?.string].compactMap(\.self)
             case .turnStarted: (body["messages"]?.array ?? []).flatMap(Self.texts)
             case .turnSteered: [body["message"]].compactMap(\.self).flatMap(Self.texts)
-            // The user's messages have records of their own.
+            // The user's messages have separate records.
             case .toolsCalled, .turnFinished, .turnFailed, .turnInterrupted:
                 (body["items"]?.array ?? []).filter { $0["role"]?.string != "user" }.flatMap(Self.texts)
             case .compacted: [body["context"]?["summary"]?.string].compactMap(\.self)

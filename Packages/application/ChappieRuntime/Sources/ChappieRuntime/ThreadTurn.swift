@@ -216,6 +216,27 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
         if let index = toolCalls.lastIndex(where: { $0.id == callID }) { change(&toolCalls[index]) }
     }
 
+    /// The turn as questions and answers. There are several if the user sent messages while the turn was running: a
+    /// message that came after an answer begins another exchange, and others belong to the question before them.
+    public var exchanges: [(messages: [ChappieInputMessage], answer: String)] {
+        var done: [(messages: [ChappieInputMessage], answer: String)] = []
+        var (asked, answer) = (messages, "")
+        var left = steeringMessages
+        for item in items.dropFirst(questionCount).map(ChappieOutputItem.init) where item.type == "message" {
+            if item.json["role"]?.string == "assistant", item.phase != .commentary { answer += item.text }
+            guard let index = left.firstIndex(where: { $0.inputItem == item.json }) else { continue }
+            if !answer.isEmpty {
+                done.append((asked, answer))
+                asked = []
+                answer = ""
+            }
+            asked.append(left.remove(at: index))
+        }
+        // An interrupted turn has the text that was shown, which may be the answer to an earlier message.
+        let shown = outputText == done.last?.answer ? answer : outputText
+        return done + [(asked + left, shown)]
+    }
+
     // MARK: Going on
 
     /// The answer as a response, with the data that was kept.

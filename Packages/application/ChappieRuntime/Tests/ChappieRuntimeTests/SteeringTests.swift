@@ -38,6 +38,8 @@ import Testing
         #expect(turn.steeringMessages.map(\.text) == ["two"])
         #expect(words(turn.items) == ["one", "first", "two", "second"])
         #expect(
+            turn.exchanges.map { "\($0.messages.map(\.text)) \($0.answer)" } == [#"["one"] first"#, #"["two"] second"#])
+        #expect(
             kept.records.map(\.kind) == [.turnStarted, .turnSteered, .toolsCalled, .turnFinished])
         let other = model.client().runtime(store: store)
         try await other.openThread(kept.id)
@@ -73,7 +75,9 @@ import Testing
             #expect(try await continued.resumeTurn().outputText == "again")
             let sent = words(try #require(later.inputs.last))
             #expect(sent.last == "hurry" && sent.filter { $0 == "hurry" }.count == 1)
-            #expect(await continued.currentThread?.turns.first?.steeringMessages.map(\.text) == ["hurry"])
+            let turn = try #require(await continued.currentThread?.turns.first)
+            #expect(turn.steeringMessages.map(\.text) == ["hurry"])
+            #expect(turn.exchanges.map { "\($0.messages.map(\.text)) \($0.answer)" } == [#"["one", "hurry"] again"#])
         }
     }
 

@@ -186,7 +186,7 @@ struct SchemaCompiler {
             guard members[limit.rawValue]?.bool == nil,
                 let (number, literal) = try number(members, limit.rawValue, at: place)
             else { continue }
-            // In draft 4, this is a member of its own.
+            // In draft 4, this is a separate member.
             let isExclusive = limit.exclusive.map { members[$0.rawValue] == true } ?? false
             rules.append(.limit(isExclusive ? limit.exclusive ?? limit : limit, number, literal: literal))
         }
