@@ -18,7 +18,7 @@ COMMANDS = {words.split()[0]: words.split() for words in (
     "login --no-browser", "logout", "lock", "status", "ask something", "chat", "threads", "models", "usage", "accounts", "config", "templates", "auth export file", "tools", "mcp",
     "doctor", "simulator", "completions bash", "manual", "help", "--version")}
 # These have no settings.
-ALONE = ("config", "templates", "completions", "manual", "help", "--version")
+ALONE = ("config", "lock", "templates", "completions", "manual", "help", "--version")
 CONTROL_C, CONTROL_D, CONTROL_Z, CONTROL_BACKSLASH = b"\x03", b"\x04", b"\x1a", b"\x1c"
 # From its beginning to its end a line is edited, and the terminal marks what is pasted into it.
 BEGIN, END, PROMPT = b"\x1b[?2004h", b"\x1b[?2004l", rb"\?2004h.*>\S* "
