@@ -220,7 +220,8 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
     /// message that came after an answer begins another exchange, and others belong to the question before them.
     public var exchanges: [(messages: [ChappieInputMessage], answer: String)] {
         var done: [(messages: [ChappieInputMessage], answer: String)] = []
-        var (asked, answer) = (messages, "")
+        var asked = messages
+        var answer = ""
         var left = steeringMessages
         for item in items.dropFirst(questionCount).map(ChappieOutputItem.init) where item.type == "message" {
             if item.json["role"]?.string == "assistant", item.phase != .commentary { answer += item.text }

@@ -239,7 +239,8 @@ struct StrictRewriter {
         var members = ChappieJSONObject()
         for name in order {
             guard let property = properties[name], property != false else { continue }
-            let (path, place) = (path + ["properties", name], place + ["properties", name])
+            let path = path + ["properties", name]
+            let place = place + ["properties", name]
             let isOptional = !required.contains(name) && !takesNull(path)
             guard isOptional else {
                 members[name] = try form(property, from: path, at: place)

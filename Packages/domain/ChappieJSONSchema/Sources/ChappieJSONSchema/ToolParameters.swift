@@ -86,7 +86,8 @@ private struct ToolParameters {
             new["type"] = types.count == 1 ? .string(type) : .array(types.map { .string($0) })
         }
         for member in object.members {
-            let (name, value) = (member.name, member.value)
+            let name = member.name
+            let value = member.value
             switch name {
             case _ where Self.annotations.contains(name): new[name] = value
             case "$ref":

@@ -74,7 +74,8 @@ private func cut(_ text: String, to limit: Int) -> String {
     let left = text.unicodeScalars.count - limit
     guard left > 0 else { return text }
     let end = limit / 4
-    let (first, last) = (text.unicodeScalars.prefix(limit - end), text.unicodeScalars.suffix(end))
+    let first = text.unicodeScalars.prefix(limit - end)
+    let last = text.unicodeScalars.suffix(end)
     return "\(String(first))… (\(left) more characters) …\(String(last))"
 }
 
