@@ -82,7 +82,7 @@ enum Attachment {
             let coding = bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) ? "UTF-16" : "LATIN1"
             throw CommandLineError.usage(
                 "\(name) is neither text in UTF-8 nor a type of file that the service accepts.",
-                suggestion: "Convert text: `iconv -f \(coding) -t UTF-8 FILE | chappie -f - …`. Unpack archives first.")
+                suggestion: "Convert text: `iconv -f \(coding) -t UTF-8 FILE | chappie -f - …`. Unpack an archive.")
         }
         return .file(file)
     }

@@ -13,7 +13,7 @@ struct ProgramNotes: Equatable {
         var names: [String] = []
         /// The account that commands use without `--account`.
         var current: String?
-        /// The e-mail addresses of the accounts, as far as they are known.
+        /// The known e-mail addresses of the accounts.
         var emails: [String: String] = [:]
     }
 

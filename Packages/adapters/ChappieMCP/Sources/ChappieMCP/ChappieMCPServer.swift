@@ -182,8 +182,8 @@ public final class ChappieMCPServer: ChappieToolProvider {
         return tool
     }
 
-    /// Performs work in the current session, which may have begun after the tools were listed, or begins one. If the server did not
-    /// take the request because the session had ended, the work is repeated once in a new one.
+    /// Performs work in the current session, which may have begun after the tools were listed, or begins one. If the
+    /// server did not take the request because the session had ended, the work is repeated once in a new session.
     private func inSession<Value>(
         _ listing: Listing, _ work: (MCPConnection) async throws -> Value
     ) async throws -> Value {

@@ -19,8 +19,8 @@ public struct ChappieReadableHits: Sendable {
 }
 
 extension ThreadDatabase {
-    /// Returns the words of a text in the form of the index. They are in order, each between line feeds. A NUL character
-    /// is at the end. Words, beginnings and phrases are found by a search for bytes.
+    /// Returns a text in the form of the index, as single words. They are in order, each between line feeds. A NUL
+    /// character is at the end. Words, beginnings and phrases are found by a search for bytes.
     static func words(of text: String) -> [UInt8] { indexed(ChappieThreadWords(text).words) + [0x0A, 0] }
 
     /// Returns words with a line feed before each of them.
