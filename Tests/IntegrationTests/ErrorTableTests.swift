@@ -18,7 +18,7 @@ import Testing
         case invalidTool, transportFailed, contextWindowExceeded, messageTooLarge, renewalFailed, credentialStoreFailed
         case blockedByGateway, gatewayAnswered, modelUnavailable, unsupportedInput, planRefused, usageNotReported,
             timeLimitExceeded
-        case inputTooLarge, conversationRefused
+        case inputTooLarge, conversationRefused, notWithThisSignIn, searchFailed, imageFailed
 
         init(_ error: ChappieClientError) {
             self =
@@ -53,6 +53,9 @@ import Testing
                 case .timeLimitExceeded: .timeLimitExceeded
                 case .inputTooLarge: .inputTooLarge
                 case .conversationRefused: .conversationRefused
+                case .notWithThisSignIn: .notWithThisSignIn
+                case .searchFailed: .searchFailed
+                case .imageFailed: .imageFailed
                 }
         }
     }
@@ -272,6 +275,32 @@ import Testing
                         unauthorized, .rule("/oauth/token", #""status":503"#, bodyContains: "refresh_token")),
                     matches: { $0 == .renewalFailed(.tokenExchangeFailed(statusCode: 503, body: "")) })
             ]
+        case .notWithThisSignIn:
+            [
+                Row(
+                    name: name, configure: onPlan,
+                    ask: { "\(try await $0.generateImage(ChappieImageRequest("a fox")).width)" })
+            ]
+        case .searchFailed:
+            [
+                Row(
+                    name: name,
+                    scenario: .scenario(
+                        .rule(
+                            "/backend-api/codex/alpha/search",
+                            #""status":200,"body":{"output":"Found no tool response for call"}"#)),
+                    ask: { try await $0.search(ChappieSearchRequest("swift")).text })
+            ]
+        case .imageFailed:
+            [
+                Row(
+                    name: name,
+                    scenario: .scenario(
+                        .rule(
+                            "/backend-api/codex/images/generations",
+                            #""status":400,"body":{"error":{"code":"moderation_blocked","message":"Not allowed."}}"#)),
+                    ask: { "\(try await $0.generateImage(ChappieImageRequest("a fox")).width)" })
+            ]
         case .credentialStoreFailed:
             // The store is on this machine, where no server can make it fail; it is the testing product's.
             [
@@ -385,6 +414,12 @@ import Testing
             return .inputTooLarge
         } catch ChappieClientError.conversationRefused(let message) where !message.isEmpty {
             return .conversationRefused
+        } catch ChappieClientError.notWithThisSignIn(let name) where !name.isEmpty {
+            return .notWithThisSignIn
+        } catch ChappieClientError.searchFailed(let message) where !message.isEmpty {
+            return .searchFailed
+        } catch ChappieClientError.imageFailed(.refusedBySafetyCheck(let message)) where message == "Not allowed." {
+            return .imageFailed
         } catch ChappieClientError.messageTooLarge(let bytes, let limit) where bytes > limit {
             return .messageTooLarge
         } catch ChappieClientError.renewalFailed(let error) where !error.requiresReauthentication {

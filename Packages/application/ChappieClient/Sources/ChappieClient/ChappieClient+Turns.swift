@@ -214,8 +214,6 @@ extension ChappieClient {
         _ items: [ChappieJSON], _ frame: RequestFrame, _ wish: ModelWish, round: Int = 0, _ context: TurnContext
     ) async throws -> Turn {
         let available = try await availableTools(tellingFailures: context)
-        let toolSet = try ToolSet(harness: configuration.harness, tools: available, checked: checkedTools)
-        checkedTools = toolSet.declarations
         var transcript = currentTranscript(of: context.account)
         if let accountNotice, let emit = context.emit {
             self.accountNotice = nil
@@ -240,7 +238,19 @@ extension ChappieClient {
         }
         var (frame, items) = (frame, items)
         if !frame.model.isEmpty, frame.model != model.slug { items.removeAll(where: ChappieClientContext.isEncrypted) }
-        frame.adapt(to: model, refused: await refusedParts(of: model.slug, listed, in: context.account))
+        let refused = await refusedParts(of: model.slug, listed, in: context.account)
+        let wanted = frame.serviceTools ?? []
+        let takesLite = model.usesResponsesLite && !refused.liteForm && !wanted.contains(where: \.isAlwaysHosted)
+        let ways = try wanted.map { tool in
+            let way = try ServiceToolWay(of: tool, onPlan: onPlan, takesLite: takesLite, searchIsGone: searchIsGone)
+            return (tool: tool, way: way)
+        }
+        frame.hostedTools = ways.filter { $0.way == .hosted }.map(\.tool)
+        frame.adapt(to: model, refused: refused)
+        let functions = serviceFunctions(of: transcript, model: model.slug, context)
+        let services = ways.filter { $0.way == .function }.map { functions.function(for: $0.tool) }
+        let toolSet = try ToolSet(harness: configuration.harness, tools: available + services, checked: checkedTools)
+        checkedTools = toolSet.declarations
         try RequestCheck(frame: frame, items: items, model: model, list: list?.models ?? [])
             .check(transcript.items, refusedRoles: configuration.endpoints.refusedRoles, listsTools: !onPlan)
         frame.options.reasoningEffort = effort(frame.options.reasoningEffort, of: model, context)

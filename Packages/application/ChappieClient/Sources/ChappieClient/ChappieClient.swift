@@ -54,6 +54,8 @@ public actor ChappieClient: ChappieConversation {
     var history: TurnHistory?
     /// Whether the backend has refused tools in namespaces, although its documentation names them.
     var hasFlatTools = false
+    /// Whether the search's endpoint was missing or blocked. Later turns use the search that the backend runs.
+    var searchIsGone = false
     /// The most recently loaded list of models.
     var modelList: ModelList?
     /// The parts of requests that the service refuses, for the account of the last turn.

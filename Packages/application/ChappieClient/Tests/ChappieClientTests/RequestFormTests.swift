@@ -97,10 +97,11 @@ private final class MemoryModelCache: ChappieModelCache {
     // MARK: Tools of the backend
 
     @Test(arguments: Wire.allCases) func aTurnWithAServiceToolHasTheFullForm(wire: Wire) async throws {
-        let search: ChappieJSON = ["type": "web_search_call", "id": "ws_1", "status": "completed"]
+        let search: ChappieJSON = ["type": "lookup_call", "id": "ws_1", "status": "completed"]
         let searched = Reply(steps: [.events(items([search], isWhole: false) + answering("new"))])
         let harness = harness(wire, "lite", [searched, .answer("old", id: "resp_2"), .answer("c", id: "resp_3")])
-        let request = ChappieResponseRequest(messages: [.user("What is new?")], serviceTools: [.webSearch()])
+        let lookup = ChappieServiceTool(declaration: ["type": "lookup"])
+        let request = ChappieResponseRequest(messages: [.user("What is new?")], serviceTools: [lookup])
         let seen = await Seen(harness.client.streamResponse(request))
         #expect(seen.text == "new" && seen.notices.isEmpty)
         // The answer comes from the model's memory.
@@ -109,7 +110,7 @@ private final class MemoryModelCache: ChappieModelCache {
         #expect(await harness.ask("And?").notices.isEmpty)
         let requests = try harness.requests
         #expect(requests.map(isLite) == [false, false, true])
-        #expect(requests[0]["tools"]?[0]?["type"] == "web_search")
+        #expect(requests[0]["tools"]?[0]?["type"] == "lookup")
         #expect(requests[0]["client_metadata"]?["ws_request_header_x_openai_internal_codex_responses_lite"] == nil)
         #expect(harness.http.receivedRequests.first?.headerFields[.responsesLite] == nil)
     }
@@ -117,7 +118,8 @@ private final class MemoryModelCache: ChappieModelCache {
     @Test func `a refused service tool is not remembered as a refused form`() async throws {
         let cache = MemoryModelCache()
         let harness = harness(.serverSentEvents, "lite", [Self.refusals[1], .answer("one")], cache: cache)
-        let request = ChappieResponseRequest(messages: [.user("a")], serviceTools: [.webSearch()])
+        let lookup = ChappieServiceTool(declaration: ["type": "lookup"])
+        let request = ChappieResponseRequest(messages: [.user("a")], serviceTools: [lookup])
         #expect(await Seen(harness.client.streamResponse(request)).error != nil)
         #expect(await harness.ask().text == "one")
         #expect(try harness.requests.map(isLite) == [false, true])

@@ -120,6 +120,12 @@ public struct ChappieEndpoints: Sendable, Hashable, Codable {
     public var modelsURL: URL { atBackend(usesPlan ? "/models" : "/codex/models") }
     /// The address of the usage limits, or `nil` if the backend does not report them.
     public var usageURL: URL? { usesPlan ? nil : atBackend("/wham/usage") }
+    /// The address that searches the web, or `nil` if the backend has none.
+    public var searchURL: URL? { usesPlan ? nil : atBackend("/codex/alpha/search") }
+    /// The address that makes pictures, or `nil` if the backend has none.
+    public var imageGenerationsURL: URL? { usesPlan ? nil : atBackend("/codex/images/generations") }
+    /// The address that changes pictures, or `nil` if the backend has none.
+    public var imageEditsURL: URL? { usesPlan ? nil : atBackend("/codex/images/edits") }
     /// The address that describes the user's workspaces and how requests for them are routed, or `nil` if the backend
     /// has none.
     public var accountsCheckURL: URL? { usesPlan ? nil : atBackend("/wham/accounts/check") }

@@ -38,7 +38,7 @@ struct RequestCheck {
             throw .unsupportedInput(
                 "The model \(name) takes no image by its address.", "Fetch the image, and give its file or its bytes.")
         }
-        for tool in frame.serviceTools ?? [] where !tool.isOffered(by: model, listsTools: listsTools) {
+        for tool in frame.hostedTools where !tool.isOffered(by: model, listsTools: listsTools) {
             throw .unsupportedInput(
                 "The model \(name) does not offer \(tool.name).", "Ask without it, or name another model.")
         }

@@ -29,7 +29,10 @@ struct RequestInput {
     func written(_ items: [ChappieJSON]) -> [ChappieJSON] {
         var ids: Set<String> = []
         var shortened: Set<String> = []
-        return items.compactMap { item in
+        var room = Self.pictureRoom
+        // The newest pictures are sent. Earlier ones may no longer fit into a request.
+        let fitting = Set(items.indices.reversed().filter { Self.fits(items[$0], &room) })
+        return items.enumerated().compactMap { index, item in
             guard let object = item.object, let type = object["type"]?.string else { return item }
             var written = object
             for member in object.members where member.value.isNull { written[member.name] = nil }
@@ -45,11 +48,13 @@ struct RequestInput {
                 write(&written, shortened: &shortened)
             case "function_call_output", "custom_tool_call_output":
                 if let call = object["call_id"]?.string, shortened.contains(call) { note(in: &written) }
+                written[ServiceOutputs.member] = nil
             default: break
             }
             for name in ["content", "output"] {
                 guard let parts = written[name]?.array, parts.contains(where: Self.isImage) else { continue }
-                written[name] = .array(parts.map(part))
+                let isLeftOut = name == "output" && !fitting.contains(index)
+                written[name] = .array(parts.map { isLeftOut && Self.isImage($0) ? Self.leftOutPicture : part($0) })
             }
             return .object(written)
         }
@@ -89,6 +94,22 @@ struct RequestInput {
     }
 
     // MARK: Pictures
+
+    /// The largest size of the pictures of tools in one request, in bytes of Base64. A request may have 50 MB.
+    private static let pictureRoom = 24 << 20
+
+    private static let leftOutPicture: ChappieJSON = [
+        "type": "input_text", "text": "(The picture is not sent again. The user has it.)",
+    ]
+
+    /// Returns whether the pictures in a tool's output fit into the rest of `room`. A picture that the service would
+    /// refuse for its size does not.
+    private static func fits(_ item: ChappieJSON, _ room: inout Int) -> Bool {
+        let sizes = (item["output"]?.array ?? []).compactMap { ChappieGeneratedImage.dataURL(of: $0)?.utf8.count }
+        guard !sizes.isEmpty else { return true }
+        room -= sizes.reduce(0, +)
+        return room >= 0 && sizes.allSatisfy { $0 / 4 * 3 <= ChappieImage.defaultLimit }
+    }
 
     /// Returns whether `item` has an image that is given only by an address.
     static func hasImageByAddress(_ item: ChappieJSON) -> Bool {

@@ -12,6 +12,8 @@ struct ToolRound: Sendable {
     let ledger: ToolLedger
     /// The number of the ledger's conversation when the turn began.
     let conversation: Int
+    /// The items of the conversation and of the turn so far.
+    var history: [ChappieJSON] = []
     /// Whether the turn continues from a ``ChappiePendingTurn``. Calls that already ran for it in this process are not
     /// run again.
     var isResumed = false
@@ -55,7 +57,8 @@ struct ToolRound: Sendable {
                 verdicts.append(.over(result))
                 continue
             }
-            emit(.toolCallRequested(ChappieToolExecutionRequest(call: call, round: round)))
+            emit(
+                .toolCallRequested(ChappieToolExecutionRequest(call: call, round: round, steps: steps(of: call, tool))))
             if let tool {
                 verdicts.append(try await verdict(call, tool, decisions[call.callID]))
             } else {
@@ -158,7 +161,9 @@ struct ToolRound: Sendable {
                     if count >= maximumParallelCalls, let (index, result) = try await group.next() {
                         results[index] = result
                     }
-                    group.addTask { (index, try await result(of: call, tool)) }
+                    // A tool that runs alone also gets the results before its own.
+                    let history = self.history + results.sorted { $0.key < $1.key }.map(\.value.inputItem)
+                    group.addTask { (index, try await result(of: call, tool, after: history)) }
                 }
                 for try await (index, result) in group { results[index] = result }
             }
@@ -178,13 +183,17 @@ struct ToolRound: Sendable {
         return verdicts.indices.compactMap { results[$0] }
     }
 
-    private func result(of call: ChappieToolCall, _ tool: ChappieHostTool) async throws -> ChappieToolExecutionResult {
+    private func result(
+        of call: ChappieToolCall, _ tool: ChappieHostTool, after history: [ChappieJSON]
+    ) async throws -> ChappieToolExecutionResult {
         let result: ChappieToolExecutionResult
         do {
-            var output = try await output(of: call, tool)
-            output = Self.bounded(output, tool.outputLimit)
+            var output = try await output(of: call, tool, after: history)
+            // The service's own pictures are kept in any size.
+            if tool.serviceHandler == nil { output = Self.bounded(output, tool.outputLimit) }
             result = ChappieToolExecutionResult(
-                call: call, outcome: output.isError ? .failed : .succeeded, result: output)
+                call: call, outcome: output.isError ? .failed : .succeeded, result: output,
+                steps: steps(of: call, tool))
         } catch {
             try Task.checkCancellation()
             result = try failed(call, Self.message(of: error))
@@ -195,9 +204,21 @@ struct ToolRound: Sendable {
         return result
     }
 
-    private func output(of call: ChappieToolCall, _ tool: ChappieHostTool) async throws -> ChappieToolResult {
+    private func output(
+        of call: ChappieToolCall, _ tool: ChappieHostTool, after history: [ChappieJSON]
+    ) async throws -> ChappieToolResult {
         let late = ToolTimedOut(limit: tool.timeout)
-        return try await withDeadline(tool.timeout, clock: clock, late: late) { try await tool.handler(call) }
+        return try await withDeadline(tool.timeout, clock: clock, late: late) {
+            guard let serviceHandler = tool.serviceHandler else { return try await tool.handler(call) }
+            return try await serviceHandler(call, history)
+        }
+    }
+
+    /// Returns the steps of a call of one of the service's tools. Other tools have none.
+    private func steps(of call: ChappieToolCall, _ tool: ChappieHostTool?) -> [ChappieServiceStep] {
+        guard tool?.serviceHandler != nil, let arguments = call.argumentsJSON else { return [] }
+        guard call.name == ServiceOutputs.image else { return SearchParameters.steps(of: arguments, in: history) }
+        return arguments["prompt"]?.string.map { [.image(prompt: $0)] } ?? []
     }
 
     /// The maximum number of parts of a result, and the maximum number of bytes of all parts together.

@@ -149,6 +149,7 @@ struct Turn: Sendable {
     private func finished(_ answer: ChappieResponse) -> ChappieResponse {
         var response = answer
         response.usage = usage
+        response.toolOutputs = ServiceOutputs(in: items)
         let commentary = items.map(ChappieOutputItem.init).commentary
         if !commentary.isEmpty { response.commentary = commentary }
         return response
@@ -260,10 +261,11 @@ struct Turn: Sendable {
     var unusedTools: [ChappieNotice] {
         let used = typesBefore.union(itemTypes)
         return (frame.serviceTools ?? []).compactMap { tool in
-            guard let type = tool.declaration["type"]?.string, !used.contains("\(type)_call") else { return nil }
+            // A turn without a picture may be what the user wants.
+            guard tool.type != ServiceOutputs.image, !used.contains("\(tool.type)_call") else { return nil }
             return ChappieNotice(
                 .toolNotUsed,
-                type == "web_search"
+                tool.type == ServiceOutputs.search
                     ? "Nothing was searched on the web for this answer."
                     : "The answer was written without \(tool.name).")
         }
@@ -275,7 +277,13 @@ struct Turn: Sendable {
         items = items.filter(Compaction.isWord) + [made]
     }
 
-    private var itemTypes: Set<String> { Set(items.compactMap { $0["type"]?.string }) }
+    private var itemTypes: Set<String> {
+        Set(
+            items.compactMap { item in
+                let isSearch = item["type"] == "function_call" && item["name"]?.string == ServiceOutputs.search
+                return isSearch ? "\(ServiceOutputs.search)_call" : item["type"]?.string
+            })
+    }
 
     /// Returns the turn in the form that joins the conversation.
     func finished(with response: ChappieResponse) -> FinishedTurn {
@@ -309,6 +317,7 @@ struct Turn: Sendable {
             calls, over: tools.isResumed ? calls.compactMap { tools.ledger.result(of: $0.callID) } : [])
         openRound = open
         var noting = tools
+        noting.history = runner.transcript.items + items
         noting.record = { [record = tools.record] step in
             open.begins(step)
             try await record(step)

@@ -82,9 +82,21 @@ extension ChappieToolExecutionResult {
         let text: ChappieJSON = .string(result.output)
         let words: [ChappieJSON] = text.string?.isEmpty == true ? [] : [["type": "input_text", "text": text]]
         let parts = words + result.parts
-        return [
+        var item: ChappieJSONObject = [
             "type": call.isCustom ? "custom_tool_call_output" : "function_call_output", "call_id": .string(call.callID),
             "output": result.parts.isEmpty ? text : .array(parts),
         ]
+        if !result.sources.isEmpty { item[ServiceOutputs.member] = .array(result.sources.map(\.pageItem)) }
+        return .object(item)
+    }
+}
+
+extension ChappieSource {
+    /// The page in the output of a search. See ``ServiceOutputs``.
+    fileprivate var pageItem: ChappieJSON {
+        var page: ChappieJSONObject = ["url": .string(url)]
+        if let title { page["title"] = .string(title) }
+        if let reference { page["ref_id"] = .string(reference) }
+        return .object(page)
     }
 }

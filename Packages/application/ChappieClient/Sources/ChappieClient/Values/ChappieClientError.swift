@@ -12,6 +12,12 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case missingAccountID
     /// Only a new sign-in helps. The string is the reason.
     case reauthenticationRequired(String)
+    /// The sign-in does not include something. The string is its name at the beginning of a sentence. Nothing was sent.
+    case notWithThisSignIn(String)
+    /// The service's search of the web failed. The string is its message.
+    case searchFailed(String)
+    /// No picture came back.
+    case imageFailed(ChappieImageFailure)
     /// The plan's quota is used up.
     case usageLimitReached(ChappieUsageLimit)
     /// The service does not answer this request on the user's plan.
@@ -88,6 +94,9 @@ extension ChappieClientError: ChappieError {
         case .missingRefreshToken: "The sign-in can't be renewed: there is no refresh token."
         case .missingAccountID: "The sign-in does not say which account it is for."
         case .reauthenticationRequired(let reason): reason
+        case .notWithThisSignIn(let name): "\(name) is not part of a sign-in with \"Continue with ChatGPT\"."
+        case .searchFailed(let message): "The web search failed: \(message)"
+        case .imageFailed(let failure): failure.sentence
         case .usageLimitReached(let limit): describe(limit)
         case .planRefused(let refusal): refusal.sentence
         case .usageNotReported: "The service does not report how much of your plan is used."
@@ -124,6 +133,9 @@ extension ChappieClientError: ChappieError {
     public var recoverySuggestion: String? {
         switch self {
         case .missingCredential, .missingRefreshToken, .missingAccountID, .reauthenticationRequired: "Sign in again."
+        case .notWithThisSignIn: "Sign in with a device code to use it."
+        case .searchFailed: "Ask again, or search for something else."
+        case .imageFailed(let failure): failure.advice
         case .usageLimitReached(let limit) where limit.planOfService != nil: "Sign in again."
         case .usageLimitReached(let limit) where limit.usagePage != nil: Self.manageUsage(limit.usagePage)
         case .usageLimitReached(let limit) where limit.workspaceAdvice != nil: limit.workspaceAdvice

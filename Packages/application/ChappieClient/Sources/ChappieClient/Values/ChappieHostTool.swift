@@ -52,6 +52,19 @@ public struct ChappieHostTool: Sendable {
     /// The chosen policy, or `nil` if the default applies, which depends on the tool's origin.
     private var chosenPolicy: ChappieToolPolicy?
     private(set) var handler: Handler
+    /// Runs one call of a service's tool. It also gets the conversation so far.
+    private(set) var serviceHandler: (@Sendable (ChappieToolCall, [ChappieJSON]) async throws -> ChappieToolResult)?
+
+    /// Creates a function that carries out one of the service's tools.
+    init(
+        serviceTool name: String, description: String, inputSchema: ChappieJSON, timeout: Duration,
+        handler: @escaping @Sendable (ChappieToolCall, [ChappieJSON]) async throws -> ChappieToolResult
+    ) {
+        self.init(name: name, description: description, inputSchema: inputSchema, timeout: timeout) {
+            try await handler($0, [])
+        }
+        serviceHandler = handler
+    }
 
     /// Creates a tool with the given properties. Without a `policy` the default applies.
     public init(

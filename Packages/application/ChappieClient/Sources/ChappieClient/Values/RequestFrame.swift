@@ -9,8 +9,10 @@ struct RequestFrame: Sendable, Hashable, Codable {
     /// The schema of the JSON that the answer must be, or `nil` for text.
     var outputSchema: ChappieJSONSchema?
     var toolChoice = ChappieToolChoice.automatic
-    /// The tools of the backend.
+    /// The tools of the service that the model may use.
     var serviceTools: [ChappieServiceTool]?
+    /// The tools among them that the backend runs. A kept turn does not contain them.
+    var hostedTools: [ChappieServiceTool] = []
     var serviceTier: String?
     /// The host's own header fields. A kept turn does not contain them.
     var headerFields: HTTPFields = [:]
@@ -42,15 +44,15 @@ struct RequestFrame: Sendable, Hashable, Codable {
         self.options = options
     }
 
-    /// Declares the tools that run here, and then the backend's.
-    mutating func declare(_ own: [ChappieJSON]) { tools = own + (serviceTools ?? []).map(\.declaration) }
+    /// Declares the tools that the client runs, and then the backend's.
+    mutating func declare(_ own: [ChappieJSON]) { tools = own + hostedTools.map(\.declaration) }
 
     /// Takes over the properties of the model that the request is sent to, and the parts that it refuses.
     mutating func adapt(to model: ChappieModel, refused: RefusedParts) {
         self.model = model.slug
         self.refused = refused
         // The lite form runs no tool of the backend (can1357/oh-my-pi#6988).
-        isLite = model.usesResponsesLite && !refused.liteForm && (serviceTools ?? []).isEmpty
+        isLite = model.usesResponsesLite && !refused.liteForm && hostedTools.isEmpty
         allowsParallelCalls = model.supportsParallelToolCalls
         takesPictures = model.inputModalities.contains("image")
         unlisted = model.membersNotTaken
@@ -72,6 +74,7 @@ struct RequestFrame: Sendable, Hashable, Codable {
     var withoutTools: RequestFrame {
         var frame = self
         frame.tools = []
+        frame.hostedTools = []
         frame.headerFields = [:]
         frame.isLite = false
         frame.allowsParallelCalls = true

@@ -77,6 +77,8 @@ public struct Authorization: Sendable {
     private let account: ChappieAccountInfo?
     /// The program that the requests name. Programs that share one sign-in may have different names.
     private let program: ChappieRegistration
+    /// Whether a middleware renews the tokens after the first 401 and sends the request once more. Default `false`.
+    public var renewsOnce = false
 
     init(manager: CredentialManager, account: ChappieAccountInfo?, program: ChappieRegistration) {
         self.manager = manager
@@ -235,8 +237,9 @@ public struct Authorization: Sendable {
 }
 
 extension Authorization: HTTPMiddleware {
-    /// Sends `request` with ``authorized(_:)`` if it is for the configured backend. A 401 neither renews the tokens nor
-    /// puts the sign-in in doubt, because only the endpoint for responses decides about that.
+    /// Sends `request` with ``authorized(_:)`` if it is for the configured backend. A 401 does not put the sign-in in
+    /// doubt, because only the endpoint for responses decides about that. It renews the tokens only if ``renewsOnce``
+    /// is `true`.
     ///
     /// - Throws: The errors of ``check(_:)`` and ``authorized(_:)``. No status is an error.
     public func intercept(
@@ -244,13 +247,17 @@ extension Authorization: HTTPMiddleware {
         next: @concurrent @Sendable (HTTPExchangeRequest) async throws -> HTTPExchangeResponse
     ) async throws -> HTTPExchangeResponse {
         try check(request)
+        var renewals = renewsOnce ? 1 : 0
         return try await authorized { fields in
             var request = request
             for field in fields { request.headerFields[field.name] = field.value }
             addCookies(to: &request)
             let response = try await next(request)
             keepCookies(of: response.headerFields, from: request.url)
-            return response.status.code == 401 ? .inconclusive(response) : .value(response)
+            guard response.status.code == 401 else { return .value(response) }
+            guard renewals > 0 else { return .inconclusive(response) }
+            renewals -= 1
+            return .unauthorized(response)
         }
     }
 }

@@ -29,8 +29,20 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
     /// The ``incompleteReason`` of an answer whose connection broke for good.
     @_spi(ChappieInternals) public static let lostConnection = "connection_lost"
     /// The pages that the answer cites, in the order in which it first cites them. Each occurs only once. Only
-    /// addresses of the web are included.
-    public var sources: [ChappieSource] { ChappieSource.cited(in: items.lazy.map(\.json)) }
+    /// addresses of the web are included. If the answer cites none, these are the pages that the turn's searches found.
+    public var sources: [ChappieSource] {
+        let cited = ChappieSource.cited(in: items.lazy.map(\.json))
+        return cited.isEmpty ? toolOutputs.sources(for: outputText) : cited
+    }
+    /// The pictures that the service made in the turn, in their order.
+    public var images: [ChappieGeneratedImage] { toolOutputs.images }
+    /// The outputs of the service's tools in the turn.
+    @_spi(ChappieInternals) public var toolOutputs: ServiceOutputs {
+        get { outputs ?? ServiceOutputs() }
+        set { outputs = newValue.isEmpty ? nil : newValue }
+    }
+    /// The stored ``toolOutputs``. They are optional, so that responses without them can be decoded.
+    private var outputs: ServiceOutputs?
     /// The stored ``commentary``. It is optional, so that responses without it can be decoded.
     private var progress: String?
     /// The completed items, in order, including unknown ones.
@@ -71,6 +83,7 @@ public struct ChappieResponse: Sendable, Hashable, Codable {
     private enum CodingKeys: String, CodingKey {
         case id, status, model, outputText, items, usage, error, incompleteReason, requestID, raw
         case progress = "commentary"
+        case outputs = "toolOutputs"
     }
 }
 
@@ -217,7 +230,8 @@ public struct ChappieTokenUsage: Sendable, Hashable, Codable {
         self.totalTokens = totalTokens
     }
 
-    init(_ json: ChappieJSON) {
+    /// Reads the counts that a response has.
+    @_spi(ChappieInternals) public init(_ json: ChappieJSON) {
         // Counts are added up. The bound prevents an overflow by a wrong count.
         func count(_ json: ChappieJSON?) -> Int? { json?.int.map { min(max($0, 0), 1 << 40) } }
         let input = count(json["input_tokens"]) ?? 0

@@ -6,6 +6,8 @@ public struct ChappieSource: Sendable, Hashable, Codable {
     public var url: String
     /// The title of the page, or `nil` if the backend names none.
     public var title: String?
+    /// The name of the page in further searches of the same conversation, such as `turn0search0`.
+    @_spi(ChappieInternals) public var reference: String?
 
     /// Creates a page with this address.
     public init(url: String, title: String? = nil) {
@@ -33,7 +35,8 @@ public struct ChappieSource: Sendable, Hashable, Codable {
         return sources
     }
 
-    private static func isAddress(_ text: String) -> Bool {
+    /// Returns whether `text` is an address of the web.
+    @_spi(ChappieInternals) public static func isAddress(_ text: String) -> Bool {
         ["https://", "http://"].contains { text.lowercased().hasPrefix($0) } && text.utf8.count <= 8192
             && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
     }

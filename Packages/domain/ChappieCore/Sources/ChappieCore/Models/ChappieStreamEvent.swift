@@ -85,6 +85,8 @@ public struct ChappieNotice: Sendable, Hashable, Codable {
         public static let optionLeftOut = Kind(rawValue: "option_left_out")
         /// The request offered a tool of the backend, but the answer came without it.
         public static let toolNotUsed = Kind(rawValue: "tool_not_used")
+        /// A tool of the service has failed. The turn continues without it.
+        public static let serviceToolFailed = Kind(rawValue: "service_tool_failed")
         /// A provider of tools has failed. The turn continues without its tools.
         public static let toolsUnavailable = Kind(rawValue: "tools_unavailable")
         /// The conversation belongs to another account than the one that is signed in.

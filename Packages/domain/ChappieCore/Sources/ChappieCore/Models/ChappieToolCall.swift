@@ -77,6 +77,20 @@ public struct ChappieToolResult: Sendable, Hashable, Codable, ExpressibleByStrin
     public var parts: [ChappieJSONValue]
     /// Whether the tool failed. The model gets the output in either case. Default `false`.
     public var isError: Bool
+    /// The pages that the output is from, for the answer's list of sources. The model does not get them. Default none.
+    public var sources: [ChappieSource] {
+        get { pages ?? [] }
+        set { pages = newValue.isEmpty ? nil : newValue }
+    }
+    /// The stored ``sources``. They are optional, so that results without them can be decoded.
+    private var pages: [ChappieSource]?
+    /// The pictures among the ``parts``, without those that are given by an address.
+    public var images: [ChappieGeneratedImage] { parts.compactMap(ChappieGeneratedImage.init(part:)) }
+
+    private enum CodingKeys: String, CodingKey {
+        case output, parts, isError
+        case pages = "sources"
+    }
 
     /// Creates a result with text, and optionally with other parts.
     public init(output: String, parts: [ChappieJSONValue] = [], isError: Bool = false) {
@@ -108,11 +122,24 @@ public struct ChappieToolExecutionRequest: Sendable, Hashable, Codable {
     public var call: ChappieToolCall
     /// The round of the turn, counted from 1.
     public var round: Int
+    /// The steps that the call consists of, if the tool is one of the service's. Empty for other tools.
+    public var steps: [ChappieServiceStep] {
+        get { serviceSteps ?? [] }
+        set { serviceSteps = newValue.isEmpty ? nil : newValue }
+    }
+    /// The stored ``steps``. They are optional, so that requests without them can be decoded.
+    private var serviceSteps: [ChappieServiceStep]?
+
+    private enum CodingKeys: String, CodingKey {
+        case call, round
+        case serviceSteps = "steps"
+    }
 
     /// Creates a request with the given properties.
-    public init(call: ChappieToolCall, round: Int = 1) {
+    public init(call: ChappieToolCall, round: Int = 1, steps: [ChappieServiceStep] = []) {
         self.call = call
         self.round = round
+        self.steps = steps
     }
 }
 
@@ -142,12 +169,27 @@ public struct ChappieToolExecutionResult: Sendable, Hashable, Codable {
     public var outcome: Outcome
     /// The result that the model gets.
     public var result: ChappieToolResult
+    /// The steps that the call consisted of, if the tool is one of the service's. Empty for other tools.
+    public var steps: [ChappieServiceStep] {
+        get { serviceSteps ?? [] }
+        set { serviceSteps = newValue.isEmpty ? nil : newValue }
+    }
+    /// The stored ``steps``. They are optional, so that results without them can be decoded.
+    private var serviceSteps: [ChappieServiceStep]?
+
+    private enum CodingKeys: String, CodingKey {
+        case call, outcome, result
+        case serviceSteps = "steps"
+    }
 
     /// Creates a result with the given properties.
-    public init(call: ChappieToolCall, outcome: Outcome, result: ChappieToolResult) {
+    public init(
+        call: ChappieToolCall, outcome: Outcome, result: ChappieToolResult, steps: [ChappieServiceStep] = []
+    ) {
         self.call = call
         self.outcome = outcome
         self.result = result
+        self.steps = steps
     }
 
     /// The text for the model.
