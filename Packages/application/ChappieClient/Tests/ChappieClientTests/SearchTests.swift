@@ -216,6 +216,19 @@ import Testing
         #expect(response.sources.map(\.url) == ["https://swift.org/blog", "https://example.com/two_(b)"])
     }
 
+    @Test func `a large answer is cut for the model and the list of sources`() async throws {
+        let pages = (0..<500).map { ["url": .string("https://a.example/\($0)")] as ChappieJSON }
+        let body: ChappieJSON = [
+            "output": .string(String(repeating: "word ", count: 200_000)), "results": .array(pages),
+        ]
+        let harness = harness(
+            .serverSentEvents, [Self.called, .answer("Done.")], [Self.refused(200, body.serialized())])
+        #expect(try await harness.client.response(Self.request).sources.count == 20)
+        let output = try #require(await harness.client.context().items.last { $0["type"] == "function_call_output" })
+        #expect(output["output"]?.string?.utf8.count ?? 0 <= 64 << 10)
+        #expect(output["sources"]?.array?.count == 200)
+    }
+
     private func end(after failure: ScriptedHTTPAnswer..., then next: [Reply] = []) async throws -> (
         seen: Seen, told: String, harness: ClientHarness
     ) {

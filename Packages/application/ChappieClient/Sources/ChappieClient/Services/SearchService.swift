@@ -13,6 +13,8 @@ struct SearchService: Sendable {
 
     /// The number of requests for one search, if the service or the network fails.
     private static let attempts = 3
+    /// The largest number of pages that are read from an answer.
+    private static let resultLimit = 200
     /// The largest answer, in bytes.
     private static let answerLimit = 16 << 20
     /// The beginnings of outputs that are failures, although the status says otherwise (public reports, 2026).
@@ -62,7 +64,7 @@ struct SearchService: Sendable {
 
     private func answer(_ response: HTTPExchangeResponse, _ body: [UInt8]) throws -> ChappieSearchAnswer {
         let json = try? ChappieJSON(parsing: body)
-        let results = (json?["results"]?.array ?? []).compactMap(ChappieSearchResult.init)
+        let results = (json?["results"]?.array ?? []).prefix(Self.resultLimit).compactMap(ChappieSearchResult.init)
         guard let json, let output = json["output"]?.string ?? (results.isEmpty ? nil : "") else {
             throw caller.errors.failure(
                 ofSuccess: response.status.code, headerFields: response.headerFields, body: body, now: caller.clock.now)

@@ -189,8 +189,12 @@ struct ToolRound: Sendable {
         let result: ChappieToolExecutionResult
         do {
             var output = try await output(of: call, tool, after: history)
-            // The service's own pictures are kept in any size.
-            if tool.serviceHandler == nil { output = Self.bounded(output, tool.outputLimit) }
+            if tool.serviceHandler == nil {
+                output = Self.bounded(output, tool.outputLimit)
+            } else {
+                // The service's own pictures are kept in any size.
+                output.output = Self.bounded(output.output, tool.outputLimit)
+            }
             result = ChappieToolExecutionResult(
                 call: call, outcome: output.isError ? .failed : .succeeded, result: output,
                 steps: steps(of: call, tool))

@@ -114,7 +114,7 @@ public struct ChappieSearchResult: Sendable, Hashable, Codable {
     /// Reads a result of the service, or returns `nil` if it has no address of the web.
     init?(_ json: ChappieJSON) {
         guard let url = json["url"]?.string, ChappieSource.isAddress(url) else { return nil }
-        let title = json["title"]?.string.flatMap { $0.isEmpty ? nil : $0 }
+        let title = json["title"]?.string.flatMap { $0.isEmpty ? nil : String($0.prefix(500)) }
         self.init(
             title: title ?? url, url: url, domain: json["domain"]?.string, excerpt: json["snippet"]?.string ?? "",
             reference: json["ref_id"]?.string)
