@@ -27,6 +27,8 @@ import zlib
 from counterparts import CLIENT_ID
 
 OLDEST_VERSION = (0, 163, 0)
+# An empty request asks for nothing, so it may be sent to find out whether the endpoint is there.
+EMPTY_IS_REFUSED = {"POST /backend-api/codex/alpha/search", "POST /backend-api/codex/images/generations"}
 LITE_HEADER = "x-openai-internal-codex-responses-lite"
 LITE_METADATA = "ws_request_header_x_openai_internal_codex_responses_lite"
 TURN_STATE = "x-codex-turn-state"
@@ -793,6 +795,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     result = service.model_list(headers, urllib.parse.parse_qs(query))
                 elif line == "GET /backend-api/wham/usage":
                     result = service.usage(headers)
+                elif line == "GET /backend-api/wham/rate-limit-reset-credits":
+                    service.account(headers)
+                    result = {"available_count": 0, "credits": []}
+                elif line in EMPTY_IS_REFUSED and data == b"{}":
+                    service.account(headers)
+                    raise Refused(400, {"error": {"message": "Missing required parameter", "type": "invalid_request_error"}})
                 elif line == "GET /backend-api/wham/accounts/check":
                     result = service.workspaces(headers)
                 elif line == "GET /" or self.command == "HEAD" or not service.is_ours and line.startswith("GET /backend-api/"):

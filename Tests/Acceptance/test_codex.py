@@ -233,6 +233,30 @@ def test_codex_over_web_socket(compresses, codex, user):
     codex.signs_out()
 
 
+@pytest.mark.parametrize("transport", [True, False], ids=["websocket", "sse"])
+@pytest.mark.parametrize("model", ["gpt-6.1-sol", "gpt-5.5"])
+def test_codex_searches_and_makes_pictures(model, transport, codex):
+    """gpt-6.1-sol calls them from a program, in code mode; gpt-5.5 calls the tools of the namespaces."""
+    codex = codex(webSocket=transport, **({"asOf": "2026-09"} if model == "gpt-5.5" else {}))
+    codex.configure("OpenAI", provider="openai")
+    codex.select(model)
+    asked = lambda path: codex.simulator.log.count(f"POST /backend-api/codex/{path} 200")
+    web = ("--ephemeral", "-c", 'web_search="live"', "--enable", "standalone_web_search")
+    items = codex.turn(*web, 'call web.run {"search_query": [{"q": "swift 6.4"}], "open": [{"ref_id": "https://example.com/a"}]}')
+    assert says(items, "https://example.com/swift-6-4/1") and says(items, "L1: This page is made up."), items
+    assert asked("alpha/search") == 1, codex.simulator.log
+    items = codex.turn("--ephemeral", 'call image_gen.imagegen {"prompt": "a red fox"}')
+    assert asked("images/generations") == 1, (items, codex.simulator.log)
+    [picture] = codex.folder.glob("generated_images/**/*.png")
+    # The simulator's pictures are 48 pixels wide, and 32 high. Those of edits are 32 pixels wide.
+    assert picture.read_bytes()[16:24] == bytes([0, 0, 0, 48, 0, 0, 0, 32]), items
+    edit = {"prompt": "add a hat", "referenced_image_paths": [str(picture)]}
+    codex.turn("--ephemeral", f"call image_gen.imagegen {json.dumps(edit)}")
+    assert asked("images/edits") == 1, codex.simulator.log
+    sockets = any(MESSAGE.fullmatch(line) for line in codex.simulator.log)
+    assert sockets == transport, codex.simulator.log
+
+
 @pytest.mark.parametrize("model, question", [
     ("gpt-6.1-sol", 'call exec const r = await tools.mcp__chappie__{name}({arguments}); text(r);'),
     ("gpt-5.5", "call {name} {arguments}"),

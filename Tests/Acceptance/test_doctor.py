@@ -17,9 +17,14 @@ def test_a_machine_that_is_well(simulate, signed_in, front):
     for user in (signed_in(simulator), signed_in(simulator, **front(simulator).settings)):
         status, checks = user.doctor()
         assert status == 0 and {row["status"] for row in checks.values()} <= {"ok", "skip"}, checks
+        # An empty request is refused, so nothing is searched and no picture is made.
+        assert all("status 400" in checks[name]["detail"] for name in ("search", "pictures")), checks
     assert "test authority" in checks["service: TLS"]["detail"], checks
 
 
+SEARCH = {"path": "/backend-api/codex/alpha/search"}
+PICTURES = {"path": "/backend-api/codex/images/generations"}
+PAGE = {"body": "<!DOCTYPE html><title>Just a moment...</title>", "headers": {"content-type": "text/html"}}
 # Check, its status, what it says, and what is wrong: settings of the simulator, of the server before it, and of the user.
 FINDINGS = [
     ("service: TLS", "fail", "certificate", {}, {}, lambda: {"CHAPPIE_CA_FILE": None}),
@@ -27,10 +32,14 @@ FINDINGS = [
     ("keyring", "fail", "keyring", {}, {}, lambda: {"DBUS_SESSION_BUS_ADDRESS": None, "XDG_RUNTIME_DIR": "/nowhere"}),
     ("WebSocket", "warn", "403", {}, {"refuses_upgrades": True}, dict),
     ("device sign-in", "fail", "Security", {"scenario": "device-off"}, {}, dict),
+    ("search", "warn", "404", {"rules": [{"match": SEARCH, "effect": {"status": 404}}]}, {}, dict),
+    ("search", "warn", "web page", {"rules": [{"match": SEARCH, "effect": {"status": 403, **PAGE}}]}, {}, dict),
+    ("search", "warn", "429", {"rules": [{"match": SEARCH, "effect": {"status": 429}}]}, {}, dict),
+    ("pictures", "warn", "500", {"rules": [{"match": PICTURES, "effect": {"status": 500}}]}, {}, dict),
 ]
 
 
-@pytest.mark.parametrize("check, status, says, service, server, settings", FINDINGS, ids=[row[0] for row in FINDINGS])
+@pytest.mark.parametrize("check, status, says, service, server, settings", FINDINGS, ids=[f"{row[0]} {row[2]}" for row in FINDINGS])
 def test_a_finding(check, status, says, service, server, settings, simulate, user, front):
     simulator = simulate(**service)
     user = user(simulator, **front(simulator, **server).settings)

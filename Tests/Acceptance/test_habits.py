@@ -50,7 +50,7 @@ def page():
 
 
 def test_each_command_works(simulate, user, passphrase, tmp_path, page):
-    someone = user(simulate(), CHAPPIE_CREDENTIAL_STORE="file", **passphrase("open")).sign_in()
+    someone = user(simulate(resetCredits=1), CHAPPIE_CREDENTIAL_STORE="file", **passphrase("open")).sign_in()
     folder = tmp_path / "work"
     for name, text in {"notes.txt": "Buy milk.", "photo.png": PIXEL, "src/main.swift": "print(1)"}.items():
         write(folder / name, text)

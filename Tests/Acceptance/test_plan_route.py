@@ -130,6 +130,7 @@ def test_a_user_signs_in_and_asks_on_their_plan(person):
     status = user.run("status", "--json").events[0]
     assert status["signed_in"] and status["route"] == "plan", status
     assert MANAGE_USAGE in user.run("usage", status=None).output + user.run("usage", status=None).errors
+    assert "not part of a sign-in" in user.run("usage", "--reset", "--force", status=None).errors
 
 
 def test_the_second_sign_in_has_the_same_client_and_host(person):

@@ -18,7 +18,7 @@ import Testing
         case invalidTool, transportFailed, contextWindowExceeded, messageTooLarge, renewalFailed, credentialStoreFailed
         case blockedByGateway, gatewayAnswered, modelUnavailable, unsupportedInput, planRefused, usageNotReported,
             timeLimitExceeded
-        case inputTooLarge, conversationRefused, notWithThisSignIn, searchFailed, imageFailed
+        case inputTooLarge, conversationRefused, notWithThisSignIn, searchFailed, imageFailed, resetRefused
 
         init(_ error: ChappieClientError) {
             self =
@@ -56,6 +56,7 @@ import Testing
                 case .notWithThisSignIn: .notWithThisSignIn
                 case .searchFailed: .searchFailed
                 case .imageFailed: .imageFailed
+                case .resetRefused: .resetRefused
                 }
         }
     }
@@ -301,6 +302,8 @@ import Testing
                             #""status":400,"body":{"error":{"code":"moderation_blocked","message":"Not allowed."}}"#)),
                     ask: { "\(try await $0.generateImage(ChappieImageRequest("a fox")).width)" })
             ]
+        case .resetRefused:
+            [Row(name: name, scenario: "credits-ineligible", ask: { "\(try await $0.redeem(.init()))" })]
         case .credentialStoreFailed:
             // The store is on this machine, where no server can make it fail; it is the testing product's.
             [
@@ -420,6 +423,8 @@ import Testing
             return .searchFailed
         } catch ChappieClientError.imageFailed(.refusedBySafetyCheck(let message)) where message == "Not allowed." {
             return .imageFailed
+        } catch ChappieClientError.resetRefused(.ineligible) {
+            return .resetRefused
         } catch ChappieClientError.messageTooLarge(let bytes, let limit) where bytes > limit {
             return .messageTooLarge
         } catch ChappieClientError.renewalFailed(let error) where !error.requiresReauthentication {

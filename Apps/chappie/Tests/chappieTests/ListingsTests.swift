@@ -48,7 +48,7 @@ import Testing
                 "Fox, 1 day                   1 %   -", "owl (reserve of m-1), limit  2 %   -",
                 "spending of 100              88 %  -", "Credits: 12.5",
                 "Your spending limit in this workspace is reached.",
-                "You can reset your limits for free 1 time.",
+                "You can reset your limits for free 1 time: chappie usage --reset",
                 "Your workspace has no credits left; its owner can add some.",
             ])
     }

@@ -104,7 +104,7 @@ struct ChatSession: Sendable {
                 console.note(asks ? "Stopped. The conversation continues without this answer." : "Stopped.")
                 return true
             }
-            let problem = CommandLineError(error)
+            let problem = CommandLineError(ResetCredits(program).explained(error))
             // A tool server may require its own sign-in. This does not end the conversation.
             guard problem.status != .signInNeeded || error is ChappieMCPError else { throw error }
             console.note("chappie: \(problem.message)")

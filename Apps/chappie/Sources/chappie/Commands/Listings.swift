@@ -90,10 +90,15 @@ struct Usage: ProgramCommand {
             If the output is not a terminal, the table has neither bars nor a heading. With --route plan the service \
             reports no numbers: the command shows the page that manages the usage.
 
+            --reset redeems a reset credit, if you have one, so that the limits start from zero. On a terminal it asks \
+            first; elsewhere it needs --force. An attempt that was cut redeems at most one credit when it is repeated.
+
             --since counts the tokens of the kept conversations instead, for each model; no request is sent.
 
             With --json: {"plan":…, "primary":{"used_percent":…, "window_minutes":…, "resets_at":…}, \
-            "additional":[…],…}, or {"usage_page":…}. With --since: {"models":[{"model":…,"turns":…,…},…]}.
+            "additional":[…], "reset_credits":[{"id":…, "expires_at":…,…},…],…}, or {"usage_page":…}. With --since: \
+            {"models":[{"model":…,"turns":…,…},…]}. With --reset: {"redeemed":…, "windows_reset":…, \
+            "already_redeemed":…}.
             """)
 
     @OptionGroup var options: GlobalOptions
@@ -103,7 +108,24 @@ struct Usage: ProgramCommand {
             "Count the tokens of kept turns since then: 2026-11-01, yesterday, or 7d, 12h, 4w.", valueName: "when"))
     var since: String?
 
+    @Flag(help: "Redeem a reset credit.")
+    var reset = false
+
+    @Option(help: ArgumentHelp("With --reset: the credit (default: the one that expires first).", valueName: "id"))
+    var credit: String?
+
+    @Flag(name: .shortAndLong, help: "With --reset: don't ask.")
+    var force = false
+
+    func validate() throws {
+        guard reset || (credit == nil && !force) else {
+            throw ValidationError("--credit and --force are options of --reset.")
+        }
+        guard !reset || since == nil else { throw ValidationError("--reset and --since exclude each other.") }
+    }
+
     func run(in program: Program) async throws {
+        if reset { return try await ResetCredits(program).redeem(credit, force: force) }
         if let since {
             return try await KeptUsage.show(since: try DateArgument.parse(since, now: Date()), program)
         }
@@ -115,8 +137,10 @@ struct Usage: ProgramCommand {
                 ["usage_page": .optional(page?.absoluteString)],
                 PlanWords.usage(page).joined(separator: "\n"))
         }
-        guard !options.json else { return program.console.json(usage.json) }
-        for line in Self.lines(usage, isTerminal: program.console.terminals.output) { program.console.line(line) }
+        let credits = try await ResetCredits(program).listed(for: usage)
+        guard !options.json else { return program.console.json(usage.json(credits)) }
+        let lines = Self.lines(usage, isTerminal: program.console.terminals.output)
+        for line in lines + ResetCredits.lines(credits ?? []) { program.console.line(line) }
     }
 
     /// Returns the plan, a table of the windows, and further facts about the limits.
@@ -164,7 +188,8 @@ struct Usage: ProgramCommand {
         }
         if usage.spendControl?.isReached == true { lines.append("Your spending limit in this workspace is reached.") }
         if let resets = usage.availableResets, resets > 0 {
-            lines.append("You can reset your limits for free \(resets) \(resets == 1 ? "time" : "times").")
+            let times = counted(resets, "time")
+            lines.append("You can reset your limits for free \(times): chappie usage --reset")
         }
         switch usage.reachedType {
         case nil: break

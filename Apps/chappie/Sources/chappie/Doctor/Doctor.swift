@@ -18,9 +18,9 @@ struct Doctor: ProgramCommand {
         abstract: "Check everything between this program and an answer.",
         discussion: """
             Checks the credential store, the way to the services (proxy, name, connection, TLS), the clock, the \
-            sign-in, the account, its limits and its models, WebSocket, and how old this program's knowledge of the \
-            services is. Every line that is not ok says what to do. Nothing secret is printed. Exits with 69 if a \
-            check failed.
+            sign-in, the account, its limits and its models, WebSocket, search and pictures, and how old this \
+            program's knowledge of the services is. Nothing is searched, and no picture is made. Every line that is \
+            not ok says what to do. Nothing secret is printed. Exits with 69 if a check failed.
 
             With --json: {"ok":true, "checks":[{"name":…, "status":"ok|warn|fail|skip", "detail":…, \
             "remedy":…},…]}.
@@ -112,6 +112,13 @@ private struct DoctorChecks {
         }
         let noWebSocket = !endpoints.usesWebSocket ? "this service has no WebSocket" : noAccount
         try await check("WebSocket", unless: noWebSocket) { .webSocket(refusal: await webSocketRefusal()) }
+        for (name, url) in [("search", endpoints.searchURL), ("pictures", endpoints.imageGenerationsURL)] {
+            let noTool = url == nil ? "this sign-in doesn't include it" : noAccount
+            try await check(name, unless: noTool) {
+                let head = try await refusedHead(url ?? endpoints.backend)
+                return .serviceTool(status: head.status.code, contentType: head.headerFields[.contentType])
+            }
+        }
         show("knowledge", .knowledge(at: Date()))
     }
 
@@ -218,6 +225,19 @@ private struct DoctorChecks {
     /// Returns the head of an answer without sign-in.
     private func head(_ request: HTTPExchangeRequest) async throws -> HTTPExchangeResponse {
         let response = try await program.transport.send(request)
+        response.body.cancel()
+        return response
+    }
+
+    /// Returns the head of the answer to a request with the sign-in that can't be carried out. It is empty, so the
+    /// service searches nothing and makes no picture.
+    private func refusedHead(_ url: URL) async throws -> HTTPExchangeResponse {
+        let authorized = MiddlewareTransport(program.transport, middleware: [program.credentials.authorization])
+        let response = try await authorized.send(
+            HTTPExchangeRequest(
+                method: .post, url: url,
+                headerFields: [.contentType: "application/json", .accept: "application/json"],
+                body: .init(bytes: Array("{}".utf8))))
         response.body.cancel()
         return response
     }

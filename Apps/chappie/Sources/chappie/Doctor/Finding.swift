@@ -165,6 +165,25 @@ extension Finding {
         return Finding(.warning, detail, "The service advises \(upgrade.model) instead: look for a newer chappie.")
     }
 
+    /// Judges the answer to an empty request for a search or a picture. Returns at most a warning, because questions
+    /// are answered without them.
+    static func serviceTool(status: Int, contentType: String?) -> Finding {
+        switch status {
+        case _ where BlockingPage.isOne(status: status, contentType: contentType, body: []):
+            Finding(.warning, "a web page answers instead of the service (status 403)", BlockingPage.advice)
+        case _ where BlockingPage.isOfNetwork(status: status, contentType: contentType, body: []):
+            Finding(.warning, "a network on the way answers instead of the service", BlockingPage.networkAdvice)
+        case 404: Finding(.warning, "the service doesn't have it here (status 404)", "Look for a newer chappie.")
+        case 401, 403:
+            Finding(
+                .warning, "the service refuses it (status \(status))",
+                "Your account may lack this. Ask the administrator of your workspace.")
+        case 429: Finding(.warning, "there were too many requests just now (status 429)", "Try again later.")
+        case 500...: Finding(.warning, "the service has a problem (status \(status))", "Try again later.")
+        default: Finding(.ok, "the service answers (status \(status))")
+        }
+    }
+
     /// Returns at most a warning, because answers can also arrive without a WebSocket.
     static func webSocket(refusal: String?) -> Finding {
         guard let refusal else { return Finding(.ok, "opens") }

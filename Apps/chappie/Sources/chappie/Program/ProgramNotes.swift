@@ -1,6 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieSDK
+import FoundationEssentials
 
 /// The program's own notes in `$XDG_STATE_HOME/chappie/notes.json`. They are the accounts that have signed in, the
 /// route of the last login, and the store that the user chose when asked. They do not contain a secret.
@@ -108,6 +109,7 @@ struct ProgramNotes: Equatable {
         accounts.emails[account] = nil
         if accounts.current == account { accounts.current = nil }
         set(accounts, of: issuer)
+        set(Resets(), of: account, issuer)
     }
 
     /// Returns the error about a name that is not in the list.
@@ -128,10 +130,54 @@ struct ProgramNotes: Equatable {
         object["accounts"] = accounts.names.isEmpty ? nil : .array(accounts.names.map { .string($0) })
         let emails = accounts.emails.sorted { $0.key < $1.key }.map { ($0.key, ChappieJSON.string($0.value)) }
         object["emails"] = emails.isEmpty ? nil : .object(ChappieJSONObject(emails))
+        set(object, of: issuer)
+    }
+
+    private mutating func set(_ object: ChappieJSONObject, of issuer: String?) {
         guard let issuer else { return root = object }
         var issuers = root["issuers"]?.object ?? ChappieJSONObject()
         issuers[issuer] = object.isEmpty ? nil : .object(object)
         root["issuers"] = issuers.isEmpty ? nil : .object(issuers)
+    }
+
+    // MARK: Reset credits
+
+    /// What is known of the reset credits of an account.
+    struct Resets: Equatable {
+        /// A request to redeem a credit, as long as its outcome is not known.
+        var request: ChappieRedemptionRequest?
+        /// The id of the account at the service that the request is for.
+        var owner: String?
+        /// The time until which a credit can be redeemed, according to the last list.
+        var until: Date?
+
+        /// Returns the request if it is for the account `owner` at the service.
+        func request(of owner: String) -> ChappieRedemptionRequest? { owner == self.owner ? request : nil }
+    }
+
+    /// Returns what is known of an account's reset credits.
+    func resets(of account: String, _ issuer: String?) -> Resets {
+        let json = object(of: issuer)["resets"]?[account]
+        return Resets(
+            request: json?["request"]?.string.map {
+                ChappieRedemptionRequest(creditID: json?["credit"]?.string, id: $0)
+            }, owner: json?["owner"]?.string, until: json?["until"]?.string.flatMap(HTTPDate.rfc3339))
+    }
+
+    /// Replaces what is known of an account's reset credits.
+    mutating func set(_ resets: Resets, of account: String, _ issuer: String?) {
+        var json = ChappieJSONObject()
+        if let request = resets.request {
+            json["request"] = .string(request.id)
+            json["credit"] = request.creditID.map(ChappieJSON.string)
+            json["owner"] = resets.owner.map(ChappieJSON.string)
+        }
+        json["until"] = resets.until.map { .string($0.formatted(.iso8601)) }
+        var object = object(of: issuer)
+        var all = object["resets"]?.object ?? ChappieJSONObject()
+        all[account] = json.isEmpty ? nil : .object(json)
+        object["resets"] = all.isEmpty ? nil : .object(all)
+        set(object, of: issuer)
     }
 
     // MARK: Route and store

@@ -111,7 +111,7 @@ extension ProgramCommand {
             if accessTokenUse == .signsIn { try await program.useAccessToken() }
             result = .success(try await run(in: program))
         } catch {
-            result = .failure(naming(program.settings, error))
+            result = .failure(naming(program.settings, ResetCredits(program).explained(error)))
         }
         await program.runtimes.settle()
         await settle(program)

@@ -44,6 +44,13 @@ extension ChappieUsageLimitSnapshot {
             "models": .array(models.map(\.json)),
         ]
     }
+
+    /// The limits with the reset credits, which are `nil` if they are not known.
+    func json(_ credits: [ChappieResetCredit]?) -> ChappieJSON {
+        var object = json.object ?? ChappieJSONObject()
+        object["reset_credits"] = credits.map { .array($0.map(\.json)) } ?? .null
+        return .object(object)
+    }
 }
 
 extension ChappieUsageCredits {

@@ -135,7 +135,7 @@ extension ChappieClient {
 
     private func loseSearch() { searchIsGone = true }
 
-    private func serviceCaller(onlyFor account: ChappieAccountInfo?) -> ServiceCaller {
+    func serviceCaller(onlyFor account: ChappieAccountInfo?) -> ServiceCaller {
         ServiceCaller(
             endpoints: configuration.endpoints, transport: transport, middleware: middleware,
             authorization: authorization(onlyFor: account), clock: clock)

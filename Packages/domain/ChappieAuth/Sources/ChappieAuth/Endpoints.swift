@@ -120,6 +120,8 @@ public struct ChappieEndpoints: Sendable, Hashable, Codable {
     public var modelsURL: URL { atBackend(usesPlan ? "/models" : "/codex/models") }
     /// The address of the usage limits, or `nil` if the backend does not report them.
     public var usageURL: URL? { usesPlan ? nil : atBackend("/wham/usage") }
+    /// The address of the credits that reset the limits, or `nil` if the backend has none.
+    public var resetCreditsURL: URL? { usesPlan ? nil : atBackend("/wham/rate-limit-reset-credits") }
     /// The address that searches the web, or `nil` if the backend has none.
     public var searchURL: URL? { usesPlan ? nil : atBackend("/codex/alpha/search") }
     /// The address that makes pictures, or `nil` if the backend has none.

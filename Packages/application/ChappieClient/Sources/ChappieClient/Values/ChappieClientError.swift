@@ -18,6 +18,8 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case searchFailed(String)
     /// No picture came back.
     case imageFailed(ChappieImageFailure)
+    /// The service redeemed no reset credit.
+    case resetRefused(ChappieResetRefusal)
     /// The plan's quota is used up.
     case usageLimitReached(ChappieUsageLimit)
     /// The service does not answer this request on the user's plan.
@@ -97,6 +99,7 @@ extension ChappieClientError: ChappieError {
         case .notWithThisSignIn(let name): "\(name) is not part of a sign-in with \"Continue with ChatGPT\"."
         case .searchFailed(let message): "The web search failed: \(message)"
         case .imageFailed(let failure): failure.sentence
+        case .resetRefused(let refusal): refusal.sentence
         case .usageLimitReached(let limit): describe(limit)
         case .planRefused(let refusal): refusal.sentence
         case .usageNotReported: "The service does not report how much of your plan is used."
@@ -136,6 +139,7 @@ extension ChappieClientError: ChappieError {
         case .notWithThisSignIn: "Sign in with a device code to use it."
         case .searchFailed: "Ask again, or search for something else."
         case .imageFailed(let failure): failure.advice
+        case .resetRefused(let refusal): refusal.advice
         case .usageLimitReached(let limit) where limit.planOfService != nil: "Sign in again."
         case .usageLimitReached(let limit) where limit.usagePage != nil: Self.manageUsage(limit.usagePage)
         case .usageLimitReached(let limit) where limit.workspaceAdvice != nil: limit.workspaceAdvice
