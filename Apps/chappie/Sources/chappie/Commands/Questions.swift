@@ -24,6 +24,7 @@ extension AnswerOptions {
             program.console, program.options, markdown: (markdown ?? .auto).stream(on: program.console),
             showsText: showsText, showsTools: true, streams: streams, onApproval: approval.announce)
         printer.keeping = keeping
+        printer.pictures = MadePictures(program: program)
         defer { program.lastAnswer?.keep(printer.transport) }
         try await printer.print(events)
         return printer.response
@@ -87,6 +88,8 @@ struct Ask: ProgramCommand {
     @OptionGroup var threadOptions: ThreadOptions
 
     @OptionGroup var messageOptions: MessageOptions
+
+    @OptionGroup var pictureOptions: PictureOptions
 
     @Option(
         name: .shortAndLong,
@@ -158,7 +161,7 @@ struct Ask: ProgramCommand {
             mayBeEmpty: frame.template != nil || !frame.attachments.isEmpty || !frame.prompt.isEmpty)
         var request = answerOptions.request(
             try frame.messages(asking: question, answerOptions.messageOptions), model: answerOptions.model,
-            schema: frame.schema, searchesWeb: answerOptions.web)
+            schema: frame.schema, searchesWeb: answerOptions.web, draws: pictureOptions.draw)
         request.question = frame.subject(of: question)
         guard !dryRun else { return try await show(request, frame.schema, in: program) }
         let approval = ToolApproval(
