@@ -258,6 +258,17 @@ def test_a_search_in_an_answer_shows_its_steps_and_sources(person):
     assert "· Opens https://swift.org/\n" in opened.errors and "web_search" not in opened.errors, opened.errors
 
 
+def test_a_search_inside_of_the_answer_has_rows_too(person):
+    with Pty(person("search-404"), "chat", "--web") as terminal:
+        terminal.shows(PROMPT)
+        terminal.type(b"search: swift\r")
+        terminal.shows(b"Searches the web: swift.*can't be reached here.*" + PROMPT)
+        terminal.type(b"search: linux\r")
+        terminal.shows("· Searched the web: linux".encode() + b".*" + PROMPT)
+        terminal.type(CONTROL_D)
+        terminal.ends(0)
+
+
 def test_ctrl_c_while_a_model_searches_or_draws(person, files):
     for scenario, words, row in (("search-hang", ["--web", "search: swift"], b"Searches the web: swift"),
                                  ("image-hang", ["--draw", "draw: a fox"], b"Draws: a fox.*Drawing")):
