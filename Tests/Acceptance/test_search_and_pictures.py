@@ -163,6 +163,14 @@ def test_a_picture_that_is_not_made_leaves_no_file(scenario, says, person, files
     assert outcome.output == "" and files() == []
 
 
+def test_a_large_picture_takes_little_more_memory_than_its_answer(person):
+    with person("image-large").start("draw", "a fox") as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = status
+    # 25 MiB; the answer has 33 MiB of Base64.
+    assert status == 0 and os.stat("a-fox.png").st_size > 24 << 20 and usage.ru_maxrss < 128 << 10, usage
+
+
 # MARK: Terminals
 
 KITTY = {"TERM": "xterm-kitty"}

@@ -79,8 +79,8 @@ struct Ask: ProgramCommand {
             server's policy.
 
             With --json: one object a line: connected, created, reasoning_summary_delta, commentary_delta, text_delta, \
-            tool_arguments_delta, item, usage_limits, waiting, reconnecting, restarted (what came of \
-            the answer before is void), fell_back, notice, and at the end completed or error.
+            tool_arguments_delta, item, picture (a file was saved), usage_limits, waiting, reconnecting, restarted \
+            (what came of the answer before is void), fell_back, notice, and at the end completed or error.
             """)
 
     @OptionGroup var options: GlobalOptions

@@ -21,6 +21,10 @@ struct MCPHostSessionTests {
         .init(number: number, id: id, tool: "ask", arguments: arguments)
     }
 
+    private func started(_ actions: [MCPHostSession.Action]) throws -> MCPHostSession.Call {
+        try #require(actions.lazy.compactMap { if case .call(let call) = $0 { call } else { nil } }.first)
+    }
+
     private func answer(_ actions: [MCPHostSession.Action]) throws -> ChappieJSON {
         guard actions.count == 1, case .send(let message) = actions[0] else {
             Issue.record("\(actions)")
@@ -97,9 +101,7 @@ struct MCPHostSessionTests {
     @Test func `progress is reported under the client's token while the call is under way`() throws {
         var session = session()
         let parameters: ChappieJSON = ["name": "ask", "_meta": ["progressToken": "p"]]
-        guard case .call(let call) = session.received(line("tools/call", 1, parameters)).first else {
-            return Issue.record("no call")
-        }
+        let call = try started(session.received(line("tools/call", 1, parameters)))
         let report = session.report(3, "Drawing…", of: call)
         #expect(report?["method"] == "notifications/progress" && report?["id"] == nil)
         #expect(report?["params"] == ["progressToken": "p", "progress": 3, "message": "Drawing…"])
@@ -107,9 +109,7 @@ struct MCPHostSessionTests {
         let content: ChappieJSON = [["type": "image", "data": "AQID", "mimeType": "image/png"]]
         #expect(done?["result"]?["content"] == content)
         #expect(session.report(4, "Drawing…", of: call) == nil)
-        guard case .call(let silent) = session.received(line("tools/call", 2, ["name": "ask"])).first else {
-            return Issue.record("no call")
-        }
+        let silent = try started(session.received(line("tools/call", 2, ["name": "ask"])))
         #expect(session.report(1, "Drawing…", of: silent) == nil)
     }
 
