@@ -133,6 +133,17 @@ def test_a_user_signs_in_and_asks_on_their_plan(person):
     assert "not part of a sign-in" in user.run("usage", "--reset", "--force", status=None).errors
 
 
+def test_what_the_sign_in_does_not_include_is_refused_with_the_way_to_it(person, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    simulator, user = person()
+    sign_in(user)
+    before = len(simulator.log)
+    for words in (["draw", "a fox"], ["search", "swift"], ["search", "--open", "https://example.com/"], ["ask", "--draw", "a fox"]):
+        user.run(*words, status=USAGE, says="chappie login --route device")
+    assert not [line for line in simulator.log[before:] if "images" in line or "search" in line or "responses" in line]
+    assert not list(tmp_path.glob("*.png"))
+
+
 def test_the_second_sign_in_has_the_same_client_and_host(person):
     _, user = person()
     first, second = sign_in(user), sign_in(user)

@@ -43,7 +43,7 @@ STORIES = {
     "questions and conversations": ({}, [
         *each("ask --transport sse evening", "ask --transport websocket evening"), "chat --verbose", "chat --json --transport sse",
         "ask --verbose --transport sse -c more", *each("threads list", "threads search evening", "threads list --usage"), "threads show",
-        "threads export --format html"],
+        "threads export --format html", *each("search evening", "draw evening")],
         ["access token"]),
     "a refresh": ({"firstAccessTokenLifetime": 0}, ["ask --verbose x", "ask --json --transport sse x"], ["access token", "refresh token"]),
     **{f"a refresh that is {refusal}": (

@@ -54,7 +54,8 @@ struct ChappieCommand: ParsableCommand {
             """,
         version: ChappieVersion.current,
         subcommands: [
-            Login.self, Logout.self, Lock.self, Status.self, Ask.self, Chat.self, Threads.self, Models.self, Usage.self,
+            Login.self, Logout.self, Lock.self, Status.self, Ask.self, Chat.self, SearchWeb.self, Draw.self,
+            Threads.self, Models.self, Usage.self,
             Accounts.self, Config.self, Templates.self,
             Auth.self, Tools.self, ToolServer.self, Doctor.self, SimulatorCommand.self, Completions.self, Manual.self,
         ])
@@ -194,7 +195,8 @@ extension GlobalOptions {
             return ["ask"] + leading + pairs(separated(rest))
         }
         rest = rest.dropFirst()
-        if command == "ask" || command == "chat" { rest = pairs(separated(rest)) }
+        if ["ask", "chat"].contains(command) { rest = pairs(separated(rest)) }
+        if command == "draw" { rest = separated(rest) }
         // The options belong to the innermost command.
         guard ["accounts", "auth", "config", "templates", "threads"].contains(command), let inner = rest.first,
             !inner.hasPrefix("-")

@@ -12,11 +12,12 @@ import Testing
     /// Prints the events, and gives what standard output and standard error got.
     private func printed(
         _ events: [ChappieStreamEvent], _ arguments: String..., drawing: Bool = false, failing: Bool = false,
-        terminal: Bool = false, styles: Bool = false, markdown: MarkdownStream? = nil
+        terminal: Bool = false, styles: Bool = false, markdown: MarkdownStream? = nil, showsTools: Bool = false
     ) async throws -> (output: String, errors: String, transport: TransportSummary) {
         let recorder = Recorder()
         let console = recorder.console(.init(output: terminal, draws: drawing, error: drawing, styles: styles))
-        var printer = AnswerPrinter(console, try GlobalOptions.parse(arguments), markdown: markdown)
+        var printer = AnswerPrinter(
+            console, try GlobalOptions.parse(arguments), markdown: markdown, showsTools: showsTools)
         let stream = AsyncThrowingStream<ChappieStreamEvent, any Error> { stream in
             for event in events { stream.yield(event) }
             stream.finish(throwing: failing ? ChappieClientError.invalidResponse : nil)
@@ -138,6 +139,23 @@ import Testing
             .textDelta("It is there."), .completed(Self.response),
         ]
         #expect(try await printed(events).output == "Let me look.\n\nIt is there.\n")
+    }
+
+    @Test func `a step of the service has a row, and its call and a failure have none`() async throws {
+        let call = ChappieToolCall(name: "web_search", callID: "c", arguments: "{}")
+        let steps: [ChappieServiceStep] = [
+            .web(ChappieWebSearch(action: .search(queries: ["swift\u{1B}[2J"]))),
+            .web(ChappieWebSearch(action: .openPage(url: "https://swift.org/"))),
+        ]
+        let failed = ChappieToolExecutionResult(
+            call: call, outcome: .failed, result: ChappieToolResult(output: "x", isError: true), steps: steps)
+        let events: [ChappieStreamEvent] = [
+            .toolCallRequested(ChappieToolExecutionRequest(call: call, steps: steps)), .toolCallCompleted(failed),
+            .textDelta("It is out."), .completed(Self.response),
+        ]
+        let (output, errors, _) = try await printed(events, showsTools: true)
+        #expect(output == "It is out.\n")
+        #expect(errors == "· Searches the web: swift [2J\n· Opens https://swift.org/\n")
     }
 
     @Test func `an invented tool's name is printed short and on one line`() {

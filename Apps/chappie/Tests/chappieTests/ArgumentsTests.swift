@@ -75,6 +75,9 @@ import Testing
         "threads list --usage", "threads archive --undo t", "threads verify --repair --new-key",
         "threads rename t My words",
         "chat --no-status-line", "config list -t t --ephemeral --status-line",
+        "search a b --domain swift.org --domain example.com --recent 7d", "search --open https://example.com/",
+        "draw -o f --force -i a -i b --size 1024x1536 --quality low --transparent -m m A fox", "ask --draw x",
+        "chat --draw", "mcp --search --draw",
         "ask --schema g -m m -s be -i a -i b -f c -o d -x -t e -p f=g --verbosity low x",
     ])
     func everyCommandParses(_ line: String) throws {
@@ -85,6 +88,8 @@ import Testing
     @Test(arguments: [
         "ask --transport pigeon x", "ask --effort", "models extra", "accounts use", "nothing", "login -x",
         "login --qr perhaps", "login --route api", "status --route", "threads list --usage --all", "threads rename t",
+        "search", "search --open https://example.com/ words", "draw --size large x", "draw --size 0x1 x",
+        "draw --quality best x", "draw -i 1 -i 2 -i 3 -i 4 -i 5 -i 6 x", "draw -i - -i - x", "draw --json -o - x",
         "threads compact", "threads path", "threads usage", "threads unarchive t", "threads salvage d", "threads rekey",
     ])
     func anythingElseIsWrongUsage(_ line: String) throws {
@@ -108,6 +113,6 @@ import Testing
             [command.configuration.commandName] + command.configuration.subcommands.flatMap(names)
         }
         #expect(!names(ChappieCommand.self).contains(nil))
-        #expect(names(ChappieCommand.self).count == 49)
+        #expect(names(ChappieCommand.self).count == 51)
     }
 }

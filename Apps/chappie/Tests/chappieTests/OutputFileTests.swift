@@ -33,6 +33,19 @@ import Testing
         #expect(try text(path) == "old" && names() == ["answer.txt"])
     }
 
+    @Test func `a file that must not be replaced is refused, also if it appears later`() async throws {
+        let late = try await #require(throws: CommandLineError.self) {
+            let early = try OutputFile(path, outside: outside, replaces: false)
+            try Data("old".utf8).write(to: URL(filePath: path))
+            try await early.write("new")
+        }
+        let refused = try #require(throws: CommandLineError.self) {
+            _ = try OutputFile(path, outside: outside, replaces: false)
+        }
+        #expect(late.message == refused.message && late.suggestion?.contains("--force") == true)
+        #expect(try text(path) == "old" && names() == ["answer.txt"])
+    }
+
     @Test func aFileKeepsItsModeAndALinkItsTarget() async throws {
         try Data("old".utf8).write(to: URL(filePath: path))
         #expect(chmod(path, 0o640) == 0 && symlink("answer.txt", folder.path + "/link") == 0)

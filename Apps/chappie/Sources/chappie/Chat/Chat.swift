@@ -30,6 +30,7 @@ struct Chat: ProgramCommand {
     @OptionGroup var options: GlobalOptions
     @OptionGroup var answerOptions: AnswerOptions
     @OptionGroup var messageOptions: MessageOptions
+    @OptionGroup var pictureOptions: PictureOptions
     @OptionGroup var threadOptions: ThreadOptions
 
     @Flag(
@@ -39,7 +40,7 @@ struct Chat: ProgramCommand {
 
     @Flag(
         help:
-            "Let lines from a pipe read and write files and start programs: /file, /image, /paste, /save, /edit and /resource."
+            "Let lines from a pipe read and write files and start programs: /file, /image, /paste, /save, /edit, /resource and /draw."
     )
     var commands = false
 
@@ -67,8 +68,8 @@ struct Chat: ProgramCommand {
             client, kept, model: answerOptions.model, namedModel: self.answerOptions.model,
             usualModel: program.settings[.model]?.string)
         var session = await ChatSession(
-            chat, program, answerOptions, frame, approval, reader, typed, isInteractive: isInteractive,
-            permitsAll: commands)
+            chat, program, answerOptions, frame, approval, reader, typed, draws: pictureOptions.draw,
+            isInteractive: isInteractive, permitsAll: commands)
         let showsStatus = statusLine ?? program.settings[.statusLine]?.bool ?? true
         let status = showsStatus && editor != nil && console.terminals.styles ? ChatStatus() : nil
         // The client connects while the user types.

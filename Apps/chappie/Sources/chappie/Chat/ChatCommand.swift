@@ -16,6 +16,8 @@ enum ChatCommand: Equatable {
     case tools, transport, help, quit
     /// Web search on or off. `nil` switches it.
     case web(Bool?)
+    /// Pictures on or off. `nil` switches it.
+    case draw(Bool?)
     /// A word that is not one of these commands, with its slash.
     case unknown(String)
 
@@ -37,6 +39,7 @@ enum ChatCommand: Equatable {
         ("/threads [WORDS]", "list kept conversations, or find words in them"),
         ("/open ID", "continue a kept conversation"),
         ("/web [on|off]", "let the model search the web"),
+        ("/draw [on|off]", "let the model make pictures, which are saved in the current folder"),
         ("/usage", "show how much of the plan's limits and of the context is used"),
         ("/compact", "let the model sum up the conversation, which makes room"),
         ("/clear", "begin a new conversation"),
@@ -83,6 +86,8 @@ enum ChatCommand: Equatable {
         case "/save": self = .save(argument)
         case "/web" where ["on", "off", nil].contains(argument?.lowercased()):
             self = .web(argument.map { $0.lowercased() == "on" })
+        case "/draw" where ["on", "off", nil].contains(argument?.lowercased()):
+            self = .draw(argument.map { $0.lowercased() == "on" })
         case "/paste" where argument == nil: self = .paste
         case "/retry" where argument == nil: self = .retry
         case "/undo" where argument == nil: self = .undo
@@ -116,13 +121,17 @@ enum ChatCommand: Equatable {
         case .paste: "/paste"
         case .save: "/save"
         case .edit: "/edit"
+        case .draw: "/draw"
         default: nil
         }
     }
 
     /// Returns the message about a word that is not a command.
     static func correction(of name: String) -> String {
-        if name.lowercased() == "/web" { return "Write /web on or /web off. Without a word, /web toggles." }
+        if ["/web", "/draw"].contains(name.lowercased()) {
+            let name = name.lowercased()
+            return "Write \(name) on or \(name) off. Without a word, \(name) toggles."
+        }
         if names.contains(name.lowercased()) { return "\(name) takes no argument. /help lists the commands." }
         let similar = names.filter { $0.hasPrefix(name.prefix(3).lowercased()) && name.count > 2 }
         let guess = similar.isEmpty ? "" : " Did you mean \(similar.joined(separator: " or "))?"

@@ -28,6 +28,7 @@ struct ChatSession: Sendable {
     /// The last question, if it did not begin a turn, for another attempt.
     private var unsent: String?
     private var searchesWeb: Bool
+    private var draws: Bool
     private var transport: TransportSummary?
     /// The first command that failed in a chat without a user. Its status is the status of the chat.
     private(set) var failure: CommandLineError?
@@ -40,7 +41,7 @@ struct ChatSession: Sendable {
 
     init(
         _ chat: ChatThread, _ program: Program, _ options: AnswerOptions, _ frame: MessageFrame,
-        _ approval: ToolApproval, _ reader: any LineReader, _ typed: TypedLines, isInteractive: Bool,
+        _ approval: ToolApproval, _ reader: any LineReader, _ typed: TypedLines, draws: Bool, isInteractive: Bool,
         permitsAll: Bool
     ) async {
         self.chat = chat
@@ -52,6 +53,7 @@ struct ChatSession: Sendable {
         self.isInteractive = isInteractive
         self.permitsAll = isInteractive || permitsAll
         searchesWeb = options.web
+        self.draws = draws
         running = RunningTurn(isInteractive: isInteractive)
         attachments = ChatAttachments(program: program, reader: reader)
         // From a pipe, the output has only what was asked for.
@@ -147,7 +149,7 @@ struct ChatSession: Sendable {
     ) async throws {
         let (chat, program, options, asked) = (chat, program, options, frame)
         var request = options.request(
-            messages, model: chat.chosenModel, schema: asked.schema, searchesWeb: searchesWeb)
+            messages, model: chat.chosenModel, schema: asked.schema, searchesWeb: searchesWeb, draws: draws)
         request.question = question
         let earlier = await chat.thread?.turns.last?.id
         let strict = try asked.schema.map { try ChappieStrictSchema($0) }
@@ -168,6 +170,7 @@ struct ChatSession: Sendable {
                         markdown: (options.markdown ?? .auto).stream(on: program.console), showsText: !isReshaped,
                         showsTools: isInteractive, onApproval: approval.announce)
                     printer.keeping = keeping
+                    printer.pictures = MadePictures(program: program)
                     defer { program.lastAnswer?.keep(printer.transport) }
                     try await printer.print(turn.events)
                     return printer
@@ -244,6 +247,9 @@ struct ChatSession: Sendable {
         case .web(let isOn):
             searchesWeb = isOn ?? !searchesWeb
             console.note(searchesWeb ? "The model may search the web." : "The model does not search the web.")
+        case .draw(let isOn):
+            draws = isOn ?? !draws
+            console.note(draws ? "The model may make pictures." : "The model makes no pictures.")
         case .paste: attach([try await running.run { [attachments] in try await attachments.pasted() }])
         case .edit(let text):
             let message = try await TextEditor(program.environment, console).edit(

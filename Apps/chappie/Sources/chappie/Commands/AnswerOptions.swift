@@ -118,10 +118,12 @@ struct AnswerOptions: ParsableArguments {
 
     /// Returns the request that sends `messages`.
     func request(
-        _ messages: [ChappieInputMessage], model: String?, schema: ChappieJSONSchema?, searchesWeb: Bool
+        _ messages: [ChappieInputMessage], model: String?, schema: ChappieJSONSchema?, searchesWeb: Bool,
+        draws: Bool = false
     ) -> ChappieResponseRequest {
         ChappieResponseRequest(
-            messages: messages, model: model, outputSchema: schema, serviceTools: searchesWeb ? [.webSearch()] : [],
+            messages: messages, model: model, outputSchema: schema,
+            serviceTools: (searchesWeb ? [.webSearch()] : []) + (draws ? [.imageGeneration()] : []),
             serviceTier: fastTier ? Self.fastTierID : nil, timeLimit: timeLimit.map { .seconds($0) })
     }
 
@@ -137,4 +139,10 @@ struct AnswerOptions: ParsableArguments {
         guard let tier, let words = UntrustedText.message(tier.description, limit: 300) else { return }
         console.note("chappie: \(UntrustedText.message(tier.name, limit: 50) ?? "fast"): \(words)")
     }
+}
+
+/// The options for pictures in a conversation.
+struct PictureOptions: ParsableArguments {
+    @Flag(help: "Let the model make pictures; each one is saved in the current folder.")
+    var draw = false
 }

@@ -24,6 +24,7 @@ extension AnswerOptions {
             program.console, program.options, markdown: (markdown ?? .auto).stream(on: program.console),
             showsText: showsText, showsTools: true, streams: streams, onApproval: approval.announce)
         printer.keeping = keeping
+        printer.pictures = MadePictures(program: program)
         defer { program.lastAnswer?.keep(printer.transport) }
         try await printer.print(events)
         return printer.response
@@ -78,8 +79,8 @@ struct Ask: ProgramCommand {
             server's policy.
 
             With --json: one object a line: connected, created, reasoning_summary_delta, commentary_delta, text_delta, \
-            tool_arguments_delta, item, usage_limits, waiting, reconnecting, restarted (what came of \
-            the answer before is void), fell_back, notice, and at the end completed or error.
+            tool_arguments_delta, item, picture (a file was saved), usage_limits, waiting, reconnecting, restarted \
+            (what came of the answer before is void), fell_back, notice, and at the end completed or error.
             """)
 
     @OptionGroup var options: GlobalOptions
@@ -87,6 +88,8 @@ struct Ask: ProgramCommand {
     @OptionGroup var threadOptions: ThreadOptions
 
     @OptionGroup var messageOptions: MessageOptions
+
+    @OptionGroup var pictureOptions: PictureOptions
 
     @Option(
         name: .shortAndLong,
@@ -158,7 +161,7 @@ struct Ask: ProgramCommand {
             mayBeEmpty: frame.template != nil || !frame.attachments.isEmpty || !frame.prompt.isEmpty)
         var request = answerOptions.request(
             try frame.messages(asking: question, answerOptions.messageOptions), model: answerOptions.model,
-            schema: frame.schema, searchesWeb: answerOptions.web)
+            schema: frame.schema, searchesWeb: answerOptions.web, draws: pictureOptions.draw)
         request.question = frame.subject(of: question)
         guard !dryRun else { return try await show(request, frame.schema, in: program) }
         let approval = ToolApproval(

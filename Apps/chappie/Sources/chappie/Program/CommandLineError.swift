@@ -84,6 +84,8 @@ struct CommandLineError: Error {
             case "no_passphrase":
                 "Name a file that holds it in CHAPPIE_PASSPHRASE_FILE, pass it as the systemd credential "
                     + "chappie-passphrase, or run chappie in a terminal."
+            case "not_with_this_sign_in":
+                "Sign in with `chappie login --route device` to use it."
             case "tool_loop_limit": "Ask for something smaller, or allow more rounds with --rounds."
             case "transport_failed" where Self.isSilence(error):
                 "Allow more time with --timeout, for example --timeout 900, or check the network and any proxy."

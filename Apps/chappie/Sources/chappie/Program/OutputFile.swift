@@ -15,18 +15,22 @@ final class OutputFile {
     /// The draft of the content. `nil` for a pipe or a device, and when the content is in place.
     private var draft: FileDraft?
     private let isPrivate: Bool
+    private let replaces: Bool
 
     /// - Parameters:
     ///   - store: the place of the kept threads, where no file is written.
     ///   - isPrivate: whether the file is only for this user, whatever its mode was, and is on the disk after it has
     ///     been written. Default `false`.
     ///   - clearsDrafts: whether to remove the drafts of the file that killed processes left. Default `true`.
+    ///   - replaces: whether a file that exists may be replaced. Default `true`.
     /// - Throws: ``CommandLineError``.
     init(
-        _ path: String, outside store: ThreadsFolder, isPrivate: Bool = false, clearsDrafts: Bool = true
+        _ path: String, outside store: ThreadsFolder, isPrivate: Bool = false, clearsDrafts: Bool = true,
+        replaces: Bool = true
     ) throws {
         self.path = path
         self.isPrivate = isPrivate
+        self.replaces = replaces
         let target = Self.target(of: path)
         try store.refuse(path, at: target)
         var facts = stat()
@@ -35,6 +39,7 @@ final class OutputFile {
         place = target
         let isOpen = Self.openFile(target) != nil
         guard !isThere || facts.st_mode & S_IFMT == S_IFREG && !isOpen else { return }
+        guard !isThere || replaces else { throw Self.failure(path, .fileExists) }
         guard !isThere || access(target, W_OK) == 0 else { throw Self.failure(path, .latest) }
         if clearsDrafts { FileDraft.removeAbandoned(of: target) }
         do {
@@ -49,16 +54,18 @@ final class OutputFile {
     /// Writes the content.
     ///
     /// - Throws: ``CommandLineError``, in which case the earlier content is still there, or `CancellationError`.
-    func write(_ text: String) async throws {
-        let bytes = Array(text.utf8)
+    func write(_ text: String) async throws { try await write(Array(text.utf8)) }
+
+    /// Writes the content. See ``write(_:)-(String)``.
+    func write(_ bytes: [UInt8]) async throws {
         guard let draft else {
             // Writing to a named pipe waits for its reader.
             return try await onThread { [path, place] in try Self.write(bytes, in: place, as: path) }
         }
         do {
-            try draft.replace(with: bytes, isDurable: isPrivate)
+            try draft.replace(with: bytes, isDurable: isPrivate, onlyIfMissing: !replaces)
         } catch {
-            throw Self.failure(path, error, .unavailable)
+            throw Self.failure(path, error, error == .fileExists ? .usage : .unavailable)
         }
         self.draft = nil
     }
@@ -104,8 +111,11 @@ final class OutputFile {
         return parts.last.flatMap { CInt($0) }
     }
 
-    private static func failure(_ path: String, _ reason: Errno, _ status: ExitStatus = .usage) -> CommandLineError {
-        CommandLineError(
+    static func failure(_ path: String, _ reason: Errno, _ status: ExitStatus = .usage) -> CommandLineError {
+        guard reason != .fileExists else {
+            return .usage("\(path) exists.", suggestion: "Name another file, or replace it with --force.")
+        }
+        return CommandLineError(
             status, code: status == .usage ? "usage" : "output_failed",
             "\(path) can't be written: \(reason).",
             suggestion: reason == .noSpace || reason == .diskQuotaExceeded

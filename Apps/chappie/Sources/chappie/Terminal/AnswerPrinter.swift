@@ -28,6 +28,8 @@ struct AnswerPrinter {
     private(set) var transport = TransportSummary()
     /// The state of keeping the answer, or `nil` if it is not kept.
     var keeping: AnswerKeeping?
+    /// Saves and shows the pictures that the model makes.
+    var pictures: MadePictures?
     private var isAtLineStart = true
     private var hasText = false
     private var isCommentary = false
@@ -84,6 +86,10 @@ struct AnswerPrinter {
             if case .notice(let notice) = event { note(notice) }
             if options.json { console.json(line(event)) } else { show(event) }
             if case .approvalRequested(let request) = event { onApproval?(request) }
+            if case .toolCallCompleted(let result) = event, !result.steps.isEmpty {
+                finishLine()
+                await pictures?.save(result)
+            }
         }
     }
 
@@ -126,9 +132,7 @@ struct AnswerPrinter {
         case .item(let item) where item.phase == .commentary && isCommentary:
             finishLine()
             needsGap = true
-        case .item(let item) where item.webSearch != nil:
-            let step = UntrustedText.message(item.webSearch?.sentence, limit: 200) ?? "Used the web"
-            if showsTools { console.note("· \(step)") } else { showStatus("\(step)…") }
+        case .item(let item) where item.webSearch != nil: showStep(item.webSearch?.sentence)
         case .restarted(let discarded): restart(after: discarded)
         case .created where isSteered && hasText:
             // Another answer follows, which heeds the user's message.
@@ -152,14 +156,27 @@ struct AnswerPrinter {
                 finishLine()
                 needsGap = true
             }
-            if showsTools { console.note("· \(request.call.line)") }
-        case .toolCallCompleted(let result) where showsTools && result.outcome != .succeeded:
+            for step in request.steps { show(step) }
+            if showsTools, request.steps.isEmpty { console.note("· \(request.call.line)") }
+        case .toolCallCompleted(let result) where showsTools && result.outcome != .succeeded && result.steps.isEmpty:
             finishLine()
             console.note("· \(result.call.shownName): \(result.outcome.rawValue)")
         case .usageLimits(let snapshot): limits = snapshot
         case .completed(let response): finish(response)
         default: break
         }
+    }
+
+    /// Shows what a tool of the service does.
+    private mutating func show(_ step: ChappieServiceStep) {
+        showStep(step.sentence)
+        // A picture takes minutes.
+        if case .image = step { showStatus("Drawing…") }
+    }
+
+    private func showStep(_ sentence: String?) {
+        let step = UntrustedText.message(sentence, limit: 200) ?? "Used the web"
+        if showsTools { console.note("· \(step)") } else { showStatus("\(step)…") }
     }
 
     private mutating func showText(_ text: String) {
@@ -218,7 +235,8 @@ struct AnswerPrinter {
     /// Draws the text in the terminal's current size, which may have changed.
     private mutating func draw(_ text: String) {
         if console.terminals.output, let size = TerminalState.size() {
-            markdown?.resize(width: size.columns, height: console.terminals.styles ? size.rows : nil)
+            let height = console.terminals.styles ? size.rows : nil
+            markdown?.resize(width: size.columns, height: height)
         }
         console.draw(markdown?.append(text) ?? "")
         isAtLineStart = markdown?.isAtLineStart ?? true
@@ -300,36 +318,6 @@ enum MarkdownChoice: String, ExpressibleByArgument, CaseIterable {
         let size = terminals.output ? TerminalState.size() : nil
         return MarkdownStream(
             width: size?.columns ?? 80, height: terminals.styles ? size?.rows : nil, isStyled: terminals.styles)
-    }
-}
-
-/// The transport of one answer, collected from its events.
-struct TransportSummary {
-    /// The kind of transport. `nil` while nothing has arrived.
-    private(set) var kind: ChappieTransportEvent.Kind?
-    private(set) var reconnects = 0
-    private(set) var hasFallenBack = false
-
-    mutating func received(_ event: ChappieTransportEvent) {
-        switch event {
-        case .connected(let kind): self.kind = kind
-        case .reconnecting: reconnects += 1
-        case .fellBack: hasFallenBack = true
-        default: break
-        }
-    }
-
-    var json: ChappieJSON {
-        [
-            "kind": .optional(kind?.rawValue), "reconnects": .integer(reconnects), "fell_back": .bool(hasFallenBack),
-        ]
-    }
-
-    /// Returns the text for a summary in JSON: `websocket, 2 reconnects`.
-    static func words(_ json: ChappieJSON) -> String {
-        let reconnects = json["reconnects"]?.int ?? 0
-        let fellBack = json["fell_back"]?.bool == true ? ", after falling back" : ""
-        return "\(json["kind"]?.string ?? "none"), \(reconnects) reconnect\(reconnects == 1 ? "" : "s")\(fellBack)"
     }
 }
 

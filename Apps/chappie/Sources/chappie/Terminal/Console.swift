@@ -36,11 +36,11 @@ final class Console: Sendable {
         var isQuiet = false
         var outputFailure: Errno?
 
-        mutating func append(_ text: String, _ stream: Stream) {
+        mutating func append(_ bytes: some Sequence<UInt8>, _ stream: Stream) {
             if let last = pieces.indices.last, pieces[last].stream == stream {
-                pieces[last].bytes += text.utf8
+                pieces[last].bytes += bytes
             } else {
-                pieces.append((stream, Array(text.utf8)))
+                pieces.append((stream, Array(bytes)))
             }
         }
 
@@ -80,6 +80,9 @@ final class Console: Sendable {
     /// Writes data. A terminal does not receive control characters, because models and servers write parts of the text.
     /// A file or a pipe receives them.
     func write(_ text: String) { enqueue(terminals.output ? UntrustedText.forTerminal(text) : text, .output) }
+
+    /// Writes data that is not text, which a terminal does not take.
+    func write(_ bytes: [UInt8]) { enqueue(bytes, .output) }
 
     /// Writes data that may move the cursor. The data was made in this program, and foreign text in it has been
     /// cleaned.
@@ -145,16 +148,22 @@ final class Console: Sendable {
     ///
     /// - Parameter first: the text that is written before a status is cleared.
     private func enqueue(_ text: String, _ stream: Stream, isStatus: Bool = false, first: String? = nil) {
+        enqueue(text.utf8, stream, isStatus: isStatus, first: first)
+    }
+
+    private func enqueue(
+        _ bytes: some Sequence<UInt8> & Sendable, _ stream: Stream, isStatus: Bool = false, first: String? = nil
+    ) {
         queue.withLock { queue in
             if queue.pieces.isEmpty {
                 writer.async {
                     for piece in self.queue.withLock({ $0.take() }) { self.write(piece.bytes, piece.stream) }
                 }
             }
-            if let first { queue.append(first, stream) }
-            if queue.hasStatus || isStatus { queue.append("\r\u{1B}[2K", .error) }
+            if let first { queue.append(first.utf8, stream) }
+            if queue.hasStatus || isStatus { queue.append("\r\u{1B}[2K".utf8, .error) }
             queue.hasStatus = isStatus
-            queue.append(text, stream)
+            queue.append(bytes, stream)
         }
     }
 

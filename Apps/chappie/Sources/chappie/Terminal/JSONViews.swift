@@ -118,13 +118,7 @@ extension ChappieResponse {
             "id": .string(id), "status": .string(status.rawValue), "model": .optional(model),
             "text": .string(outputText), "commentary": .string(commentary),
             "incomplete_reason": .optional(incompleteReason),
-            "usage": usage.map {
-                [
-                    "input_tokens": .integer($0.inputTokens), "cached_input_tokens": .integer($0.cachedInputTokens),
-                    "output_tokens": .integer($0.outputTokens), "reasoning_tokens": .integer($0.reasoningTokens),
-                    "total_tokens": .integer($0.totalTokens),
-                ]
-            } ?? .null,
+            "usage": usage?.json ?? .null,
         ]
         if !refusals.isEmpty { object["refusals"] = .array(refusals.map(ChappieJSON.string)) }
         return .object(object)
@@ -132,6 +126,14 @@ extension ChappieResponse {
 }
 
 extension ChappieTokenUsage {
+    var json: ChappieJSON {
+        [
+            "input_tokens": .integer(inputTokens), "cached_input_tokens": .integer(cachedInputTokens),
+            "output_tokens": .integer(outputTokens), "reasoning_tokens": .integer(reasoningTokens),
+            "total_tokens": .integer(totalTokens),
+        ]
+    }
+
     /// The counts as `1200 tokens: 1000 in (of them 800 cached), 200 out (of them 150 reasoning)`.
     var sentence: String {
         let cached = cachedInputTokens > 0 ? " (of them \(cachedInputTokens) cached)" : ""

@@ -8,9 +8,14 @@ enum SourceList {
         guard !sources.isEmpty else { return [] }
         let lines = sources.prefix(50).enumerated().map { index, source in
             let title = UntrustedText.message(source.title, limit: 200).map { "\($0): " } ?? ""
-            return "\(index + 1). \(title)\(UntrustedText.writtenOut(address(source.url)).replacing("\n", with: ""))"
+            return "\(index + 1). \(title)\(shown(source.url))"
         }
         return ["Sources:"] + lines + (sources.count > 50 ? ["… and \(sources.count - 50) more"] : [])
+    }
+
+    /// Returns an address from elsewhere as text for one line.
+    static func shown(_ url: String) -> String {
+        UntrustedText.writtenOut(address(url)).filter { !$0.isWhitespace }
     }
 
     /// Returns the address without a user's name, which may look like another host.

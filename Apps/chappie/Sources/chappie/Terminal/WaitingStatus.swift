@@ -35,4 +35,19 @@ final class WaitingStatus: Sendable {
         }
         stop()
     }
+
+    /// Shows `text` while `work` runs.
+    static func showing<Result>(
+        _ text: String, on console: Console, during work: () async throws -> Result
+    ) async rethrows -> Result {
+        let waiting = WaitingStatus(console)
+        waiting.show(text)
+        let ticking = Task { await waiting.run() }
+        defer {
+            ticking.cancel()
+            waiting.stop()
+            console.clearStatus()
+        }
+        return try await work()
+    }
 }

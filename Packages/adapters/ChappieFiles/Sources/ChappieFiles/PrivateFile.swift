@@ -131,16 +131,22 @@ public import SystemPackage
     /// Writes the content and replaces the file with the draft. A file that is a mount point can't be replaced, so it
     /// is written in place. If this throws, the earlier file is unchanged unless it is a mount point.
     ///
-    /// - Parameter isDurable: Whether the file is on the disk when this returns.
-    public func replace(with bytes: [UInt8], isDurable: Bool) throws(Errno) {
+    /// - Parameters:
+    ///   - isDurable: Whether the file is on the disk when this returns.
+    ///   - onlyIfMissing: Whether an earlier file, or a link, is left unchanged. This then throws `.fileExists`. The
+    ///     default is `false`.
+    public func replace(with bytes: [UInt8], isDurable: Bool, onlyIfMissing: Bool = false) throws(Errno) {
         try file.write(bytes)
         if isDurable { try file.synchronize() }
+        // Two processes may want the same name. Creating an empty file decides, and works on every file system.
+        if onlyIfMissing { _ = try Descriptor(path, .writeOnly, [.create, .exclusiveCreate, .noFollow]) }
         isInPlace = rename(draft, path) == 0
         if isInPlace {
             if isDurable { PrivateFile.makeNameDurable(path) }
             return
         }
         let reason = Errno.latest
+        if onlyIfMissing { unlink(path) }
         guard reason == .resourceBusy || reason == .improperLink else { throw reason }
         // The rest is cut off after the writing, so that the file needs no more space than before.
         let target = try Descriptor(path, .writeOnly, .noFollow)

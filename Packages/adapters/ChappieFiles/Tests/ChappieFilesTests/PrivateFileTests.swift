@@ -57,4 +57,21 @@ import Testing
         #expect(throws: Errno.isDirectory) { try PrivateFile.replace(path, with: [1]) }
         #expect(try names() == ["settings.json"])
     }
+
+    @Test func `a draft for a new file leaves a file and a link of that name unchanged`() throws {
+        let taken = folder.path + "/taken"
+        let link = folder.path + "/link"
+        try PrivateFile.create(taken, with: [1])
+        #expect(symlink("elsewhere", link) == 0)
+        for path in [taken, link] {
+            #expect(throws: Errno.fileExists) {
+                try FileDraft(of: path).replace(with: [2], isDurable: false, onlyIfMissing: true)
+            }
+        }
+        try FileDraft(of: folder.path + "/new").replace(with: [3], isDurable: false, onlyIfMissing: true)
+        #expect(try WholeFile.contents(of: taken, limit: 99) == [1])
+        #expect(try WholeFile.contents(of: folder.path + "/new", limit: 99) == [3])
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(names.sorted() == ["link", "new", "taken"])
+    }
 }

@@ -1,5 +1,6 @@
 import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
+import FoundationEssentials
 
 /// The server side of the Model Context Protocol, sans-IO. It takes the client's lines, and returns messages for the
 /// client and calls to carry out.
@@ -28,6 +29,27 @@ import ChappieAuth
         public let tool: String
         /// The client's arguments, unchecked.
         public let arguments: ChappieJSON
+        /// The client's name for reports of progress, or `nil` if it wants none.
+        public var progressToken: ChappieJSON?
+    }
+
+    /// A part of a result.
+    public enum Content: Sendable, Hashable {
+        /// Text for the client's model.
+        case text(String)
+        /// A picture with these bytes.
+        case image(bytes: [UInt8], mediaType: String)
+
+        var json: ChappieJSON {
+            switch self {
+            case .text(let text): ["type": "text", "text": .string(text)]
+            case .image(let bytes, let mediaType):
+                [
+                    "type": "image", "data": .string(Data(bytes).base64EncodedString()),
+                    "mimeType": .string(mediaType),
+                ]
+            }
+        }
     }
 
     /// The largest number of concurrent calls. The next call is refused.
@@ -120,26 +142,43 @@ import ChappieAuth
             }
             lastNumber += 1
             calls[id] = (lastNumber, isStateless)
-            return [.call(Call(number: lastNumber, id: id, tool: name, arguments: parameters["arguments"] ?? [:]))]
+            let token = parameters["_meta"]?["progressToken"].flatMap { $0.string == nil && $0.int == nil ? nil : $0 }
+            return [
+                .call(
+                    Call(
+                        number: lastNumber, id: id, tool: name, arguments: parameters["arguments"] ?? [:],
+                        progressToken: token))
+            ]
         default: return [Self.error(id, -32601, "This server has no such method.")]
         }
     }
 
+    /// Reports the progress of a call.
+    ///
+    /// - Parameter progress: A number that grows from report to report.
+    /// - Returns: the message for the client, or `nil` if the client does not want it, or has cancelled the call.
+    public func report(_ progress: Int, _ message: String, of call: Call) -> ChappieJSON? {
+        guard let token = call.progressToken, calls[call.id]?.number == call.number else { return nil }
+        return [
+            "jsonrpc": "2.0", "method": "notifications/progress",
+            "params": ["progressToken": token, "progress": .integer(progress), "message": .string(message)],
+        ]
+    }
+
     /// Ends a call.
     ///
-    /// - Parameter outcome: the result as text, or the sentence for its failure.
+    /// - Parameter outcome: the parts of the result, or the sentence for its failure.
     /// - Returns: the message for the client, or `nil` if the client has cancelled the call.
-    public mutating func finish(_ call: Call, with outcome: Result<String, MCPCallFailure>) -> ChappieJSON? {
+    public mutating func finish(_ call: Call, with outcome: Result<[Content], MCPCallFailure>) -> ChappieJSON? {
         guard let (number, isStateless) = calls[call.id], number == call.number else { return nil }
         calls[call.id] = nil
-        let (text, isError) =
+        let (content, isError) =
             switch outcome {
-            case .success(let text): (text, false)
-            case .failure(let failure): (failure.sentence, true)
+            case .success(let content): (content, false)
+            case .failure(let failure): ([.text(failure.sentence)], true)
             }
         return result(
-            call.id, ["content": [["type": "text", "text": .string(text)]], "isError": .bool(isError)],
-            isStateless: isStateless)
+            call.id, ["content": .array(content.map(\.json)), "isError": .bool(isError)], isStateless: isStateless)
     }
 
     private func result(_ id: ChappieJSON, _ members: ChappieJSONObject, isStateless: Bool) -> ChappieJSON {

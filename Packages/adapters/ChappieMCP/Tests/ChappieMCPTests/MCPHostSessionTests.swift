@@ -21,6 +21,10 @@ struct MCPHostSessionTests {
         .init(number: number, id: id, tool: "ask", arguments: arguments)
     }
 
+    private func started(_ actions: [MCPHostSession.Action]) throws -> MCPHostSession.Call {
+        try #require(actions.lazy.compactMap { if case .call(let call) = $0 { call } else { nil } }.first)
+    }
+
     private func answer(_ actions: [MCPHostSession.Action]) throws -> ChappieJSON {
         guard actions.count == 1, case .send(let message) = actions[0] else {
             Issue.record("\(actions)")
@@ -59,11 +63,11 @@ struct MCPHostSessionTests {
             ])
         #expect(try answer(session.received(line("tools/call", 1, parameters)))["error"]?["code"] == -32600)
         #expect(
-            session.finish(call(1, 1), with: .success("a")) == [
+            session.finish(call(1, 1), with: .success([.text("a")])) == [
                 "jsonrpc": "2.0", "id": 1,
                 "result": ["content": [["type": "text", "text": "a"]], "isError": false],
             ])
-        #expect(session.finish(call(1, 1), with: .success("a")) == nil)
+        #expect(session.finish(call(1, 1), with: .success([.text("a")])) == nil)
         _ = session.received(line("tools/call", 2, ["name": "ask", "_meta": stated]))
         let failed = session.finish(call(2, 2), with: .failure(MCPCallFailure("It is late.")))
         #expect(failed?["result"]?["isError"] == true && failed?["result"]?["resultType"] == "complete")
@@ -75,7 +79,7 @@ struct MCPHostSessionTests {
         _ = session.received(line("tools/call", 1, ["name": "ask"]))
         #expect(session.received(line("notifications/cancelled", nil, ["requestId": 1])) == [.cancel(1)])
         #expect(session.received(line("notifications/cancelled", nil, ["requestId": 1])).isEmpty)
-        #expect(session.finish(call(1, 1), with: .success("late")) == nil)
+        #expect(session.finish(call(1, 1), with: .success([.text("late")])) == nil)
     }
 
     @Test func `an id that is used again after a cancellation belongs to the new call`() {
@@ -84,7 +88,7 @@ struct MCPHostSessionTests {
         #expect(session.received(line("notifications/cancelled", nil, ["requestId": 1])) == [.cancel(1)])
         #expect(session.received(line("tools/call", 1, ["name": "ask"])) == [.call(call(2, 1))])
         #expect(session.finish(call(1, 1), with: .failure(MCPCallFailure("Interrupted."))) == nil)
-        #expect(session.finish(call(2, 1), with: .success("a")) != nil)
+        #expect(session.finish(call(2, 1), with: .success([.text("a")])) != nil)
     }
 
     @Test(arguments: [nil, 1.5, true, ["a"]] as [ChappieJSON])
@@ -94,13 +98,28 @@ struct MCPHostSessionTests {
         #expect(refused["error"]?["code"] == -32600 && refused["id"]?.isNull == true)
     }
 
+    @Test func `progress is reported under the client's token while the call is under way`() throws {
+        var session = session()
+        let parameters: ChappieJSON = ["name": "ask", "_meta": ["progressToken": "p"]]
+        let call = try started(session.received(line("tools/call", 1, parameters)))
+        let report = session.report(3, "Drawing…", of: call)
+        #expect(report?["method"] == "notifications/progress" && report?["id"] == nil)
+        #expect(report?["params"] == ["progressToken": "p", "progress": 3, "message": "Drawing…"])
+        let done = session.finish(call, with: .success([.image(bytes: [1, 2, 3], mediaType: "image/png")]))
+        let content: ChappieJSON = [["type": "image", "data": "AQID", "mimeType": "image/png"]]
+        #expect(done?["result"]?["content"] == content)
+        #expect(session.report(4, "Drawing…", of: call) == nil)
+        let silent = try started(session.received(line("tools/call", 2, ["name": "ask"])))
+        #expect(session.report(1, "Drawing…", of: silent) == nil)
+    }
+
     @Test func callsAreBounded() throws {
         var session = session()
         for number in 0..<MCPHostSession.callLimit {
             _ = session.received(line("tools/call", .integer(number), ["name": "ask"]))
         }
         #expect(try answer(session.received(line("tools/call", 99, ["name": "ask"])))["error"]?["code"] == -32603)
-        #expect(session.finish(call(1, 0), with: .success("")) != nil)
+        #expect(session.finish(call(1, 0), with: .success([])) != nil)
         #expect(session.received(line("tools/call", 99, ["name": "ask"])).count == 1)
     }
 
