@@ -337,7 +337,8 @@ import Testing
             .unsupportedInput("The model takes no images.", "Leave it out."), .usageNotReported(nil),
             .gatewayAnswered(ChappieGatewayAnswer(sender: .edge, host: "example.com", status: 404)),
             .planRefused(ChappiePlanRefusal(reason: .notEligible)), .timeLimitExceeded(.seconds(90)),
-            .conversationRefused("Item not found."),
+            .conversationRefused("Item not found."), .notWithThisSignIn("Making pictures"),
+            .searchFailed("Found no tool response"), .imageFailed(.noPicture),
         ]
         for error in errors {
             #expect(error.localizedDescription == error.errorDescription)
@@ -349,12 +350,14 @@ import Testing
             case .reauthenticationRequired(let text), .missingToolHandler(let text),
                 .streamingTransportReplayDiverged(let text), .toolApprovalDenied(let text, _),
                 .toolExecutionFailed(let text, _), .invalidTool(let text, _), .invalidStructuredOutput(_, let text),
-                .blockedByGateway(let text), .unsupportedInput(let text, _), .conversationRefused(let text):
+                .blockedByGateway(let text), .unsupportedInput(let text, _), .conversationRefused(let text),
+                .notWithThisSignIn(let text), .searchFailed(let text):
                 #expect(!text.isEmpty)
             case .modelUnavailable(let refusal): #expect(refusal.slug == "gpt-5.5" && refusal.reason == .retired)
             case .gatewayAnswered(let answer): #expect(answer.sender == .edge && answer.host == "example.com")
             case .planRefused(let refusal): #expect(refusal.reason == .notEligible)
             case .inputTooLarge(let size): #expect(size.isQuestion && size.pictureCount == 0)
+            case .imageFailed(let failure): #expect(failure == .noPicture)
             case .timeLimitExceeded(let limit): #expect(limit == .seconds(90))
             case .usageNotReported(let page): #expect(page == nil)
             case .toolLoopLimitExceeded(let count), .httpError(let count, _),

@@ -74,7 +74,8 @@ import Testing
         #expect(request.method == .post && request.body?.coding == .identity)
         #expect(request.headerFields[.contentType] == "application/json")
         #expect(request.headerFields[.wireFormatVersion] == WireFormat.version)
-        let metadata = try #require(request.headerFields[try #require(HTTPField.Name("x-codex-turn-metadata"))])
+        let field = try #require(HTTPField.Name("x-codex-turn-metadata"))
+        let metadata = try #require(request.headerFields[field])
         #expect(try ChappieJSON(parsing: metadata)["model"] == "lite")
         let body = try body(request)
         #expect(
