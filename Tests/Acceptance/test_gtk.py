@@ -1,5 +1,6 @@
 """Apps/chappie-gtk on a desktop of its own: driven by keyboard, by mouse and by what a screen reader does, and read as one reads it."""
 
+import base64
 import contextlib
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+import zlib
 
 import pytest
 
@@ -1003,6 +1005,91 @@ def test_the_command_line_has_the_same_conversations_and_finds_no_lock(keeping, 
     window.wait_for("list item", "reply: from the window")
     wait_until(lambda: locks() == [], locks)
     assert desktop.complaints == ""
+
+
+def png(width, height):
+    """A red picture."""
+    chunk = lambda kind, data: len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+    head = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([8, 2, 0, 0, 0])
+    rows = zlib.compress((b"\0" + b"\xc0\x20\x20" * width) * height)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+def drawn(folder, *pictures):
+    """A kept thread whose tool has drawn these pictures, for prompts that are no names of files."""
+    call = lambda number: {"name": "image_generation", "callID": f"c{number}", "arguments": "{}", "isCustom": False}
+    item = lambda number: {"type": "function_call", "name": "image_generation", "call_id": f"c{number}", "arguments": "{}"}
+    part = lambda url: {"type": "input_image", "image_url": url, "detail": "high"}
+    numbers = range(len(pictures))
+    question = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Draw."}]}
+    answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Here."}]}
+    output = lambda number: {"type": "function_call_output", "call_id": f"c{number}", "output": [{**part(0), "image_url": 0}],
+                             "sources": [{"url": "https://a.example/x", "title": "A\u202e page"}, {"url": "file:///etc/passwd"}]}
+    bodies = [("turn.started", {"messages": [question], "model": "gpt-6-sol"}),
+              ("tools.called", {"from": 1, "items": [item(n) for n in numbers], "round": 1, "calls": [call(n) for n in numbers], "frame": {}}),
+              *(("tool.finished", {"result": {
+                  "call": call(n), "outcome": "succeeded", "steps": [{"image": {"prompt": "../../A red\nfox"}}],
+                  "result": {"output": "", "parts": [part(picture)], "isError": False}}}) for n, picture in enumerate(pictures)),
+              ("turn.finished", {"from": 1 + len(pictures), "items": [*map(output, numbers), answer], "model": "gpt-6-sol",
+                                 "output": [1 + 2 * len(pictures)]})]
+    records = [{"position": position, "kind": kind, "date": "2026-11-28T07:00:00.000Z", "body": {"turn": "t", **body}}
+               for position, (kind, body) in enumerate(bodies)]
+    file = folder / "drawn.json"
+    file.write_text(json.dumps({"format": "chappie.thread", "version": 1, "id": "0199-drawn", "records": records}))
+    return file
+
+
+def test_pictures_of_a_kept_conversation_are_shown_and_saved(keeping, program, tmp_path):
+    window = keeping()
+    desktop = window.desktop
+    red = png(1500, 500)
+    # A head that names four thousand million pixels, and bytes that are no picture behind a good head.
+    huge = red[:16] + (1 << 16).to_bytes(4, "big") * 2 + red[24:]
+    broken = red[:41] + bytes(len(red) - 53) + red[-12:]
+    url = lambda picture: "data:image/png;base64," + base64.b64encode(picture).decode()
+    done = subprocess.run([program, "threads", "import", drawn(tmp_path, url(red), url(huge), url(broken))], env=window.environment,
+                          capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60 * PATIENCE)
+    assert done.stdout == "Imported: 1.\n", done
+    desktop.press("F9")
+    window.wait_for("list item", "Draw.")
+    window.click("list item", "Draw.")
+    wait_until(lambda: "Here." in window.answer, lambda: window.answer)
+    assert window.answer.count("✓ Draws: ../../A red fox") == 3, window.answer
+    # Only an address of the web is a source.
+    assert "Sources:\n1. A page: https://a.example/x" in window.answer and "passwd" not in window.answer
+    images = lambda: [w for w in window.widgets if w["role"] == "image" and w["name"] == "../../A red fox" and "showing" in w["states"]]
+    failures = lambda: [w for w in window.widgets if w["name"] == "This picture can't be shown here." and "showing" in w["states"]]
+    wait_until(lambda: len(images()) == 1 and len(failures()) == 2, lambda: str(window.widgets))
+    # As wide as the text, in its own proportion.
+    x, y, width, height = images()[0]["area"]
+    assert 300 < width <= 720 and abs(width / height - 3) < 0.1, images()
+    window.shoot("40-picture")
+    window.act(BUTTON, "Save As…")
+    assert window.wait_for("text", None, "focused")["text"] == "a-red-fox.png"
+    desktop.wait_for_active("Save the picture")
+    desktop.press("ctrl+a")
+    desktop.type(str(tmp_path / "saved.png"))
+    desktop.press("Return")
+    wait_until((tmp_path / "saved.png").exists, "the picture is saved")
+    assert (tmp_path / "saved.png").read_bytes() == red and (tmp_path / "saved.png").stat().st_mode & 0o777 == 0o600
+    window.click("text", "Message")
+    window.ask("which turn is this?")
+    wait_until(lambda: "Turn: 2" in window.answer, lambda: window.answer)
+    assert desktop.complaints == ""
+
+
+def test_a_switch_lets_the_model_search_the_web(window):
+    window = window(approves=True, pollInterval=0)
+    window.sign_in()
+    search = 'call web_search {"search_query": [{"q": "swift \\u202e news"}]}'
+    window.paste(search)
+    wait_until(lambda: window.find(BUTTON, "Send", "sensitive") and "✗ web_search" in window.answer, lambda: window.answer)
+    window.act("toggle button", "Search the web")
+    window.paste(search)
+    wait_until(lambda: "Searches the web: swift news" in window.answer, lambda: window.answer)
+    window.wait_for(BUTTON, "Send", "sensitive")
+    window.shoot("41-search")
+    assert window.desktop.complaints == ""
 
 
 def test_without_a_place_to_keep_it_a_conversation_is_private_and_says_so(window, passphrase):

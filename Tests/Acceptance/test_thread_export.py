@@ -210,6 +210,44 @@ def codex_session(folder, session, question, answer):
     return file
 
 
+def test_pictures_are_lines_on_a_terminal_files_next_to_markdown_and_inside_a_page(simulate, user, tmp_path):
+    call = {"type": "function_call", "name": "image_generation", "call_id": "c1", "arguments": '{"prompt": "../../a fox"}'}
+    made = [{"type": "input_image", "image_url": PIXEL, "detail": "high"}, {"type": "input_text", "text": "Picture 2."}]
+    output = {"type": "function_call_output", "call_id": "c1", "output": made}
+    file = exported(tmp_path, ("Like this.", [PIXEL], [call, output, message("assistant", "Here it is.")]))
+    someone = user(simulate())
+    someone.run("threads", "import", str(file))
+    line, digits, bytes_of = "[picture: image/png, 10×10, 1 KB]", PIXEL.partition(",")[2], base64.b64decode(PIXEL.partition(",")[2])
+    for words in [("show",), ("export", "--format", "markdown"), ("export", "--all", "--format", "markdown")]:
+        shown = someone.run("threads", *words).output
+        assert shown.count(line) == 2 and digits not in shown and "Picture 2." in shown, shown
+    assert someone.run("threads", "export", "-o", "/dev/stdout", "--format", "markdown").output.count(line) == 2
+    page = someone.run("threads", "export", "--format", "html").output
+    assert page.count(f'<img class="picture" src="{PIXEL}"') == 2, page
+
+    def check(folder, document):
+        assert sorted(path.name for path in folder.iterdir()) == ["0199-exported-1.png", "0199-exported-2.png", document]
+        text = (folder / document).read_text()
+        assert "](0199-exported-1.png)" in text and "](0199-exported-2.png)" in text and line not in text, text
+        for path in folder.iterdir():
+            assert path.stat().st_mode & 0o777 == 0o600
+            assert path.suffix != ".png" or path.read_bytes() == bytes_of
+    one, every = tmp_path / "one", tmp_path / "all"
+    one.mkdir()
+    for _ in range(2):
+        someone.run("threads", "export", "-o", str(one / "fox.md"))
+        check(one, "fox.md")
+        someone.run("threads", "export", "--all", "-o", str(every), "--format", "markdown")
+        check(every, "0199-exported.md")
+    # The complete form has them all, and each once.
+    whole = someone.run("threads", "export").output
+    assert whole.count(digits) == 2
+    (tmp_path / "again.json").write_text(whole.replace("0199-exported", "0199-again"))
+    assert someone.run("threads", "import", str(tmp_path / "again.json")).output == "Imported: 1.\n"
+    assert someone.run("threads", "export", "0199-again").output.count(digits) == 2
+    assert not someone.run("threads", "search", "--json", digits[:20]).events[0]["hits"]
+
+
 # The tables of version 0.27.1 in which conversations are.
 LLM = """
     CREATE TABLE conversations (id TEXT PRIMARY KEY, name TEXT, model TEXT);

@@ -284,6 +284,11 @@ final class BlockWriter {
         put(scroller.widget, place, scroller.fit)
     }
 
+    /// Adds a widget on a separate line.
+    ///
+    /// - Parameter fit: fits the widget to the width of the text.
+    func add(_ widget: Widget, _ fit: @escaping @MainActor (_ room: Int) -> Void) { put(widget, Place(), fit) }
+
     /// Puts a widget on a separate line.
     ///
     /// - Parameter fit: fits the widget to the width of the text.

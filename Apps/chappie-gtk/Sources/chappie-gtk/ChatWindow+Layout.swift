@@ -135,6 +135,14 @@ extension ChatWindow {
                       <property name="action-name">win.attach</property><property name="valign">end</property>
                       <property name="tooltip-text">Attach files</property><style><class name="flat"/></style>
                       <accessibility><property name="label">Attach files</property></accessibility></object></child>
+                    <child><object class="GtkToggleButton" id="search-web">
+                      <property name="icon-name">web-browser-symbolic</property><property name="valign">end</property>
+                      <property name="tooltip-text">Search the web</property><style><class name="flat"/></style>
+                      <accessibility><property name="label">Search the web</property></accessibility></object></child>
+                    <child><object class="GtkToggleButton" id="draw">
+                      <property name="icon-name">image-x-generic-symbolic</property><property name="valign">end</property>
+                      <property name="tooltip-text">Draw pictures</property><style><class name="flat"/></style>
+                      <accessibility><property name="label">Draw pictures</property></accessibility></object></child>
                     <child><object class="GtkOverlay"><property name="hexpand">1</property>
                       <child><object class="GtkFrame"><style><class name="view"/><class name="chappie-entry"/></style>
                       <child><object class="GtkScrolledWindow"><property name="hscrollbar-policy">never</property>

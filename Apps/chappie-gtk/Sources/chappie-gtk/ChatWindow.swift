@@ -87,6 +87,9 @@ final class ChatWindow {
             return true
         }
         talk.changed = { [unowned self] in showTurn() }
+        transcript.save = { [unowned self] shown in
+            Task { if let error = await SavedFile.save(shown, outside: keeping, over: window) { tell(error) } }
+        }
         showTurn()
         Task { await follow() }
     }
@@ -281,7 +284,7 @@ final class ChatWindow {
         let names = question.contents.map { "Attached: \($0.name)" }
         let lines = names.isEmpty ? [question.message.shown] : [question.message.text] + names
         transcript.beginQuestion(lines.filter { !$0.isEmpty }.joined(separator: "\n"))
-        talk.ask(question.message, isRetry: isRetry) { [unowned self] error, isOver in
+        talk.ask(question.message, composer.serviceTools, isRetry: isRetry) { [unowned self] error, isOver in
             tell(error)
             guard isOver else { return }
             markFailed(question, (error as? any ChappieError)?.errorDescription ?? "This question failed.")

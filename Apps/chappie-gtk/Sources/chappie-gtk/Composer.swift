@@ -8,7 +8,7 @@ import FoundationEssentials
 @MainActor
 final class Composer {
     let attachments: Attachments
-    private let entry, hint: Widget
+    private let entry, hint, search, draw: Widget
     private let buffer: UnsafeMutablePointer<GtkTextBuffer>
 
     /// - Parameters:
@@ -21,6 +21,8 @@ final class Composer {
         let (entry, hint) = (layout["entry"], layout["hint"])
         self.entry = entry
         self.hint = hint
+        search = layout["search-web"]
+        draw = layout["draw"]
         attachments = Attachments(layout["attachments"], refuse: refuse)
         buffer = gtk_text_view_get_buffer(entry.cast())
         let buffer = buffer
@@ -58,6 +60,12 @@ final class Composer {
             return LongLines.joined(String(cString: text))
         }
         set { gtk_text_buffer_set_text(buffer, newValue, gint(newValue.utf8.count)) }
+    }
+
+    /// The service's tools that the user has switched on.
+    var serviceTools: [ChappieServiceTool] {
+        let switches: [(Widget, ChappieServiceTool)] = [(search, .webSearch()), (draw, .imageGeneration())]
+        return switches.filter { gtk_toggle_button_get_active($0.0.cast()) != 0 }.map(\.1)
     }
 
     func focus() { if gtk_widget_get_mapped(entry) != 0 { gtk_widget_grab_focus(entry) } }

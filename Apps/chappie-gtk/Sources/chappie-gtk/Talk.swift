@@ -80,10 +80,12 @@ final class Talk {
     /// Asks a question and draws the answer.
     ///
     /// - Parameters:
+    ///   - tools: the service's tools that the model may use.
     ///   - isRetry: whether the question is the last one, which failed. The new answer replaces the partial one.
     ///   - fail: shows an error. If the turn failed, the question may be asked again.
     func ask(
-        _ message: ChappieInputMessage, isRetry: Bool, fail: @escaping @MainActor (any Error, _ isOver: Bool) -> Void
+        _ message: ChappieInputMessage, _ tools: [ChappieServiceTool], isRetry: Bool,
+        fail: @escaping @MainActor (any Error, _ isOver: Bool) -> Void
     ) {
         guard turn == nil else { return }
         isAnswering = true
@@ -93,7 +95,7 @@ final class Talk {
                 sayWhyPrivate()
                 transcript.beginAnswer()
                 let conversation: any ChappieConversation = runtime ?? client
-                let request = ChappieResponseRequest(messages: [message])
+                let request = ChappieResponseRequest(messages: [message], serviceTools: tools)
                 let answer =
                     isRetry
                     ? runtime?.startRetry(request, endsWithItsStream: true)
@@ -142,22 +144,31 @@ final class Talk {
             transcript.finish()
             isSteered = false
         case .notice(let notice): transcript.note("Note: \(notice.message)")
-        case .toolCallRequested(let request): transcript.beginStep(request.call.callID, request.call.shownName)
-        case .toolCallCompleted(let result):
-            let id = result.call.callID
-            if !transcript.hasStep(id) { transcript.beginStep(id, result.call.shownName) }
-            switch result.outcome {
-            case .succeeded where !result.result.isError, .answered: transcript.endStep(id, mark: "✓")
-            case .denied: transcript.endStep(id, mark: "–", " (not run)")
-            default: transcript.endStep(id, mark: "✗", " (failed)")
-            }
+        case .toolCallRequested(let request):
+            transcript.beginSteps(request.call.callID, request.call.shownSteps(request.steps))
+        case .toolCallCompleted(let result): show(result)
+        case .completed(let response) where response.status == .completed && !response.outputText.isEmpty:
+            transcript.add(response.sources)
         case .completed(let response) where response.isInterrupted: transcript.note("(stopped)")
         case .completed(let response) where response.status == .incomplete:
             fail(ChappieClientError.responseFailed(response), false)
-        case .completed(let response) where response.outputText.isEmpty && response.refusals.isEmpty:
+        case .completed(let response)
+        where response.outputText.isEmpty && response.refusals.isEmpty && response.images.isEmpty:
             transcript.note("The answer has no text. Rephrase the question.")
         default: break
         }
+    }
+
+    private func show(_ result: ChappieToolExecutionResult) {
+        let id = result.call.callID
+        let steps = result.call.shownSteps(result.steps)
+        if !transcript.hasSteps(id) { transcript.beginSteps(id, steps) }
+        switch result.outcome {
+        case .succeeded where !result.result.isError, .answered: transcript.endSteps(id, steps.count, mark: "✓")
+        case .denied: transcript.endSteps(id, steps.count, mark: "–", " (not run)")
+        default: transcript.endSteps(id, steps.count, mark: "✗", " (failed)")
+        }
+        for picture in result.shownPictures { transcript.add(picture) }
     }
 
     // MARK: A kept thread
@@ -214,7 +225,8 @@ final class Talk {
         /// The questions before the last message of a turn that the user steered, with their answers.
         var earlier: [(question: String, answer: [MarkdownBlock])] = []
         var question = ""
-        var tools: [(name: String, mark: String)] = []
+        var tools: [(steps: [String], mark: String, pictures: [ShownPicture])] = []
+        var sources: [ChappieSource] = []
         var commentary: [MarkdownBlock] = []
         var answer: [MarkdownBlock] = []
         var ending: String?
@@ -233,10 +245,12 @@ final class Talk {
         transcript.beginAnswer()
         transcript.write(page.commentary, isCommentary: true)
         for (index, tool) in page.tools.enumerated() {
-            transcript.beginStep("\(index)", tool.name)
-            transcript.endStep("\(index)", mark: tool.mark)
+            transcript.beginSteps("\(index)", tool.steps)
+            transcript.endSteps("\(index)", tool.steps.count, mark: tool.mark)
+            for picture in tool.pictures { transcript.add(picture) }
         }
         transcript.write(page.answer)
+        transcript.add(page.sources)
         if let ending = page.ending { transcript.note(ending) }
     }
 
@@ -257,13 +271,8 @@ final class Talk {
             let exchanges = turn.exchanges
             page.earlier = exchanges.dropLast().map { (Self.shown($0.messages), MarkdownBlock.blocks(of: $0.answer)) }
             page.question = Self.shown(exchanges.last?.messages ?? [])
-            page.tools = turn.toolCalls.map { tool in
-                switch tool.result?.outcome {
-                case .succeeded, .answered: (tool.call.shownName, "✓")
-                case .denied: (tool.call.shownName, "–")
-                default: (tool.call.shownName, "✗")
-                }
-            }
+            page.tools = Self.tools(of: turn)
+            page.sources = turn.sources
             page.commentary = MarkdownBlock.blocks(of: turn.commentary)
             page.answer = MarkdownBlock.blocks(of: exchanges.last?.answer ?? "")
             switch turn.status {
@@ -277,9 +286,44 @@ final class Talk {
         }
         return (pages, turns.count - pages.count)
     }
+
+    private nonisolated static func tools(
+        of turn: ChappieTurn
+    ) -> [(steps: [String], mark: String, pictures: [ShownPicture])] {
+        let tools = turn.toolCalls.map { tool in
+            let mark =
+                switch tool.result?.outcome {
+                case .succeeded, .answered: "✓"
+                case .denied: "–"
+                default: "✗"
+                }
+            return (
+                steps: tool.call.shownSteps(tool.result?.steps ?? []), mark: mark,
+                pictures: tool.result?.shownPictures ?? []
+            )
+        }
+        // A thread of another program has only the items of its calls.
+        guard turn.toolCalls.isEmpty, !turn.images.isEmpty else { return tools }
+        return [(["image_generation"], "✓", turn.images.map { ShownPicture(image: $0, words: "A picture") })]
+    }
+}
+
+extension ChappieToolExecutionResult {
+    /// The pictures that the tool returned, each with its prompt.
+    fileprivate var shownPictures: [ShownPicture] {
+        let prompts = steps.compactMap { step -> String? in
+            if case .image(let prompt) = step { prompt } else { nil }
+        }
+        return result.images.map { ShownPicture(image: $0, words: prompts.first ?? "A picture of \(call.shownName)") }
+    }
 }
 
 extension ChappieToolCall {
+    /// Returns what the call does, one row each, or only its name. The sentences have text of the model.
+    fileprivate func shownSteps(_ steps: [ChappieServiceStep]) -> [String] {
+        steps.isEmpty ? [shownName] : steps.map { String($0.sentence.oneLine.prefix(300)) }
+    }
+
     /// The name, if it can be the name of a tool. A model may invent any text.
     fileprivate var shownName: String {
         let isName = { (byte: UInt8) in

@@ -137,28 +137,8 @@ final class ThreadMenu {
         let title = "Export the conversation"
         let suggestion = "\(String(name).drop { $0 == "." }).\(ending)"
         guard let path = await Dialogue.chooseFiles(title, saving: suggestion, over: window).first else { return }
-        guard !keeping.contains(path) else {
-            throw WindowError("\(path) is in the folder of the conversations.", "Choose another folder.")
-        }
-        try await keeping.use { store in
-            try Self.write(format.text(of: try await store.thread(line.id)), to: path)
-        }
+        let thread = try await keeping.use { try await $0.thread(line.id) }
+        try await SavedFile.write(thread, as: format, to: path, outside: keeping)
         reports.note("“\(line.name)” is in \(path), not encrypted.", nil)
-    }
-
-    /// Replaces a file in one step. Only this user can read it. If the path is a link, its target is replaced.
-    private nonisolated static func write(_ text: String, to path: String) throws(WindowError) {
-        let target = realpath(path, nil)
-        defer { free(target) }
-        guard let file = target.map({ g_file_new_for_path($0) }) ?? g_file_new_for_path(path) else { return }
-        defer { g_object_unref(UnsafeMutableRawPointer(file)) }
-        var error: UnsafeMutablePointer<GError>?
-        let flags = GFileCreateFlags(G_FILE_CREATE_PRIVATE.rawValue | G_FILE_CREATE_REPLACE_DESTINATION.rawValue)
-        guard g_file_replace_contents(file, text, gsize(text.utf8.count), nil, 0, flags, nil, nil, &error) == 0 else {
-            return
-        }
-        defer { g_clear_error(&error) }
-        let reason = error.map { String(cString: $0.pointee.message) } ?? "unknown error"
-        throw WindowError("\(path) can't be written: \(reason).", "Choose a folder that you may write to.")
     }
 }

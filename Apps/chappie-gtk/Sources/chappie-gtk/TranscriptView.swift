@@ -1,5 +1,6 @@
 import CGtk4
 import ChappieMarkdown
+import ChappieSDK
 import ChappieSignInGTK
 import FoundationEssentials
 
@@ -37,6 +38,8 @@ final class TranscriptView {
     /// The starts of the last question and of the name above its answer.
     private let question, answer: UnsafeMutablePointer<GtkTextMark>
     private var retryButton: Widget?
+    /// Lets the user save a picture.
+    var save: @MainActor (ShownPicture) -> Void = { _ in }
 
     /// - Parameter open: asks the desktop to open the page of a link that the user has chosen.
     init(
@@ -138,6 +141,28 @@ final class TranscriptView {
     /// Writes a complete kept answer.
     func write(_ blocks: [MarkdownBlock], isCommentary: Bool = false) {
         for block in blocks { writer.write(block, isDim: isCommentary) }
+        showEnd()
+    }
+
+    /// Adds a picture, with a button that saves it.
+    func add(_ picture: ShownPicture) {
+        finish()
+        noticeScrolling()
+        guard let (card, fit) = PictureCard.make(picture, save: { [unowned self] in save(picture) }) else { return }
+        writer.add(card, fit)
+        showEnd()
+    }
+
+    /// Adds the pages that an answer is from. Their addresses are visible, because a title may be any text.
+    func add(_ sources: [ChappieSource]) {
+        guard !sources.isEmpty else { return }
+        note("Sources:")
+        for (index, source) in sources.enumerated() {
+            let title = source.title.map { $0.oneLine + ": " } ?? ""
+            let address = source.url.oneLine
+            let runs = [MarkdownRun(text: "\(index + 1). \(title)"), MarkdownRun(text: address, link: address)]
+            writer.write(.paragraph(runs), isDim: true)
+        }
         showEnd()
     }
 
@@ -243,8 +268,18 @@ final class TranscriptView {
 
     // MARK: Steps
 
+    /// Begins the steps of a tool call.
+    func beginSteps(_ id: String, _ names: [String]) {
+        for (index, name) in names.enumerated() { beginStep("\(id) \(index)", name) }
+    }
+
+    /// Ends the steps of a tool call, of which there are `count`.
+    func endSteps(_ id: String, _ count: Int, mark: String, _ words: String = "") {
+        for index in 0..<count { endStep("\(id) \(index)", mark: mark, words) }
+    }
+
     /// Begins the step of a tool that the model has called.
-    func beginStep(_ id: String, _ name: String) {
+    private func beginStep(_ id: String, _ name: String) {
         finish()
         noticeScrolling()
         writer.paragraph("○ \(name)", [.dim], above: 4)
@@ -255,7 +290,7 @@ final class TranscriptView {
     }
 
     /// Ends a step and replaces its mark. Steps can end in any order.
-    func endStep(_ id: String, mark: String, _ words: String = "") {
+    private func endStep(_ id: String, mark: String, _ words: String) {
         guard let place = steps.removeValue(forKey: id) else { return }
         var (first, next) = (GtkTextIter(), GtkTextIter())
         gtk_text_buffer_get_iter_at_mark(buffer, &next, place)
@@ -273,7 +308,7 @@ final class TranscriptView {
         gtk_text_buffer_delete_mark(buffer, place)
     }
 
-    func hasStep(_ id: String) -> Bool { steps[id] != nil }
+    func hasSteps(_ id: String) -> Bool { steps["\(id) 0"] != nil }
 
     func clear() {
         gathered = ""

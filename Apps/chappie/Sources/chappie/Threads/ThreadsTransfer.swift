@@ -13,8 +13,9 @@ extension Threads {
             commandName: "export", abstract: "Write a thread as JSON, JSON lines, Markdown or a page for browsers.",
             discussion: """
                 json and jsonl are complete, and import reads them. An export is not encrypted; a file is for you \
-                alone. Without --format its name decides: .json, .jsonl, .md, .html. --all writes a file for each \
-                thread into the folder of -o, or prints one after the other.
+                alone. Without --format its name decides: .json, .jsonl, .md, .html. The page has the pictures inside. \
+                Markdown in a file has them in files next to it, named after the thread, and printed Markdown has a line \
+                for each. --all writes a file for each thread into the folder of -o, or prints one after the other.
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -45,7 +46,9 @@ extension Threads {
             let store = try Threads.store(program)
             let found = try await store.readableThread(store.thread(named: thread).id)
             let thread = found.thread
-            let text = (format ?? output.flatMap(ChappieThreadFormat.init(fileName:)) ?? .json).text(of: thread)
+            let format = format ?? output.flatMap(ChappieThreadFormat.init(fileName:)) ?? .json
+            let pictures = target.map { PictureFiles(nextTo: $0.path, outside: program.environment.threadsFolder) }
+            let text = try format.text(of: thread, pictures)
             if let target {
                 try await target.write(text)
                 program.console.note("The thread is in \(target.path), not encrypted.")
@@ -95,13 +98,13 @@ extension Threads {
                     problems.append(error)
                     continue
                 }
-                let text = format.text(of: thread)
                 if let folder {
                     let name = ChappieThread.canHaveID(thread.id) ? thread.id : "unusual-id-\(count + 1)"
                     let file = "\(folder)/\(name).\(format.fileExtension)"
+                    let text = try format.text(of: thread, PictureFiles(nextTo: file, outside: storeFolder))
                     try await OutputFile(file, outside: storeFolder, isPrivate: true, clearsDrafts: false).write(text)
                 } else {
-                    program.console.write(text)
+                    program.console.write(format.text(of: thread))
                 }
                 count += 1
             }
@@ -153,4 +156,42 @@ extension Threads {
 extension ChappieThreadFormat: @retroactive ExpressibleByArgument {
     /// The file name extension for this form.
     fileprivate var fileExtension: String { self == .markdown ? "md" : rawValue }
+
+    /// Returns the thread in this form. The pictures of Markdown are written first, so that it never refers to a file
+    /// that is missing.
+    fileprivate func text(of thread: ChappieThread, _ files: PictureFiles?) throws -> String {
+        guard self == .markdown, let files, files.arePossible else { return text(of: thread) }
+        let (text, pictures) = Self.markdownWithPictures(of: thread)
+        for picture in pictures { try files.write(picture) }
+        return text
+    }
+}
+
+/// The pictures next to a file of Markdown.
+private struct PictureFiles {
+    private let folder: String
+    private let store: ThreadsFolder
+    /// Whether there can be files next to it. Next to a pipe or a device there can't.
+    let arePossible: Bool
+
+    init(nextTo path: String, outside store: ThreadsFolder) {
+        self.store = store
+        folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+        var facts = stat()
+        let isRegular = stat(path, &facts) != 0 || facts.st_mode & S_IFMT == S_IFREG
+        arePossible = isRegular && !path.hasPrefix("/dev/") && !path.hasPrefix("/proc/")
+    }
+
+    /// Writes a picture for this user alone. A picture of an earlier export of the thread is replaced.
+    func write(_ picture: ChappieThreadPicture) throws {
+        let path = folder + picture.fileName
+        try store.refuse(path)
+        do {
+            try FileDraft(of: path).replace(with: picture.bytes, isDurable: false)
+        } catch {
+            throw CommandLineError(
+                .unavailable, code: "output_failed", "\(path) can't be written: \(error).",
+                suggestion: "Name a file in a folder that you may write to.")
+        }
+    }
 }

@@ -116,10 +116,13 @@ import SystemPackage
 
     /// Opens the file.
     ///
-    /// - Parameter limit: The maximum number of bytes in the file.
-    public init(_ path: String, limit: Int) throws(WholeFile.Failure) {
+    /// - Parameters:
+    ///   - start: The number of bytes at its beginning that are not read. Default 0.
+    ///   - limit: The maximum number of bytes in the file.
+    public init(_ path: String, from start: Int = 0, limit: Int) throws(WholeFile.Failure) {
         file = try WholeFile.opened(path, limit: limit, kind: .regular).file
         self.limit = limit
+        lseek(file.number, off_t(start), SEEK_SET)
     }
 
     /// Returns the first unread bytes, at most `length` of them, without consuming them.

@@ -4,7 +4,8 @@
 /// changed.
 ///
 /// Records are complete. Their bodies contain all items that a turn sent and received, unchanged, including members
-/// that this version does not know. A store keeps the bytes of `body` exactly as `ChappieJSON.serialized()` returns
+/// that this version does not know. A picture that an earlier record of the turn contains is not stored again: its
+/// index there replaces it, and ``ChappieTurn/items`` has the picture. A store keeps the bytes of `body` exactly as `ChappieJSON.serialized()` returns
 /// them.
 public struct ChappieThreadRecord: Sendable, Hashable {
     /// The kinds of records. Unknown values are kept.

@@ -200,7 +200,7 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
 
     private mutating func add(items body: ChappieJSON) {
         items.removeSubrange(min(max(body["from"]?.int ?? items.count, 0), items.count)...)
-        items += body["items"]?.array ?? []
+        items += (body["items"]?.array ?? []).map(restored)
     }
 
     /// Adds the text and the calls that the model had written when the turn ended.
@@ -246,8 +246,14 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
             id: responseID ?? "", status: incompleteReason == nil ? .completed : .incomplete, model: model,
             outputText: outputText, items: outputItems, usage: usage, incompleteReason: incompleteReason)
         response.commentary = commentary
+        response.toolOutputs = ServiceOutputs(in: items)
         return response
     }
+
+    /// The pages that the answer cites. If it cites none, these are the pages that the turn's searches found.
+    public var sources: [ChappieSource] { response.sources }
+    /// The pictures that the service made in the turn, in their order.
+    public var images: [ChappieGeneratedImage] { response.images }
 
     /// Returns the work that continues the turn. A call that has begun and has no result is not run again. The model is
     /// informed that its outcome is unknown. Another account continues without the reasoning of the first account.

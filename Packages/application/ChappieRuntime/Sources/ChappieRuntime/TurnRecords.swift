@@ -99,9 +99,10 @@ extension ChappieThread {
 
     /// Returns the turn's items that are not stored yet, and the index at which they begin.
     private func added(_ items: [ChappieJSON], to id: String) -> ChappieJSONObject {
-        let known = turns.last { $0.id == id }?.items ?? []
-        let same = zip(known, items).prefix { $0 == $1 }.count
-        return ["turn": .string(id), "from": .integer(same), "items": .array(Array(items.dropFirst(same)))]
+        let turn = turns.last { $0.id == id }
+        let same = zip(turn?.items ?? [], items).prefix { $0 == $1 }.count
+        let new = items.dropFirst(same).map { turn?.stored($0) ?? $0 }
+        return ["turn": .string(id), "from": .integer(same), "items": .array(new)]
     }
 }
 

@@ -25,6 +25,15 @@ public enum SafeMarkdown {
         return ticks + pad + text + pad + ticks
     }
 
+    /// Returns an address of a page as a link that shows it. Other text, or an address with unusual characters, becomes
+    /// code.
+    public static func address(_ text: String) -> String {
+        let isPage = ["https://", "http://"].contains { text.lowercased().hasPrefix($0) }
+        // (https://spec.commonmark.org/0.31.2/#autolinks)
+        let isPlain = text.utf8.allSatisfy { (0x21..<0x7F).contains($0) && !"<>`\\;".utf8.contains($0) }
+        return isPage && isPlain ? "<\(text)>" : code(text)
+    }
+
     /// Returns the text as a part of a line. No character of it has a meaning
     /// (https://spec.commonmark.org/0.31.2/#backslash-escapes).
     public static func line(_ text: String) -> String {

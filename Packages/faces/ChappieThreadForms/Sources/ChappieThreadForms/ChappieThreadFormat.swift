@@ -12,9 +12,11 @@ public enum ChappieThreadFormat: String, Sendable, CaseIterable {
     case json
     /// A line that names the thread, and then a line for each record. This form is complete.
     case jsonl
-    /// Markdown for reading, and for other programs that know it. Messages and answers cannot break out of their place.
+    /// Markdown for reading, and for other programs that know it. Messages and answers cannot break out of their place,
+    /// and a picture is a line. See ``markdownWithPictures(of:)``.
     case markdown
-    /// A page for a browser and for paper. It needs no other file, runs nothing and fetches nothing.
+    /// A page for a browser and for paper, with the thread's pictures. It needs no other file, runs nothing and fetches
+    /// nothing.
     case html
 
     /// Creates the form that a file's name asks for. Returns `nil` if it asks for none.
@@ -38,8 +40,23 @@ public enum ChappieThreadFormat: String, Sendable, CaseIterable {
             head["records"] = nil
             let lines = [.object(head)] + thread.records.map(ChappieThread.json(of:))
             return lines.map { $0.serialized() + "\n" }.joined()
-        case .markdown: return ThreadMarkdown.text(of: thread)
+        case .markdown: return ThreadMarkdown(of: thread).text
         case .html: return ThreadPage.text(of: thread)
         }
+    }
+
+    /// Returns the thread as Markdown that shows its pictures from files, and these files. In ``text(of:)`` a picture is
+    /// only a line.
+    ///
+    /// ```swift
+    /// let (text, pictures) = ChappieThreadFormat.markdownWithPictures(of: thread)
+    /// for picture in pictures { try Data(picture.bytes).write(to: folder.appending(path: picture.fileName)) }
+    /// ```
+    /// The names consist of the thread's id and a number.
+    public static func markdownWithPictures(
+        of thread: ChappieThread
+    ) -> (text: String, pictures: [ChappieThreadPicture]) {
+        let document = ThreadMarkdown(of: thread, hasPictureFiles: true)
+        return (document.text, document.pictures)
     }
 }

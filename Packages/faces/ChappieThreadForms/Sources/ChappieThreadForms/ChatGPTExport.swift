@@ -15,18 +15,20 @@ struct ChatGPTExport: ThreadForm {
     private var read: [String: Int] = [:]
     /// The date for conversations without any time.
     private let fileDate: Date
+    private let assets: ChatGPTAssets
 
-    init(_ lines: ImportLines, fileDate: Date) {
+    init(_ lines: ImportLines, fileDate: Date, _ assets: ChatGPTAssets) {
         elements = JSONElements(lines)
         self.fileDate = fileDate
+        self.assets = assets
     }
 
     /// Returns a reader of a document that is one conversation, or an object with a list of them. It returns `nil` for
     /// another document.
-    init?(document: ChappieJSON, fileDate: Date) throws(ThreadFault) {
+    init?(document: ChappieJSON, fileDate: Date, _ assets: ChatGPTAssets) throws(ThreadFault) {
         let list = document["conversations"]?.array ?? (document["mapping"]?.object == nil ? nil : [document])
         guard let list else { return nil }
-        self.init(try ImportLines(ChappieJSON.array(list).serializedBytes()), fileDate: fileDate)
+        self.init(try ImportLines(ChappieJSON.array(list).serializedBytes()), fileDate: fileDate, assets)
     }
 
     mutating func next() throws(ThreadFault) -> ChappieThread? {
@@ -70,7 +72,7 @@ struct ChatGPTExport: ThreadForm {
         let begun = times.lazy.compactMap(ImportedThread.time).first ?? fileDate
         var thread = ImportedThread(id: id, facts: facts)
         thread.name(json["title"]?.string, at: begun)
-        var turns = ChatGPTTurns(thread, model: json["default_model_slug"]?.string ?? "", begun: begun)
+        var turns = ChatGPTTurns(thread, model: json["default_model_slug"]?.string ?? "", begun: begun, assets)
         for message in branch { turns.add(message) }
         thread = turns.finished()
         if json["is_archived"]?.bool == true { thread.add(.archived, at: turns.latest) }

@@ -11,13 +11,19 @@ struct ChatGPTTurns {
     private var calls: [(id: String, tool: String)] = []
     /// The time of the latest message.
     private(set) var latest: Date
+    private let assets: ChatGPTAssets
+    /// The number of bytes that further pictures may have. A conversation is in memory as a whole.
+    private var room = 100 << 20
 
     /// Creates a branch without messages.
     ///
-    /// - Parameter model: The model of answers that name none.
-    init(_ thread: ImportedThread, model: String, begun: Date) {
+    /// - Parameters:
+    ///   - model: The model of answers that name none.
+    ///   - assets: The files that messages name.
+    init(_ thread: ImportedThread, model: String, begun: Date, _ assets: ChatGPTAssets) {
         self.thread = thread
         self.model = model
+        self.assets = assets
         latest = begun
     }
 
@@ -66,12 +72,18 @@ struct ChatGPTTurns {
     private mutating func addQuestion(_ message: ChappieJSON) {
         let content = ChatGPTContent(message)
         guard !content.isSetting else { return thread.leaveOut("instruction of the program") }
-        thread.leaveOut("attachment", content.attachments.count)
-        let question = ImportedThread.question([content.quotation] + content.attachments, take(content))
+        let pictures = takePictures(content)
+        let kept = Set(pictures.compactMap { ChatGPTAssets.id(in: $0.pointer) })
+        let attachments = content.attachments.filter { $0.id.map { !kept.contains($0) } ?? true }
+        thread.leaveOut("attachment", attachments.count)
+        let isOnlyMissing = content.hasPicture && pictures.isEmpty && content.attachments.isEmpty
+        let text = content.text.isEmpty && isOnlyMissing ? "[image]" : content.text
+        let question = ImportedThread.question([content.quotation] + attachments.map(\.name), text)
+        let parts = pictures.map(\.part) + (question["content"]?.array ?? [])
         if turn?.items.isEmpty == false { endTurn() }
         beginTurn(message)
-        if question["content"]?.array?.isEmpty == false {
-            turn?.messages.append(question)
+        if !parts.isEmpty {
+            turn?.messages.append(ImportedThread.message("user", parts))
         } else {
             thread.leaveOut("question without text")
         }
@@ -81,7 +93,9 @@ struct ChatGPTTurns {
     private mutating func addAnswer(_ message: ChappieJSON) {
         let content = ChatGPTContent(message)
         guard !content.isReasoning, !content.isSetting else { return thread.leaveOut(content.kind) }
-        answer(take(content), message)
+        let pictures = takePictures(content)
+        draw(pictures, message)
+        answer(content.text.isEmpty && content.hasPicture && pictures.isEmpty ? "[image]" : content.text, message)
     }
 
     /// Adds the model's text. A conversation may begin with it.
@@ -99,11 +113,33 @@ struct ChatGPTTurns {
         if turn == nil { turn = ImportedThread.Turn(id: message["id"]?.string, model: model, at: latest) }
     }
 
-    /// Returns the text of the message, and counts what else it has.
-    private mutating func take(_ content: ChatGPTContent) -> String {
-        for kind in content.otherParts { thread.leaveOut(kind) }
-        guard content.text.isEmpty, content.hasPicture, content.attachments.isEmpty else { return content.text }
-        return "[image]"
+    // MARK: Pictures
+
+    private typealias Picture = (pointer: String, prompt: String?, part: ChappieJSON)
+
+    /// Returns the pictures of the message that the export has, and counts what else the message has.
+    private mutating func takePictures(_ content: ChatGPTContent) -> [Picture] {
+        var pictures: [Picture] = []
+        for other in content.otherParts {
+            guard let pointer = other.pointer, let bytes = assets.bytes(of: pointer), bytes.count <= room,
+                let part = ImportedThread.picture(bytes)
+            else {
+                thread.leaveOut(other.kind)
+                continue
+            }
+            room -= bytes.count
+            pictures.append((pointer, other.prompt, part))
+        }
+        return pictures
+    }
+
+    /// Adds pictures of the model that no tool of the export has returned.
+    private mutating func draw(_ pictures: [Picture], _ message: ChappieJSON) {
+        guard let first = pictures.first else { return }
+        beginTurn(message)
+        let id = message["id"]?.string ?? "picture-\(turn?.items.count ?? 0)"
+        turn?.items += ImportedThread.drawing(pictures.map(\.part), first.prompt, id: id)
+        turn?.endedAt = latest
     }
 
     // MARK: Tools
@@ -111,7 +147,7 @@ struct ChatGPTTurns {
     private mutating func addCall(_ message: ChappieJSON) {
         let content = ChatGPTContent(message)
         let tool = message["recipient"]?.string ?? ""
-        for kind in content.otherParts { thread.leaveOut(kind) }
+        for other in content.otherParts { thread.leaveOut(other.kind) }
         if tool.hasPrefix("canmore.") { return answer(Self.document(content.plainText), message) }
         beginTurn(message)
         let id = message["id"]?.string ?? "call-\(turn?.items.count ?? 0)"
@@ -126,24 +162,30 @@ struct ChatGPTTurns {
     private mutating func addResult(_ message: ChappieJSON) {
         let content = ChatGPTContent(message)
         // A research report is a result that the user reads as an answer.
-        if message["metadata"]?["is_async_task_result_message"]?.bool == true { return answer(take(content), message) }
-        for kind in content.otherParts { thread.leaveOut(kind) }
+        let pictures = takePictures(content)
+        if message["metadata"]?["is_async_task_result_message"]?.bool == true {
+            draw(pictures, message)
+            return answer(content.text, message)
+        }
         let tool = message["author"]?["name"]?.string
         if let index = calls.firstIndex(where: { $0.tool == tool }) ?? calls.indices.first {
             let call = calls.remove(at: index)
             turn?.items.append([
-                "type": "function_call_output", "call_id": .string(call.id), "output": .string(content.plainText),
+                "type": "function_call_output", "call_id": .string(call.id),
+                "output": ImportedThread.output(content.plainText, pictures.map(\.part)),
             ])
             turn?.endedAt = latest
-        } else if !addToLastResult(content.plainText, of: tool) {
-            thread.leaveOut("tool result")
+        } else if pictures.isEmpty {
+            if !addToLastResult(content.plainText, of: tool) { thread.leaveOut("tool result") }
+        } else {
+            draw(pictures, message)
         }
-        if content.hasPicture { answer("[image]", message) }
+        if content.hasPicture, pictures.isEmpty { answer("[image]", message) }
     }
 
     /// Adds text to the result of the last call, if the same tool gave that result in several messages.
     private mutating func addToLastResult(_ text: String, of tool: String?) -> Bool {
-        guard !text.isEmpty, let items = turn?.items, let last = items.last?.object,
+        guard !text.isEmpty, let items = turn?.items, let last = items.last?.object, last["output"]?.array == nil,
             last["type"]?.string == "function_call_output",
             items.contains(where: { $0["call_id"] == last["call_id"] && $0["name"]?.string == tool.map(Self.name) })
         else { return false }
@@ -175,10 +217,10 @@ struct ChatGPTContent {
     let kind: String
     /// The text without marks for code.
     let plainText: String
-    /// The kinds of the parts without text.
-    private(set) var otherParts: [String] = []
-    /// The names of the attached files, in brackets.
-    let attachments: [String]
+    /// The parts without text: their kinds, the addresses of their files, and the prompts of pictures of the model.
+    private(set) var otherParts: [(kind: String, pointer: String?, prompt: String?)] = []
+    /// The names of the attached files, in brackets, and their ids.
+    let attachments: [(name: String, id: String?)]
     /// The part of an earlier answer that the question is about.
     let quotation: String
     private let language: String
@@ -192,7 +234,11 @@ struct ChatGPTContent {
             if let text = part.string ?? part["text"]?.string ?? part["content"]?.string {
                 texts.append(text)
             } else {
-                otherParts.append(part["content_type"]?.string ?? "attachment")
+                otherParts.append(
+                    (
+                        part["content_type"]?.string ?? "attachment", part["asset_pointer"]?.string,
+                        part["metadata"]?["dalle"]?["prompt"]?.string
+                    ))
             }
         }
         // Code, quoted pages, output of programs and errors have their text in other members.
@@ -202,7 +248,10 @@ struct ChatGPTContent {
         }
         plainText = texts.filter { !$0.isEmpty }.joined(separator: "\n")
         let files = message["metadata"]?["attachments"]?.array ?? []
-        attachments = files.map { "[\($0["name"]?.string ?? $0["id"]?.string ?? "attachment")]" }
+        attachments = files.map { file in
+            let id = file["id"]?.string
+            return ("[\(file["name"]?.string ?? id ?? "attachment")]", id.flatMap(ChatGPTAssets.id))
+        }
         let reply = message["metadata"]?["targeted_reply"]?.string ?? ""
         quotation = reply.split(separator: "\n").map { "> \($0)\n" }.joined()
     }
@@ -214,7 +263,7 @@ struct ChatGPTContent {
     }
 
     var isEmpty: Bool { plainText.isEmpty && otherParts.isEmpty && attachments.isEmpty }
-    var hasPicture: Bool { otherParts.contains { $0.hasPrefix("image") } }
+    var hasPicture: Bool { otherParts.contains { $0.kind.hasPrefix("image") } }
     var isReasoning: Bool { ["thoughts", "reasoning_recap"].contains(kind) }
     /// Whether this is the user's profile or the model's memory.
     var isSetting: Bool { kind.hasSuffix("_editable_context") }

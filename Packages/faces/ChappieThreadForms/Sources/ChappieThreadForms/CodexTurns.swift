@@ -93,7 +93,7 @@ struct CodexTurns {
             endTurn()
             thread.takeBack(event["num_turns"]?.int ?? 1)
         case "token_count": addTokens(event["info"]?["total_token_usage"])
-        case "user_message": addSpoken("user", event["message"]?.string, of: type)
+        case "user_message": addSpoken("user", event["message"]?.string, event["images"]?.array ?? [], of: type)
         case "agent_message": addSpoken("assistant", event["message"]?.string, of: type)
         case "item_completed": addCompleted(event["item"])
         default: if !Self.isRepetition(type) { thread.leaveOut("event \(type)") }
@@ -112,12 +112,15 @@ struct CodexTurns {
     }
 
     /// Adds a message in an event, if the session has it only there.
-    private mutating func addSpoken(_ role: String, _ text: String?, of type: String) {
-        guard let text, !text.isEmpty else { return }
+    private mutating func addSpoken(_ role: String, _ text: String?, _ pictures: [ChappieJSON] = [], of type: String) {
+        guard let text, !text.isEmpty || !pictures.isEmpty else { return }
         if type != "item_completed" { spoken[role, default: 0] += 1 }
         guard messageEvents.contains(type) else { return }
         if role == "user" {
-            addQuestion(ImportedThread.message(role, text))
+            let parts = pictures.map { ["type": "input_image", "image_url": $0] as ChappieJSON }
+            addQuestion(
+                ImportedThread.message(
+                    role, parts + (text.isEmpty ? [] : [["type": "input_text", "text": .string(text)]])))
         } else {
             take(ImportedThread.message(role, text))
         }
@@ -179,6 +182,13 @@ struct CodexTurns {
             if type == "local_shell_call_output" { output["type"] = "function_call_output" }
             output["output"] = Self.output(item["output"])
             take(.object(output))
+        case ("image_generation_call", _):
+            let bytes = item["result"]?.string.flatMap { Data(base64Encoded: $0) }
+            guard let picture = bytes.flatMap({ ImportedThread.picture(Array($0)) }) else {
+                return thread.leaveOut(type)
+            }
+            let id = item["id"]?.string ?? "picture-\(lineCount)"
+            for item in ImportedThread.drawing([picture], item["revised_prompt"]?.string, id: id) { take(item) }
         default: thread.leaveOut(type)
         }
     }

@@ -72,6 +72,10 @@ final class ZipArchive {
     private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     private var input: [UInt8] = []
     private var position = 0
+    /// The number of bytes of the archive before `input`.
+    private var inputStart = 0
+    /// The place of the current file's header in the archive.
+    private(set) var headerStart = 0
     private var entry = Entry.none
     private var entryCount = 0
     private var byteCount = 0
@@ -112,6 +116,7 @@ final class ZipArchive {
             guard let byte = try take(1).first else { throw .system("the archive is cut") }
             signature = signature << 8 | UInt32(byte)
         }
+        headerStart = inputStart + position - 4
         let header = try take(26)
         guard header.count == 26 else { throw .system("the archive is cut") }
         let value = { (place: Int, length: Int) in
@@ -194,6 +199,7 @@ final class ZipArchive {
     }
 
     private func readMore() throws(WholeFile.Failure) {
+        inputStart += input.count
         input = try file.next()
         position = 0
     }

@@ -105,6 +105,31 @@ struct ImportedThread {
         return message("user", texts.map { ["type": "input_text", "text": .string($0)] })
     }
 
+    /// Returns a picture as a part of a message or of a tool's output, or `nil` if models don't take it.
+    static func picture(_ bytes: [UInt8]) -> ChappieJSON? {
+        guard let image = try? ChappieImage(bytes: bytes, limit: ChatGPTAssets.pictureLimit),
+            case .url(let url) = image.source
+        else { return nil }
+        return ["type": "input_image", "image_url": .string(url), "detail": "auto"]
+    }
+
+    /// Returns the output of a tool, with its pictures after the text.
+    static func output(_ text: String, _ pictures: [ChappieJSON]) -> ChappieJSON {
+        guard !pictures.isEmpty else { return .string(text) }
+        return .array((text.isEmpty ? [] : [["type": "input_text", "text": .string(text)]]) + pictures)
+    }
+
+    /// Returns the call and the output by which a model makes pictures here.
+    static func drawing(_ pictures: [ChappieJSON], _ prompt: String?, id: String) -> [ChappieJSON] {
+        let arguments: ChappieJSON = prompt.map { ["prompt": .string($0)] } ?? [:]
+        return [
+            [
+                "type": "function_call", "name": "image_generation", "arguments": .string(arguments.serialized()),
+                "call_id": .string(id),
+            ], ["type": "function_call_output", "call_id": .string(id), "output": output("", pictures)],
+        ]
+    }
+
     /// Adds a record. It is marked as imported, so that a later import can tell it from what was added here.
     mutating func add(_ kind: ChappieThreadRecord.Kind, at date: Date, _ body: ChappieJSONObject = [:]) {
         var body = body
@@ -149,6 +174,7 @@ struct ImportedThread {
         }
         let answer = turn.items.last { $0["role"]?.string == "assistant" }
         let isAnswered = answer != nil && answer == turn.items.last
+        let isDrawn = turn.items.last?["output"]?.array?.contains { $0["type"] == "input_image" } == true
         var body: ChappieJSONObject = [
             "turn": name, "from": .integer(turn.messages.count), "items": .array(turn.items),
             "model": .string(turn.model),
@@ -160,7 +186,7 @@ struct ImportedThread {
             body["text"] = .string(answer.text)
         }
         body["usage"] = turn.usage
-        if turn.isCut || !isAnswered { body["incompleteReason"] = .string(turn.error ?? "interrupted") }
+        if turn.isCut || !isAnswered && !isDrawn { body["incompleteReason"] = .string(turn.error ?? "interrupted") }
         add(.turnFinished, at: turn.endedAt, body)
     }
 

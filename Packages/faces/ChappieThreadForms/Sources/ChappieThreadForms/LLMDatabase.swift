@@ -31,4 +31,10 @@ struct LLMDatabase {
             throw .table(table, error.words)
         }
     }
+
+    /// Returns the content of an attachment, or `nil` if it is in another place or larger than `limit` bytes.
+    func attachment(_ id: String, limit: Int) -> [UInt8]? {
+        let query = "SELECT content FROM attachments WHERE id = ? AND length(content) BETWEEN 1 AND ?"
+        return try? database.rows(query, .text(id), .integer(limit)) { $0.bytes(0) }.first
+    }
 }

@@ -17,6 +17,8 @@ struct LLMLog: ThreadForm {
     private var fragments: [String: String] = [:]
     /// The names of attached files by their ids, in brackets.
     private var attachments: [String: String] = [:]
+    /// The number of pictures of the model so far.
+    private var drawingCount = 0
 
     init(_ path: String, fileDate: Date) throws(ThreadFault) {
         file = try LLMDatabase(path)
@@ -48,7 +50,13 @@ struct LLMLog: ThreadForm {
         while let conversation = conversations.popFirst() {
             var thread = ImportedThread(id: conversation.id, facts: "")
             if let first = conversation.turns.first { thread.name(conversation.name, at: first.startedAt) }
-            for turn in conversation.turns { thread.add(turn) }
+            var room = Self.pictureRoom
+            for turn in conversation.turns {
+                var turn = turn
+                turn.messages = turn.messages.map { completed($0, &room) }
+                turn.items = turn.items.flatMap { drawn($0, &room) }
+                thread.add(turn)
+            }
             leftOut.add(thread.leftOut)
             leftOut.add(conversation.leftOut)
             do throws(ThreadFault) {
@@ -70,6 +78,52 @@ struct LLMLog: ThreadForm {
         } catch {
             leftOut.add(damage: "unreadable table \(table)")
             return []
+        }
+    }
+
+    // MARK: Attachments
+
+    /// The largest number of bytes of the pictures in a conversation, which is in memory as a whole.
+    private static let pictureRoom = 100 << 20
+
+    /// Returns a part that stands for an attachment until its conversation is returned. Only then its content is read.
+    private func attachment(_ id: String?) -> ChappieJSON {
+        let name = id.flatMap { attachments[$0] } ?? "[attachment]"
+        return ["type": "attachment", "id": .string(id ?? ""), "text": .string(name + "\n")]
+    }
+
+    /// Returns a message or an output with its attachments. The log has the bytes of some pictures. Other attachments
+    /// become their names, and are counted.
+    private mutating func completed(_ item: ChappieJSON, _ room: inout Int) -> ChappieJSON {
+        guard var object = item.object else { return item }
+        for member in ["content", "output"] {
+            guard let parts = object[member]?.array else { continue }
+            object[member] = .array(
+                parts.map { part in
+                    guard part["type"] == "attachment" else { return part }
+                    let bytes = file.attachment(
+                        part["id"]?.string ?? "", limit: min(ChatGPTAssets.pictureLimit, room))
+                    if let bytes, let picture = ImportedThread.picture(bytes) {
+                        room -= bytes.count
+                        return picture
+                    }
+                    leftOut.add("attachment")
+                    return ["type": "input_text", "text": part["text"] ?? ""]
+                })
+        }
+        return .object(object)
+    }
+
+    /// Returns the items for an item with attachments. The model itself can only say text, so its pictures are drawings.
+    private mutating func drawn(_ item: ChappieJSON, _ room: inout Int) -> [ChappieJSON] {
+        let item = completed(item, &room)
+        guard item["role"] == "assistant", let part = item["content"]?.array?.first else { return [item] }
+        switch part["type"] {
+        case "input_image":
+            drawingCount += 1
+            return ImportedThread.drawing([part], nil, id: "picture-\(drawingCount)")
+        case "input_text": return [ImportedThread.message("assistant", part["text"]?.string?.trimmed ?? "")]
+        default: return [item]
         }
     }
 
@@ -109,6 +163,7 @@ struct LLMLog: ThreadForm {
         let calls: [String: [[String: String]]]
         let results: [String: [[String: String]]]
         let attachments: [String: [[String: String]]]
+        let resultAttachments: [String: [[String: String]]]
         let promptFragments: [String: [[String: String]]]
         let systemFragments: [String: [[String: String]]]
     }
@@ -119,6 +174,7 @@ struct LLMLog: ThreadForm {
     private mutating func responses() -> [Conversation] {
         let parts = ResponseParts(
             calls: grouped("tool_calls"), results: grouped("tool_results"), attachments: grouped("prompt_attachments"),
+            resultAttachments: grouped("tool_results_attachments", by: "tool_result_id"),
             promptFragments: grouped("prompt_fragments"), systemFragments: grouped("system_fragments"))
         let names = Dictionary(rows(of: "conversations").map { ($0["id"] ?? "", $0["name"]) }) { first, _ in first }
         var conversations: [Conversation] = []
@@ -145,11 +201,9 @@ struct LLMLog: ThreadForm {
         let id = row["id"] ?? ""
         let date =
             ImportedThread.date(row["datetime_utc"] ?? row["timestamp"]) ?? conversation.turns.last?.endedAt ?? fileDate
-        var prompt = texts(parts.promptFragments[id], &conversation.leftOut)
-        let attached = parts.attachments[id] ?? []
-        conversation.leftOut.add("attachment", attached.count)
-        prompt += attached.map { (attachments[$0["attachment_id"] ?? ""] ?? "[attachment]") + "\n" }
-        if let text = row["prompt"], !text.isEmpty { prompt.append(text) }
+        var prompt = texts(parts.promptFragments[id], &conversation.leftOut).map(Self.text)
+        prompt += (parts.attachments[id] ?? []).map { attachment($0["attachment_id"]) }
+        if let text = row["prompt"], !text.isEmpty { prompt.append(Self.text(text)) }
         let results = parts.results[id] ?? []
         if conversation.turns.isEmpty || results.isEmpty || !prompt.isEmpty {
             var turn = ImportedThread.Turn(id: row["id"], model: row["model"] ?? "", at: date)
@@ -159,12 +213,14 @@ struct LLMLog: ThreadForm {
             let known = conversation.turns.last { $0.messages.first?["role"]?.string == "system" }?.messages.first
             let instruction = message("system", system)
             if !system.isEmpty, instruction != known { turn.messages.append(instruction) }
-            if !prompt.isEmpty { turn.messages.append(message("user", prompt)) }
+            if !prompt.isEmpty { turn.messages.append(ImportedThread.message("user", prompt)) }
             conversation.turns.append(turn)
         }
         let place = conversation.turns.count - 1
         for result in results {
-            conversation.turns[place].items.append(output(result["tool_call_id"], result["output"]))
+            let pictures = (parts.resultAttachments[result["id"] ?? ""] ?? []).map { attachment($0["attachment_id"]) }
+            let text = ImportedThread.output(result["output"] ?? "", pictures)
+            conversation.turns[place].items.append(output(result["tool_call_id"], text))
         }
         if let text = row["response"], !text.isEmpty {
             conversation.turns[place].items.append(ImportedThread.message("assistant", text))
@@ -176,8 +232,8 @@ struct LLMLog: ThreadForm {
         conversation.turns[place].endedAt = date + duration(row)
     }
 
-    private mutating func grouped(_ table: String) -> [String: [[String: String]]] {
-        Dictionary(grouping: rows(of: table)) { $0["response_id"] ?? "" }
+    private mutating func grouped(_ table: String, by column: String = "response_id") -> [String: [[String: String]]] {
+        Dictionary(grouping: rows(of: table)) { $0[column] ?? "" }
     }
 
     /// Returns the texts of the fragments that rows name.
@@ -188,8 +244,10 @@ struct LLMLog: ThreadForm {
         return texts
     }
 
+    private static func text(_ text: String) -> ChappieJSON { ["type": "input_text", "text": .string(text)] }
+
     private func message(_ role: String, _ texts: [String]) -> ChappieJSON {
-        ImportedThread.message(role, texts.map { ["type": "input_text", "text": .string($0)] })
+        ImportedThread.message(role, texts.map(Self.text))
     }
 
     // MARK: A tree of messages
@@ -280,15 +338,14 @@ struct LLMLog: ThreadForm {
             guard !texts.isEmpty else { break }
             return role == "assistant" ? ImportedThread.message(role, texts.joined()) : message(role, texts)
         case "attachment":
-            leftOut.add("attachment")
             let ids = (payload?.object?.members ?? []).compactMap(\.value.string)
-            let text = ids.lazy.compactMap { attachments[$0] }.first ?? "[attachment]"
-            return role == "assistant" ? ImportedThread.message(role, text) : message(role, [text + "\n"])
+            return ImportedThread.message(role, [attachment(ids.first { attachments[$0] != nil })])
         case "tool_call":
             let arguments = payload?["arguments"].map { $0.string ?? $0.serialized() }
             return call(payload?["tool_call_id"]?.string, payload?["name"]?.string, arguments)
         case "tool_result":
-            return output(payload?["tool_call_id"]?.string, payload?["output"].map { $0.string ?? $0.serialized() })
+            let text = payload?["output"].map { $0.string ?? $0.serialized() }
+            return output(payload?["tool_call_id"]?.string, .string(text ?? ""))
         default: break
         }
         leftOut.add(part["type"] ?? "part")
@@ -318,8 +375,8 @@ struct LLMLog: ThreadForm {
         ]
     }
 
-    private func output(_ id: String?, _ text: String?) -> ChappieJSON {
-        ["type": "function_call_output", "call_id": .string(id ?? ""), "output": .string(text ?? "")]
+    private func output(_ id: String?, _ output: ChappieJSON) -> ChappieJSON {
+        ["type": "function_call_output", "call_id": .string(id ?? ""), "output": output]
     }
 
     /// Returns the duration in seconds, or 0 if the value cannot be a duration.

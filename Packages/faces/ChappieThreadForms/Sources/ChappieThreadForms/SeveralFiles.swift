@@ -22,6 +22,7 @@ struct SeveralFiles: ThreadForm {
     init(inFolder path: String, skipping skips: @escaping (String) -> Bool) {
         let names = (try? FileManager.default.subpathsOfDirectory(atPath: path)) ?? []
         var rest = names.sorted()[...]
+        let assets = ChatGPTAssets(inFolder: path, names)
         nextFile = { () throws(ThreadFault) in
             while let name = rest.popFirst() {
                 var isFolder = false
@@ -29,15 +30,18 @@ struct SeveralFiles: ThreadForm {
                 if FileManager.default.fileExists(atPath: file, isDirectory: &isFolder), isFolder || skips(file) {
                     continue
                 }
-                return (name, { () throws(ThreadFault) in try ChappieThreadReader.form(ofFile: file) })
+                return (name, { () throws(ThreadFault) in try ChappieThreadReader.form(ofFile: file, assets) })
             }
             return nil
         }
     }
 
     /// Reads the files of a zip archive. ChatGPT sends its export in this form.
-    init(inArchive file: FilePieces, fileDate: Date) {
+    ///
+    /// - Parameter path: the archive's path, from which its pictures are read.
+    init(inArchive file: FilePieces, at path: String, fileDate: Date) {
         let archive = ZipArchive(file)
+        let assets = ChatGPTAssets(inArchive: path)
         nextFile = { () throws(ThreadFault) in
             let name = try ThreadFault.reading { () throws(WholeFile.Failure) in try archive.nextEntry() }
             guard let name else { return nil }
@@ -47,7 +51,7 @@ struct SeveralFiles: ThreadForm {
                     let lines = try ImportLines { () throws(ThreadFault) in
                         try ThreadFault.reading { () throws(WholeFile.Failure) in try archive.nextPiece() }
                     }
-                    return try ChappieThreadReader.form(of: lines, fileName: name, fileDate: fileDate)
+                    return try ChappieThreadReader.form(of: lines, fileName: name, fileDate: fileDate, assets)
                 }
             )
         }
@@ -94,6 +98,8 @@ struct SeveralFiles: ThreadForm {
         }
         let ending = name.split(separator: ".").dropFirst().last ?? ""
         let isNamed = ["json", "jsonl", "zst", "db", "zip", ""].contains(ending)
+        // The messages that have these files count those that they leave out.
+        guard isNamed || ChatGPTAssets.id(in: path) == nil else { return }
         leftOutBefore.add("file of another kind \(isNamed ? path : "*.\(ending)")")
     }
 }

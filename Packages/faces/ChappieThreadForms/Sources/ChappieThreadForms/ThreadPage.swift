@@ -65,6 +65,7 @@ struct ThreadPage {
             case .commentary(let text): addAside("Commentary", text)
             case .reasoning(let text): addAside("Reasoning", text)
             case .call(let call): add(call)
+            case .picture(let picture): add(picture)
             case .search(let sentence): html += "<p class=\"note\" dir=\"auto\">\(Self.escaped(sentence))</p>\n"
             case .sources(let sources): addMarkdown(sources.markdown)
             case .other(let kind): html += "<p class=\"note\">\(Self.code(kind))</p>\n"
@@ -91,13 +92,12 @@ struct ThreadPage {
         for part in message.parts {
             switch part {
             case .text(let text): addPlain(text)
-            case .image(let image):
-                if case .url(let url) = image.source, Self.isDrawn(url) {
-                    html += "<img src=\"\(url)\" alt=\"\(Self.escaped(part.placeholder))\">\n"
+            case .image, .file, .other:
+                if let picture = part.picture {
+                    add(picture)
                 } else {
                     html += "<p class=\"part\">\(Self.code(part.placeholder))</p>\n"
                 }
-            case .file, .other: html += "<p class=\"part\">\(Self.code(part.placeholder))</p>\n"
             }
         }
         html += "</section>\n"
@@ -109,6 +109,13 @@ struct ThreadPage {
         addBlock(call.arguments)
         if let output = call.output { addBlock(output) }
         html += "</details>\n"
+        for picture in call.pictures { add(picture) }
+    }
+
+    /// Adds a picture. Its address has nothing but the bytes and their kind, so it cannot end the attribute.
+    private mutating func add(_ picture: ThreadPicture) {
+        guard Self.isDrawn(picture.url) else { return }
+        html += "<img class=\"picture\" src=\"\(picture.url)\" alt=\"\(picture.words)\">\n"
     }
 
     private mutating func addAside(_ title: String, _ text: String) {
@@ -240,7 +247,7 @@ struct ThreadPage {
         h2 a { color: inherit; font-weight: 600; text-decoration: none; margin-inline-end: .5rem; }
         h2 a:hover { text-decoration: underline; }
         .question { background: var(--tint); border-radius: .75rem; padding: .875rem 1.125rem; margin: 0 0 1.25rem; }
-        .question img { display: block; max-height: 30rem; border-radius: .375rem; margin: .5rem 0; }
+        .picture { display: block; max-height: 30rem; border-radius: .375rem; margin: .5rem 0; }
         .role { margin: 0 0 .25rem; }
         .part { margin: .25rem 0; }
         .plain { white-space: pre-wrap; }

@@ -75,7 +75,12 @@ public struct ChappieThreadReader {
 
     // MARK: Forms
 
-    static func form(ofFile path: String) throws(ThreadFault) -> any ThreadForm {
+    /// Returns the form of a file.
+    ///
+    /// - Parameter assets: the files that a conversation of ChatGPT's export names.
+    static func form(
+        ofFile path: String, _ assets: ChatGPTAssets = ChatGPTAssets()
+    ) throws(ThreadFault) -> any ThreadForm {
         let file = try ThreadFault.reading { () throws(WholeFile.Failure) in
             try FilePieces(path, limit: ChappieThreadImport.byteLimit)
         }
@@ -83,7 +88,9 @@ public struct ChappieThreadReader {
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         let date = attributes?[.modificationDate] as? Date ?? Date(timeIntervalSince1970: 0)
         if start == Array("SQLite format 3\0".utf8) { return try LLMLog(path, fileDate: date) }
-        if start.starts(with: Array("PK\u{3}\u{4}".utf8)) { return SeveralFiles(inArchive: file, fileDate: date) }
+        if start.starts(with: Array("PK\u{3}\u{4}".utf8)) {
+            return SeveralFiles(inArchive: file, at: path, fileDate: date)
+        }
         let lines: ImportLines
         if start.starts(with: [0x28, 0xB5, 0x2F, 0xFD]) {
             lines = try decompressed(file)
@@ -92,7 +99,8 @@ public struct ChappieThreadReader {
                 try ThreadFault.reading { () throws(WholeFile.Failure) in try file.next() }
             }
         }
-        return try form(of: lines, fileName: path.split(separator: "/").last.map { String($0) }, fileDate: date)
+        let name = path.split(separator: "/").last.map { String($0) }
+        return try form(of: lines, fileName: name, fileDate: date, assets)
     }
 
     private static func decompressed(_ file: FilePieces) throws(ThreadFault) -> ImportLines {
@@ -107,11 +115,11 @@ public struct ChappieThreadReader {
     }
 
     static func form(
-        of lines: ImportLines, fileName: String?, fileDate: Date
+        of lines: ImportLines, fileName: String?, fileDate: Date, _ assets: ChatGPTAssets = ChatGPTAssets()
     ) throws(ThreadFault) -> any ThreadForm {
         var lines = lines
         switch lines.firstCharacter() {
-        case "[": return ChatGPTExport(lines, fileDate: fileDate)
+        case "[": return ChatGPTExport(lines, fileDate: fileDate, assets)
         case "{": break
         // The first line of a session may be cut at its start.
         default: guard fileName?.contains(".jsonl") == true else { throw .unknown }
@@ -119,22 +127,22 @@ public struct ChappieThreadReader {
         guard let first = lines.first() else {
             // A document may have its line feeds anywhere.
             guard let json = try? ChappieJSON(parsing: try lines.rest()) else { throw .unknown }
-            return try document(json, fileName: fileName, fileDate: fileDate)
+            return try document(json, fileName: fileName, fileDate: fileDate, assets)
         }
         if ChappieExport.canBegin(with: first) { return ChappieExport(first, lines, fileName: fileName) }
         if CodexSession.canBegin(with: first) {
             return CodexSession(first, lines, fileName: fileName, fileDate: fileDate)
         }
         guard lines.damagedCount == 0, lines.next() == nil, !lines.isTorn else { throw .unknown }
-        return try document(first, fileName: fileName, fileDate: fileDate)
+        return try document(first, fileName: fileName, fileDate: fileDate, assets)
     }
 
     /// Returns the form of a file that is one JSON object.
     private static func document(
-        _ json: ChappieJSON, fileName: String?, fileDate: Date
+        _ json: ChappieJSON, fileName: String?, fileDate: Date, _ assets: ChatGPTAssets
     ) throws(ThreadFault) -> any ThreadForm {
         if ChappieExport.canBegin(with: json) { return ChappieExport(json, try ImportLines(), fileName: fileName) }
-        if let export = try ChatGPTExport(document: json, fileDate: fileDate) { return export }
+        if let export = try ChatGPTExport(document: json, fileDate: fileDate, assets) { return export }
         // The first versions of the Codex CLI wrote a session as one document.
         guard let session = json["session"], let items = json["items"]?.array, CodexSession.canBegin(with: session)
         else { throw .unknown }

@@ -28,6 +28,8 @@ struct ThreadTranscript {
         /// The summary of the model's reasoning, in Markdown.
         case reasoning(String)
         case call(Call)
+        /// A picture that the service has made.
+        case picture(ThreadPicture)
         /// A step of the backend on the web, as a sentence.
         case search(String)
         /// The pages that the answer cites.
@@ -39,8 +41,10 @@ struct ThreadTranscript {
     struct Call {
         let name: String
         let arguments: String
-        /// The result that the model received, or `nil` while it is missing.
+        /// The text that the model received, or `nil` if there is none.
         let output: String?
+        /// The pictures that the model received.
+        let pictures: [ThreadPicture]
         /// A remark on the end of a call that did not simply succeed.
         let remark: String?
     }
@@ -99,6 +103,9 @@ struct ThreadTranscript {
                 shown.insert(id)
                 steps.append(.call(known[id].map(call) ?? call(item, outputs[id])))
             case _ where item.type.hasSuffix("_output"): continue
+            case "image_generation_call":
+                let picture = ThreadPicture(result: item.json["result"]?.string)
+                steps.append(picture.map { .picture($0) } ?? .other(item.type))
             case _ where item.webSearch != nil: steps.append(.search(item.webSearch?.sentence ?? ""))
             default: steps.append(.other(item.type))
             }
@@ -107,7 +114,9 @@ struct ThreadTranscript {
         steps += unsent.map { .message($0) }
         let answer = steps.reduce(into: "") { answer, step in if case .answer(let text) = step { answer += text } }
         if !answer.hasSuffix(turn.outputText) { steps.append(.answer(turn.outputText)) }
-        let sources = ChappieResponse(items: items).sources
+        var response = ChappieResponse(items: items)
+        response.toolOutputs = ServiceOutputs(in: turn.items)
+        let sources = response.sources
         return sources.isEmpty ? steps : steps + [.sources(sources)]
     }
 
@@ -118,23 +127,37 @@ struct ThreadTranscript {
             case let outcome?: outcome.rawValue
             case nil: tool.hasStarted ? "no result" : "not run"
             }
-        let output = tool.result.map { result in
-            ([result.output] + parts(result.result.parts)).filter { !$0.isEmpty }.joined(separator: "\n")
-        }
-        return Call(name: tool.call.name, arguments: tool.call.arguments, output: output, remark: remark)
+        let text: [ChappieJSON] = tool.result.map { [["text": .string($0.output)]] } ?? []
+        return Call(
+            name: tool.call.name, arguments: tool.call.arguments, parts: text + (tool.result?.result.parts ?? []),
+            remark: remark)
     }
 
     private static func call(_ item: ChappieOutputItem, _ output: ChappieJSON?) -> Call {
         let arguments = item.json["arguments"]?.string ?? item.json["input"]?.string ?? ""
-        let text = output.map { output in
-            output["output"]?.string ?? parts(output["output"]?.array ?? []).joined(separator: "\n")
-        }
+        let result = output?["output"]
         return Call(
-            name: item.name ?? "", arguments: arguments, output: text, remark: output == nil ? "no result" : nil)
+            name: item.name ?? "", arguments: arguments,
+            parts: result?.array ?? result.map { [["text": $0]] } ?? [], remark: output == nil ? "no result" : nil)
     }
+}
 
-    private static func parts(_ parts: [ChappieJSON]) -> [String] {
-        parts.map { $0["text"]?.string ?? "[\($0["type"]?.string ?? "part")]" }
+extension ThreadTranscript.Call {
+    /// Creates a call with the parts of its output.
+    fileprivate init(name: String, arguments: String, parts: [ChappieJSON], remark: String?) {
+        var texts: [String] = []
+        var pictures: [ThreadPicture] = []
+        for part in parts {
+            if let picture = ThreadPicture(part) {
+                pictures.append(picture)
+            } else {
+                texts.append(part["text"]?.string ?? "[\(part["type"]?.string ?? "part")]")
+            }
+        }
+        let text = texts.filter { !$0.isEmpty }.joined(separator: "\n")
+        let hasOutput = !parts.isEmpty && !(text.isEmpty && !pictures.isEmpty)
+        self.init(
+            name: name, arguments: arguments, output: hasOutput ? text : nil, pictures: pictures, remark: remark)
     }
 }
 
@@ -187,7 +210,7 @@ extension [ChappieSource] {
     /// A numbered list in Markdown. Its text comes from the model and the pages.
     var markdown: String {
         let lines = enumerated().map { index, source in
-            "\(index + 1). \(source.title.map { SafeMarkdown.line($0) + ": " } ?? "")\(SafeMarkdown.code(source.url))"
+            "\(index + 1). \(source.title.map { SafeMarkdown.line($0) + ": " } ?? "")\(SafeMarkdown.address(source.url))"
         }
         return "Sources:\n\n" + lines.joined(separator: "\n")
     }

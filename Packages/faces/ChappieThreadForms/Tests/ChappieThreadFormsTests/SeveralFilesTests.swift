@@ -37,7 +37,7 @@ import Testing
     }
 
     /// Returns a zip archive of files that are stored without compression.
-    private func archive(_ files: [(name: String, flags: UInt8, method: UInt8, bytes: [UInt8])]) -> [UInt8] {
+    static func archive(_ files: [(name: String, flags: UInt8, method: UInt8, bytes: [UInt8])]) -> [UInt8] {
         func number(_ value: Int, _ length: Int) -> [UInt8] { (0..<length).map { UInt8(value >> (8 * $0) & 0xFF) } }
         var archive: [UInt8] = []
         for file in files {
@@ -55,7 +55,7 @@ import Testing
         try write("a/conversations-001.json", conversations("two"))
         try write("b/three.json", ChappieThreadFormat.json.text(of: try thread("three")).utf8)
         try write("b/four.jsonl", ChappieThreadFormat.jsonl.text(of: try thread("four")).utf8)
-        try write("c/export.zip", archive([("x/conversations.json", 0, 0, conversations("five"))]))
+        try write("c/export.zip", Self.archive([("x/conversations.json", 0, 0, conversations("five"))]))
         for name in ["1.png", "2.png", "user.json"] { try write("a/" + name, "{}".utf8) }
         try write("d/rollout-1.jsonl", "{\"timestamp\":".utf8)
         var reader = try ChappieThreadReader(path: folder.path)
@@ -174,7 +174,7 @@ import Testing
             ("folder/", 0, 0, []), ("secret.json", 1, 8, [1, 2, 3]), ("odd.json", 0, 12, [1, 2, 3]),
             ("damaged.json", 0, 8, [0xFF, 0xFF, 0xFF]), ("conversations.json", 0, 0, conversations("one")),
         ]
-        var reader = try ChappieThreadReader(path: try write("export.zip", archive(files)))
+        var reader = try ChappieThreadReader(path: try write("export.zip", Self.archive(files)))
         #expect(try reader.next()?.id == "one")
         #expect(try reader.next() == nil)
         #expect(

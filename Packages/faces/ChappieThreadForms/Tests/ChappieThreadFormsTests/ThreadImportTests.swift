@@ -329,6 +329,25 @@ import Testing
         #expect(trees.leftOut["attachment"] == 1)
     }
 
+    @Test func `an attached picture that the log has is kept`() throws {
+        let hex = ThreadPictureTests.bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        let table = [
+            "CREATE TABLE attachments (id TEXT, type TEXT, path TEXT, url TEXT, content BLOB)",
+            "INSERT INTO attachments VALUES ('x', 'image/png', NULL, NULL, x'\(hex)')",
+        ]
+        let tree = [#"UPDATE parts SET payload = '{"attachment_id":"x"}' WHERE type = 'attachment'"#]
+        func pictures(_ statements: [String]) throws -> (first: ChappieInputMessage.Part?, leftOut: Int?) {
+            try? FileManager.default.removeItem(atPath: folder.path + "/logs.db")
+            let read = try ChappieThreadImport(path: try database(statements + table))
+            let messages = read.threads.flatMap { $0.turns.flatMap(\.messages) }
+            return (messages.last { $0.parts.count == 2 }?.parts.first, read.leftOut["attachment"])
+        }
+        for found in [try pictures(Self.conversations), try pictures(Self.messageTree + tree)] {
+            #expect(found.first == .image(ChappieImage(source: .url(ThreadPictureTests.url), detail: .auto)))
+            #expect(found.leftOut == nil)
+        }
+    }
+
     @Test func `an upgraded log keeps the responses of the older table`() throws {
         let older = [
             "CREATE TABLE logs (id INTEGER PRIMARY KEY, model TEXT, prompt TEXT, response TEXT, reply_to_id INTEGER)",
