@@ -47,8 +47,10 @@
         var linked: [ChappieSource] = []
         let byLink = Dictionary(all.map { (Self.link($0.url[...]), $0) }) { first, _ in first }
         var used: Set<String> = []
-        for word in text.split(whereSeparator: Self.endsLink) where word.hasPrefix("http") {
-            if let source = byLink[Self.link(word)], used.insert(source.url).inserted { linked.append(source) }
+        for word in text.split(whereSeparator: Self.endsLink) {
+            let word = word.drop { "*_~".contains($0) }
+            guard word.hasPrefix("http"), let source = byLink[Self.link(word)] else { continue }
+            if used.insert(source.url).inserted { linked.append(source) }
         }
         return linked.isEmpty ? Array(all.prefix(Self.limit)) : linked
     }
