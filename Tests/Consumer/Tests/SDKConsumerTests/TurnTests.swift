@@ -338,7 +338,7 @@ import Testing
             .gatewayAnswered(ChappieGatewayAnswer(sender: .edge, host: "example.com", status: 404)),
             .planRefused(ChappiePlanRefusal(reason: .notEligible)), .timeLimitExceeded(.seconds(90)),
             .conversationRefused("Item not found."), .notWithThisSignIn("Making pictures"),
-            .searchFailed("Found no tool response"), .imageFailed(.noPicture),
+            .searchFailed("Found no tool response"), .imageFailed(.noPicture), .resetRefused(.noCredit),
         ]
         for error in errors {
             #expect(error.localizedDescription == error.errorDescription)
@@ -358,6 +358,7 @@ import Testing
             case .planRefused(let refusal): #expect(refusal.reason == .notEligible)
             case .inputTooLarge(let size): #expect(size.isQuestion && size.pictureCount == 0)
             case .imageFailed(let failure): #expect(failure == .noPicture)
+            case .resetRefused(let refusal): #expect(refusal == .noCredit)
             case .timeLimitExceeded(let limit): #expect(limit == .seconds(90))
             case .usageNotReported(let page): #expect(page == nil)
             case .toolLoopLimitExceeded(let count), .httpError(let count, _),

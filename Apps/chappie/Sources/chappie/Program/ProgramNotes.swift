@@ -4,7 +4,8 @@ import ChappieSDK
 import FoundationEssentials
 
 /// The program's own notes in `$XDG_STATE_HOME/chappie/notes.json`. They are the accounts that have signed in, the
-/// route of the last login, and the store that the user chose when asked. They do not contain a secret.
+/// route of the last login, the store that the user chose when asked, and what is known of reset credits. They do not
+/// contain a secret.
 ///
 /// Members of a later version are kept. If the file cannot be read, every command continues without it.
 struct ProgramNotes: Equatable {
