@@ -74,7 +74,8 @@ import Testing
         let thread = try Self.thread(user: script, tool: "https://host.invalid/a.png", service: "PHNjcmlwdD4=")
         for text in ChappieThreadFormat.allCases.suffix(2).map({ $0.text(of: thread) }) {
             #expect(!text.contains("<img") && !text.contains("PHNjcmlwdD4"))
-            #expect(text.contains("image: image/png, 1 KB") && text.contains("image_generation_call"))
+            #expect(text.contains("image: image/png, 1 KB"))
+            #expect(text.replacing("\\", with: "").contains("image_generation_call"))
         }
         #expect(ChappieThreadFormat.markdownWithPictures(of: thread).pictures.isEmpty)
     }
@@ -158,7 +159,7 @@ import Testing
             message("assistant", [part("sediment://file_missing"), "Here."]),
         ]
         let nodes = messages.enumerated().map { index, message in
-            ("n\(index)", ["parent": .string("n\(index - 1)"), "message": message] as ChappieJSON)
+            ("n\(index)", ["parent": index == 0 ? .null : .string("n\(index - 1)"), "message": message] as ChappieJSON)
         }
         let export: ChappieJSON = [
             ["conversation_id": "one", "current_node": "n4", "mapping": .object(ChappieJSONObject(nodes))]
