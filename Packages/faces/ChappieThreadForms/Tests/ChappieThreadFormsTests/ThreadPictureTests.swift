@@ -80,6 +80,28 @@ import Testing
         #expect(ChappieThreadFormat.markdownWithPictures(of: thread).pictures.isEmpty)
     }
 
+    @Test func `a source shows its address, and only pages of the web are links`() throws {
+        let titles = ["<b>Title</b>\u{202E}[x](https://b.invalid)", "plain"]
+        let pages: ChappieJSON = [
+            ["url": "https://a.example/?q=1&r=2", "title": .string(titles[0])],
+            ["url": "https://a.example/<script>", "title": .string(titles[1])], ["url": "javascript:alert(1)"],
+        ]
+        let items: ChappieJSON = [
+            ["type": "function_call", "name": "web_search", "call_id": "c", "arguments": "{}"],
+            ["type": "function_call_output", "call_id": "c", "output": "found", "sources": pages],
+            ImportedThread.message("assistant", "Found."),
+        ]
+        let thread = try SampleThread.thread([
+            (.turnStarted, ["turn": "t", "model": "m", "messages": [ImportedThread.message("user", "Search.")]]),
+            (.turnFinished, ["turn": "t", "from": 1, "items": items, "model": "m", "output": [3]]),
+        ])
+        let page = ChappieThreadFormat.html.text(of: thread)
+        #expect(page.contains("<a href=\"https://a.example/?q=1&amp;r=2\">https://a.example/?q=1&amp;r=2</a>"))
+        #expect(!page.contains("<b>") && !page.contains("<script") && !page.contains("\u{202E}"))
+        #expect(!page.contains(">x</a>") && !page.contains("javascript"))
+        #expect(page.contains("<code>https://a.example/&lt;script&gt;</code>"))
+    }
+
     @Test(arguments: [ChappieThreadFormat.json, .jsonl])
     func `an export of the complete forms keeps the pictures`(_ format: ChappieThreadFormat) throws {
         let thread = try Self.thread()
