@@ -228,7 +228,7 @@ def test_pictures_are_lines_on_a_terminal_files_next_to_markdown_and_inside_a_pa
     def check(folder, document):
         assert sorted(path.name for path in folder.iterdir()) == ["0199-exported-1.png", "0199-exported-2.png", document]
         text = (folder / document).read_text()
-        assert "](0199-exported-1.png)" in text and "](0199-exported-2.png)" in text and line not in text, text
+        assert "](0199-exported-1.png)" in text and "](0199-exported-2.png)" in text and f"*{line}*" not in text, text
         for path in folder.iterdir():
             assert path.stat().st_mode & 0o777 == 0o600
             assert path.suffix != ".png" or path.read_bytes() == bytes_of

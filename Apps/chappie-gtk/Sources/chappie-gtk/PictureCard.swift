@@ -27,7 +27,7 @@ enum PictureCard {
             let failure = gtk_label_new("This picture can't be shown here."),
             let button = gtk_button_new_with_label("Save As…")
         else { return nil }
-        gtk_picture_set_alternative_text(OpaquePointer(picture), shown.words.oneLine)
+        picture.tell(GTK_ACCESSIBLE_PROPERTY_LABEL, shown.words.oneLine)
         for widget in [picture, failure, button] {
             gtk_widget_set_halign(widget, GTK_ALIGN_START)
             gtk_box_append(card.cast(), widget)

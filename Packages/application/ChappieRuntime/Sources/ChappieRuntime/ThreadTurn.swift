@@ -252,8 +252,14 @@ public struct ChappieTurn: Sendable, Hashable, Identifiable {
 
     /// The pages that the answer cites. If it cites none, these are the pages that the turn's searches found.
     public var sources: [ChappieSource] { response.sources }
-    /// The pictures that the service made in the turn, in their order.
-    public var images: [ChappieGeneratedImage] { response.images }
+    /// The pictures that the service made in the turn: those of its tool, and those that it made within an answer.
+    public var images: [ChappieGeneratedImage] {
+        response.images
+            + items.filter { $0["type"] == "image_generation_call" }.compactMap { item in
+                let url = "data:;base64," + (item["result"]?.string ?? "")
+                return ChappieGeneratedImage(part: ["type": "input_image", "image_url": .string(url)])
+            }
+    }
 
     /// Returns the work that continues the turn. A call that has begun and has no result is not run again. The model is
     /// informed that its outcome is unknown. Another account continues without the reasoning of the first account.

@@ -83,6 +83,31 @@ import Testing
         #expect(thread.turns[0].exchanges.map(\.answer) == ["first", "second"])
     }
 
+    @Test func `a turn has the pictures and pages of the service's tools`() throws {
+        let digits =
+            "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC"
+        let part: ChappieJSON = ["type": "input_image", "image_url": .string("data:image/png;base64,\(digits)")]
+        let items: ChappieJSON = [
+            ["type": "function_call", "name": "image_generation", "call_id": "a", "arguments": "{}"],
+            ["type": "function_call_output", "call_id": "a", "output": [part]],
+            ["type": "function_call", "name": "web_search", "call_id": "b", "arguments": "{}"],
+            [
+                "type": "function_call_output", "call_id": "b", "output": "found",
+                "sources": [["url": "https://a.example/", "title": "A"], ["url": "file:///etc/passwd"]],
+            ], ["type": "image_generation_call", "id": "ig_1", "result": .string(digits)],
+            ["type": "image_generation_call", "id": "ig_2", "result": "PHNjcmlwdD4="],
+        ]
+        let bodies: [(ChappieThreadRecord.Kind, ChappieJSON)] = [
+            (.turnStarted, ["turn": "t", "messages": []]), (.turnFinished, ["turn": "t", "from": 0, "items": items]),
+        ]
+        let records = bodies.enumerated().map { index, body in
+            ChappieThreadRecord(position: index, kind: body.0, date: Date(timeIntervalSince1970: 0), body: body.1)
+        }
+        let turn = try #require(try ChappieThread(id: "t", records: records).turns.first)
+        #expect(turn.images.map(\.width) == [10, 10])
+        #expect(turn.sources == [ChappieSource(url: "https://a.example/", title: "A")])
+    }
+
     @Test func `records of an earlier version and damaged ones are read`() throws {
         let call: ChappieJSON = ["name": "draw", "callID": "c", "arguments": "{}", "isCustom": false]
         func output(_ url: ChappieJSON) -> ChappieJSON {

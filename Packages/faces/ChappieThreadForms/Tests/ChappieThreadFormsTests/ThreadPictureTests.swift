@@ -74,9 +74,32 @@ import Testing
         let thread = try Self.thread(user: script, tool: "https://host.invalid/a.png", service: "PHNjcmlwdD4=")
         for text in ChappieThreadFormat.allCases.suffix(2).map({ $0.text(of: thread) }) {
             #expect(!text.contains("<img") && !text.contains("PHNjcmlwdD4"))
-            #expect(text.contains("image: image/png, 1 KB") && text.contains("image_generation_call"))
+            #expect(text.contains("image: image/png, 1 KB"))
+            #expect(text.replacing("\\", with: "").contains("image_generation_call"))
         }
         #expect(ChappieThreadFormat.markdownWithPictures(of: thread).pictures.isEmpty)
+    }
+
+    @Test func `a source shows its address, and only pages of the web are links`() throws {
+        let titles = ["<b>Title</b>\u{202E}[x](https://b.invalid)", "plain"]
+        let pages: ChappieJSON = [
+            ["url": "https://a.example/?q=1&r=2", "title": .string(titles[0])],
+            ["url": "https://a.example/<script>", "title": .string(titles[1])], ["url": "javascript:alert(1)"],
+        ]
+        let items: ChappieJSON = [
+            ["type": "function_call", "name": "web_search", "call_id": "c", "arguments": "{}"],
+            ["type": "function_call_output", "call_id": "c", "output": "found", "sources": pages],
+            ImportedThread.message("assistant", "Found."),
+        ]
+        let thread = try SampleThread.thread([
+            (.turnStarted, ["turn": "t", "model": "m", "messages": [ImportedThread.message("user", "Search.")]]),
+            (.turnFinished, ["turn": "t", "from": 1, "items": items, "model": "m", "output": [3]]),
+        ])
+        let page = ChappieThreadFormat.html.text(of: thread)
+        #expect(page.contains("<a href=\"https://a.example/?q=1&amp;r=2\">https://a.example/?q=1&amp;r=2</a>"))
+        #expect(!page.contains("<b>") && !page.contains("<script") && !page.contains("\u{202E}"))
+        #expect(!page.contains(">x</a>") && !page.contains("javascript"))
+        #expect(page.contains("<code>https://a.example/&lt;script&gt;</code>"))
     }
 
     @Test(arguments: [ChappieThreadFormat.json, .jsonl])
@@ -158,7 +181,7 @@ import Testing
             message("assistant", [part("sediment://file_missing"), "Here."]),
         ]
         let nodes = messages.enumerated().map { index, message in
-            ("n\(index)", ["parent": .string("n\(index - 1)"), "message": message] as ChappieJSON)
+            ("n\(index)", ["parent": index == 0 ? .null : .string("n\(index - 1)"), "message": message] as ChappieJSON)
         }
         let export: ChappieJSON = [
             ["conversation_id": "one", "current_node": "n4", "mapping": .object(ChappieJSONObject(nodes))]
