@@ -54,6 +54,8 @@ public struct SimulatorConfiguration: Sendable {
     var listsRetiredModels = false
     /// Whether events have the form of September. Only scenarios set it.
     var hasOlderEvents = false
+    /// The number of credits with which each account can reset its usage. Only scenarios set it.
+    var resetCreditCount = 0
     /// Whether the user lets apps use the plan. Only scenarios set it.
     var planUse = PlanUse.granted
     /// The forms of tools that the plan route accepts. Only scenarios set it.

@@ -33,7 +33,7 @@ extension Backend {
     /// Returns the refusal of a request that is not for the region of the account's workspace. The description of the
     /// workspaces is available to every region.
     func refusal(of request: BackendRequest, to route: Route, in account: SimulatorAccount) -> BackendResponse? {
-        guard let pin = account.pin, [.usage, .models, .responses].contains(route) else { return nil }
+        guard let pin = account.pin, route.needsToken, ![.whoAmI, .accountsCheck].contains(route) else { return nil }
         let region = request.header("x-openai-internal-codex-residency")
         let override = request.header("x-openai-account-routing-override")
         let wanted = pin.region.lowercased() == "no_constraint" ? nil : pin.region
@@ -56,7 +56,7 @@ extension Backend {
     }
 
     private func windows(of account: SimulatorAccount) -> [Window] {
-        let usage = account.usage ?? configuration.usage
+        let usage = usage(of: account)
         return [
             Window(name: "primary", percent: usage.primaryUsedPercent, minutes: 300),
             Window(name: "secondary", percent: usage.secondaryUsedPercent, minutes: 10_080),
@@ -84,6 +84,7 @@ extension Backend {
         return .json([
             "user_id": .string(account.userID), "account_id": .string(account.id), "plan_type": .string(account.plan),
             "rate_limit": limits, "credits": credits, "additional_rate_limits": [],
+            "rate_limit_reset_credits": ["available_count": .integer(availableResetCredits(of: account).count)],
             "rate_limit_reached_type": limits["limit_reached"] == true ? ["type": "rate_limit_reached"] : nil,
         ])
     }

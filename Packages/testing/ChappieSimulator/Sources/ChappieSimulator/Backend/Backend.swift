@@ -13,6 +13,11 @@ enum Route: String, Sendable {
     case usage = "/backend-api/wham/usage"
     case models = "/backend-api/codex/models"
     case responses = "/backend-api/codex/responses"
+    case search = "/backend-api/codex/alpha/search"
+    case imageGenerations = "/backend-api/codex/images/generations"
+    case imageEdits = "/backend-api/codex/images/edits"
+    case resetCredits = "/backend-api/wham/rate-limit-reset-credits"
+    case consumeResetCredit = "/backend-api/wham/rate-limit-reset-credits/consume"
     case discovery = "/.well-known/openid-configuration"
     case keys = "/.well-known/jwks.json"
     case clientAuthorize = "/oauth/authorize"
@@ -24,9 +29,11 @@ enum Route: String, Sendable {
 
     var methods: [String] {
         switch self {
-        case .userCode, .deviceToken, .token, .revoke, .planToken, .planRevoke: ["POST"]
+        case .userCode, .deviceToken, .token, .revoke, .planToken, .planRevoke, .search, .imageGenerations, .imageEdits,
+            .consumeResetCredit:
+            ["POST"]
         case .verificationPage, .responses, .clientAuthorize, .authorize, .planResponses: ["GET", "POST"]
-        case .whoAmI, .accountsCheck, .usage, .models, .discovery, .keys, .planModels: ["GET"]
+        case .whoAmI, .accountsCheck, .usage, .models, .resetCredits, .discovery, .keys, .planModels: ["GET"]
         }
     }
 
@@ -199,6 +206,10 @@ struct Backend: Sendable {
     var planAuthorizations = PlanAuthorizations()
     /// The number of turns of each app on the plan route, by its issued client id.
     var planTurns: [String: Int] = [:]
+    /// The references of searches, by the id of the conversation.
+    var searches: [String: SearchSession] = [:]
+    /// The redeemed reset credits, by the id of the account.
+    var redemptions: [String: Redemptions] = [:]
     let issuer: String
     let catalogue: ModelCatalogue
     /// The namespaces of the calls that were made, by their `call_id`.
@@ -250,6 +261,10 @@ struct Backend: Sendable {
         case .models: models(request, for: account)
         case .responses where request.method == "GET": webSocket(request, for: account, now: now)
         case .responses: responses(request, for: account, now: now, effect: effect)
+        case .search: search(request)
+        case .imageGenerations, .imageEdits: makeImage(request, now: now, effect: effect)
+        case .resetCredits: resetCredits(of: account, now: now)
+        case .consumeResetCredit: consumeResetCredit(request, for: account)
         case .discovery: discovery
         case .keys: .json(["keys": .array(tokens.publicKeys)], headers: [("cache-control", "max-age=300")])
         case .clientAuthorize: clientAuthorize(request, now: now)

@@ -14,6 +14,8 @@ enum Directive: Sendable, Hashable {
     case refuse(String)
     /// First searches the web, if the request offers that.
     case search(String)
+    /// First makes a picture, if the request offers that.
+    case draw(String)
     /// A comment that the model outputs while it works, before anything else.
     case comment(String)
     /// The number of answers before the last one, which do not end the turn.
@@ -22,7 +24,7 @@ enum Directive: Sendable, Hashable {
     /// Whether it determines the answer, and not the output before the answer.
     var isAnswer: Bool {
         switch self {
-        case .comment, .steps, .search: false
+        case .comment, .steps, .search, .draw: false
         case .call, .run, .repeatWords, .reply, .refuse: true
         }
     }
@@ -49,6 +51,7 @@ enum Directive: Sendable, Hashable {
         if let command = line.dropping("run:") { return .run(command: command.trimmed) }
         if let words = line.dropping("refuse:") { return .refuse(words.trimmed) }
         if let query = line.dropping("search:") { return .search(query.trimmed) }
+        if let prompt = line.dropping("draw:") { return .draw(prompt.trimmed) }
         if let comment = line.dropping("comment:") { return .comment(comment.trimmed) }
         if let rest = line.dropping("take ") {
             let words = rest.split(separator: " ")

@@ -46,11 +46,12 @@ enum EchoModel {
         let queries = all.compactMap { if case .search(let query) = $0 { query } else { nil } }
         let searches = prompt.offersWebSearch && prompt.toolOutputs.isEmpty ? queries : []
         answer += searches.map(ReplyOutput.webSearch)
-        let calls = self.calls(for: directives, prompt: prompt)
+        let serviceCalls = serviceCalls(for: all, prompt: prompt)
+        let calls = serviceCalls + self.calls(for: directives, prompt: prompt)
         // Calls have no text before them, unless the message specifies it.
-        let words = directives.filter { if case .reply = $0 { true } else { false } }
+        let words = serviceCalls.isEmpty ? directives.filter { if case .reply = $0 { true } else { false } } : []
         if calls.isEmpty || !words.isEmpty {
-            let pieces = pieces(for: calls.isEmpty ? directives : words, prompt: prompt)
+            let pieces = pieces(for: calls.isEmpty ? all : words, prompt: prompt)
             let others = ["Or, ", "to ", "put ", "it ", "another ", "way."]
             answer.append(
                 .message(
@@ -109,11 +110,35 @@ enum EchoModel {
         return name.flatMap { call($0, nil, prompt: prompt) }.map { [$0] } ?? []
     }
 
-    private static func call(_ name: String, _ arguments: String?, prompt: Prompt) -> ReplyOutput.Call? {
-        prompt.tools.first { $0.name == name }.map { tool in
-            let made = tool.kind == .custom ? "example" : sample(of: tool.parameters).serialized()
-            return .init(kind: tool.kind, name: name, namespace: tool.namespace, payload: arguments ?? made)
+    /// Returns the calls of the tools by which a client searches and makes pictures itself. The official client has
+    /// them in namespaces.
+    private static func serviceCalls(for directives: [Directive], prompt: Prompt) -> [ReplyOutput.Call] {
+        guard prompt.toolOutputs.isEmpty, prompt.toolChoice != "none" else { return [] }
+        return directives.compactMap { directive in
+            switch directive {
+            case .search(let query) where !prompt.offersWebSearch:
+                let arguments = (["search_query": [["q": .string(query)]]] as ChappieJSON).serialized()
+                return call("web_search", arguments, prompt: prompt) ?? call("web.run", arguments, prompt: prompt)
+            case .draw(let words):
+                let arguments = (["prompt": .string(words)] as ChappieJSON).serialized()
+                return call("image_generation", arguments, prompt: prompt)
+                    ?? call("image_gen.imagegen", arguments, prompt: prompt)
+            default: return nil
+            }
         }
+    }
+
+    /// Returns the call of a declared tool. Its name may be preceded by its namespace and a full stop.
+    private static func call(_ name: String, _ arguments: String?, prompt: Prompt) -> ReplyOutput.Call? {
+        if let tool = prompt.tools.first(where: { $0.name == name || $0.qualifiedName == name }) {
+            let made = tool.kind == .custom ? "example" : sample(of: tool.parameters).serialized()
+            return .init(kind: tool.kind, name: tool.name, namespace: tool.namespace, payload: arguments ?? made)
+        }
+        // In code mode, a program calls the tools of namespaces.
+        guard name.contains("."), name != "exec" else { return nil }
+        let function = name.replacing(".", with: "__")
+        let program = "const r = await tools.\(function)(\(arguments ?? "{}")); text(r);\n"
+        return call("exec", program, prompt: prompt)
     }
 
     private static func shell(_ command: String, prompt: Prompt) -> ReplyOutput.Call? {
@@ -157,7 +182,15 @@ enum EchoModel {
     private static let vocabulary = ["word ", "after ", "word, ", "all ", "the ", "same ", "again ", "and ", "on. "]
 
     private static func pieces(for directives: [Directive], prompt: Prompt) -> [String] {
-        if !prompt.toolOutputs.isEmpty { return TextPieces.split(report(of: prompt.toolOutputs)) }
+        // After a search or a picture, the reply may be specified.
+        let isServed = directives.contains {
+            if case .search = $0 { true } else if case .draw = $0 { true } else { false }
+        }
+        let directives = directives.filter(\.isAnswer)
+        let isReply = if case .reply? = directives.first { true } else { false }
+        if !prompt.toolOutputs.isEmpty, !(isServed && isReply) {
+            return TextPieces.split(report(of: prompt.toolOutputs))
+        }
         if case .repeatWords(let count) = directives.first {
             return (0..<count).map { vocabulary[$0 % vocabulary.count] }
         }
@@ -169,7 +202,7 @@ enum EchoModel {
             case .reply(let text): text
             case .call(let name, _, _, _): apology(for: "`\(name)`", prompt: prompt)
             case .run: apology(for: "a shell", prompt: prompt)
-            case .repeatWords, .comment, .steps, .search, .refuse, nil: echo(of: prompt)
+            case .repeatWords, .comment, .steps, .search, .draw, .refuse, nil: echo(of: prompt)
             }
         return TextPieces.split(text)
     }
@@ -183,7 +216,9 @@ enum EchoModel {
     private static func report(of outputs: [Prompt.ToolOutput]) -> String {
         outputs.map { output in
             let name = output.toolName.isEmpty ? "The tool" : "The tool `\(output.toolName)`"
-            return "\(name) returned:\n\n\(fenced(shortened(output.text)))"
+            let images =
+                output.imageCount > 0 ? " \(output.imageCount) image\(output.imageCount == 1 ? "" : "s") and" : ""
+            return "\(name) returned\(images):\n\n\(fenced(shortened(output.text)))"
         }.joined(separator: "\n\n")
     }
 

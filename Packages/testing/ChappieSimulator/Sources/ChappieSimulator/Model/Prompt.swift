@@ -6,6 +6,7 @@ struct Prompt: Sendable, Hashable {
         /// The tool's name, or an empty string if the call itself is not in the input.
         let toolName: String
         let text: String
+        let imageCount: Int
     }
 
     let body: ChappieJSON
@@ -24,9 +25,7 @@ struct Prompt: Sendable, Hashable {
     /// The text of the last user message, or an empty string if there is none.
     var text: String { Prompt.text(of: lastUser.flatMap { items[$0]["content"] }) }
     /// The number of images in that message.
-    var imageCount: Int {
-        lastUser.flatMap { items[$0]["content"]?.array }?.count { $0["type"] == "input_image" } ?? 0
-    }
+    var imageCount: Int { Prompt.imageCount(of: lastUser.flatMap { items[$0]["content"] }) }
     /// The number of this answer in the conversation, counted from 1.
     var turn: Int { items.count { Prompt.role(of: $0) == "assistant" && $0["phase"] != "commentary" } + 1 }
     /// The number of steps that the model has taken since that message.
@@ -40,7 +39,9 @@ struct Prompt: Sendable, Hashable {
         items.dropFirst(lastUser.map { $0 + 1 } ?? 0).compactMap { item in
             guard item["type"]?.string?.hasSuffix("_call_output") == true else { return nil }
             let call = items.last { $0["call_id"] == item["call_id"] && $0["type"]?.string?.hasSuffix("_call") == true }
-            return ToolOutput(toolName: call?["name"]?.string ?? "", text: Prompt.text(of: item["output"]))
+            return ToolOutput(
+                toolName: call?["name"]?.string ?? "", text: Prompt.text(of: item["output"]),
+                imageCount: Prompt.imageCount(of: item["output"]))
         }
     }
     var tools: [DeclaredTool] {
@@ -74,6 +75,11 @@ struct Prompt: Sendable, Hashable {
         (item["type"] ?? "message") == "message" ? item["role"]?.string : nil
     }
 
+    /// Returns the number of images in content or output.
+    private static func imageCount(of content: ChappieJSON?) -> Int {
+        content?.array?.count { $0["type"] == "input_image" } ?? 0
+    }
+
     /// Returns the text of content or output, which is a string or a list of parts.
     private static func text(of content: ChappieJSON?) -> String {
         content?.string ?? (content?.array ?? []).compactMap { $0["text"]?.string }.joined()
@@ -90,6 +96,8 @@ struct DeclaredTool: Sendable, Hashable {
     let namespace: String?
     /// The JSON schema of a function's arguments.
     let parameters: ChappieJSON
+    /// The name with its namespace, or `nil` at the top level.
+    var qualifiedName: String? { namespace.map { "\($0).\(name)" } }
 
     /// Returns every function and custom tool in `tools`, including those inside namespaces.
     static func list(_ tools: [ChappieJSON], namespace: String? = nil) -> [DeclaredTool] {

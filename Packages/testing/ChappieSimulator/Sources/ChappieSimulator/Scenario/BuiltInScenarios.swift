@@ -89,6 +89,57 @@ enum BuiltInScenarios {
         commentary | all | "commentary":"Let me think about that."
         goes-on | once | "events":{"endTurn":false}
         goes-on-forever | all | "events":{"endTurn":false}
+        # "method":"POST","path":"/backend-api/codex/alpha/search"
+        search-500 | all | "status":500
+        search-500-once | once | "status":500
+        search-503 | all | "status":503
+        search-503-twice | twice | "status":503
+        search-400 | all | "status":400,"body":{"error":{"message":"The query is too long.",\#
+        "type":"invalid_request_error","param":"commands","code":"invalid_value"}}
+        search-401-once | once | "unauthorized":true
+        search-401 | all | "unauthorized":true
+        search-challenge | all | "status":403,"body":"<!DOCTYPE html><title>Just a moment...</title>",\#
+        "headers":{"content-type":"text/html","cf-mitigated":"challenge"}
+        search-404 | all | "status":404,"body":{"detail":"Not Found"}
+        search-429 | all | "status":429,"headers":{"retry-after":"60"},\#
+        "body":{"error":{"code":"rate_limit_exceeded","message":"Too many searches."}}
+        search-usage-limit | all | "usageLimit":{}
+        search-no-response | all | "members":{"output":"Found no tool response for turn0search0","results":null}
+        search-no-results | all | "members":{"results":null}
+        search-hang-up | all | "cut":{"beforeHead":true}
+        search-hang | all | "stall":{"beforeHead":true}
+        # "method":"POST","path":"/backend-api/codex/images/*"
+        image-moderation | all | "status":400,"body":{"error":{"message":"Your request was rejected by the safety \#
+        system.","type":"image_generation_user_error","param":null,"code":"moderation_blocked",\#
+        "moderation_stage":"input","categories":["violence"]}}
+        image-401-once | once | "unauthorized":true
+        image-challenge | all | "status":403,"body":"<!DOCTYPE html><title>Just a moment...</title>",\#
+        "headers":{"content-type":"text/html","cf-mitigated":"challenge"}
+        image-404 | all | "status":404,"body":{"detail":"Not Found"}
+        image-429 | all | "status":429,"headers":{"retry-after":"60"},\#
+        "body":{"error":{"code":"rate_limit_exceeded","message":"Too many images."}}
+        image-usage-limit | all | "usageLimit":{}
+        image-500 | all | "status":500
+        image-502-once | once | "status":502
+        image-502 | all | "status":502
+        image-502-late | all | "status":502,"delayBeforeHead":3
+        image-none | all | "body":{"created":1795731194,"data":[]}
+        image-not-a-picture | all | "body":{"created":1795731194,"data":[{"b64_json":"bm8gcGljdHVyZQ=="}]}
+        image-slow | all | "delayBeforeHead":4
+        image-large | all | "picture":{"bytes":26214400}
+        image-too-large | all | "picture":{"bytes":53477376}
+        image-hang-up | all | "cut":{"beforeHead":true}
+        image-hang | all | "stall":{"beforeHead":true}
+        image-cut | all | "cut":{"afterBytes":2000}
+        # "method":"GET","path":"/backend-api/wham/rate-limit-reset-credits" | "settings":{"resetCredits":2},
+        credits-list-500 | all | "status":500
+        credits-list-html | all | "body":"<!DOCTYPE html><title>Network</title>","headers":{"content-type":"text/html"}
+        # "method":"POST","path":"/backend-api/wham/rate-limit-reset-credits/consume" | "settings":{"resetCredits":2},
+        credits-ineligible | all | "status":403,"body":{"error":{"message":"Not eligible.",\#
+        "type":"invalid_request_error","param":null,"code":"rate_limit_reset_ineligible"}}
+        credits-redeem-503-once | once | "status":503
+        credits-redeem-cut-once | once | "cut":{"beforeHead":true}
+        credits-redeem-hang-once | once | "stall":{"beforeHead":true}
         # "method":"GET","path":"/backend-api/codex/responses"
         ws-426 | all | "status":426
         ws-200 | all | "status":200,"body":{"ok":true}
@@ -303,6 +354,8 @@ enum BuiltInScenarios {
         access-token-ended |  | "rules":[{"match":{"method":"POST","path":"/backend-api/codex/responses",\#
         "nth":2},"effect":{"endAccess":true}}]
         lenient |  | "settings":{"lenient":true}
+        credits |  | "settings":{"resetCredits":2}
+        credits-unused-plan |  | "settings":{"resetCredits":2,"primaryUsedPercent":0,"secondaryUsedPercent":0}
         no-account-id |  | "settings":{"accountClaim":false}
         pinned-workspace |  | "settings":{"pin":{"region":"eu"}}
         pinned-workspace-routed |  | "settings":{"pin":{"region":"us","routingOverride":"us_cr"}}

@@ -156,6 +156,7 @@ struct ScenarioSettings: Codable, Sendable, Hashable {
     var modelRefusals: [String: ModelRefusal]?
     var listsRetiredModels: Bool?
     var olderEvents: Bool?
+    var resetCredits: UInt8?
     var planUse: PlanUse?
     var planTools: PlanTools?
     var planTurnLimit: UInt32?
@@ -185,6 +186,7 @@ struct ScenarioSettings: Codable, Sendable, Hashable {
         set(&result.modelRefusals, to: modelRefusals)
         set(&result.listsRetiredModels, to: listsRetiredModels)
         set(&result.hasOlderEvents, to: olderEvents)
+        set(&result.resetCreditCount, to: resetCredits.map(Int.init))
         set(&result.planUse, to: planUse)
         set(&result.planTools, to: planTools)
         result.planTurnLimit = planTurnLimit.map(Int.init) ?? result.planTurnLimit

@@ -32,6 +32,10 @@ struct ScenarioEffect: Codable, Sendable, Hashable {
         var afterPieces: UInt32?
     }
 
+    struct Picture: Codable, Sendable, Hashable {
+        var bytes: UInt32?
+    }
+
     /// The differences of device sign-in from the usual answers of the service.
     struct Device: Codable, Sendable, Hashable {
         enum Interval: String, Codable { case string, number, null, absent }
@@ -62,6 +66,8 @@ struct ScenarioEffect: Codable, Sendable, Hashable {
     var diverge: Divergence?
     /// The comment that the model outputs while it works, before its answer.
     var commentary: String?
+    /// The size of a picture that is made.
+    var picture: Picture?
     var device: Device?
     /// The members to set in an answer that is a JSON object. `null` removes a member.
     var members: [String: ChappieJSON]?
