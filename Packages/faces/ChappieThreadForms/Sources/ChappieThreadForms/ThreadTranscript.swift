@@ -100,6 +100,8 @@ struct ThreadTranscript {
                 steps.append(.call(known[id].map(call) ?? call(item, outputs[id])))
             case _ where item.type.hasSuffix("_output"): continue
             case _ where item.webSearch != nil: steps.append(.search(item.webSearch?.sentence ?? ""))
+            case "tool_search_call":
+                steps.append(.search("Searched for tools: \(item.json["arguments"]?["query"]?.string ?? "")"))
             default: steps.append(.other(item.type))
             }
         }
