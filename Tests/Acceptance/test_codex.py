@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import urllib.request
 
@@ -13,6 +14,7 @@ import pytest
 from conftest import ROOT
 from counterparts import CLIENT_ID, PATIENCE
 from printed import blocks
+from test_tools import LISTING, many_tools
 
 pytestmark = [pytest.mark.conformance, pytest.mark.slow]
 
@@ -255,6 +257,21 @@ def test_codex_searches_and_makes_pictures(model, transport, codex):
     assert asked("images/edits") == 1, codex.simulator.log
     sockets = any(MESSAGE.fullmatch(line) for line in codex.simulator.log)
     assert sockets == transport, codex.simulator.log
+
+
+@pytest.mark.parametrize("transport", [True, False], ids=["websocket", "sse"])
+def test_codex_searches_for_a_tool(transport, codex):
+    """The CLI defers the tools of its servers, and searches them for the model."""
+    codex = codex(webSocket=transport, asOf="2026-09")
+    codex.configure("OpenAI", provider="openai")
+    codex.select("gpt-5.5")
+    with open(codex.folder / "config.toml", "a") as configuration:
+        arguments = json.dumps(["-c", LISTING, json.dumps(many_tools(120))])
+        configuration.write(f"\n[mcp_servers.many]\ncommand = {json.dumps(sys.executable)}\nargs = {arguments}\n")
+    items = codex.turn("find: thing 107 of the mail\ncall tool_107 {}")
+    [call] = [item for item in items if item["type"] == "mcp_tool_call"]
+    assert (call["server"], call["tool"], call["status"]) == ("many", "tool_107", "completed"), call
+    assert says(items, "ran tool_107"), items
 
 
 @pytest.mark.parametrize("model, question", [

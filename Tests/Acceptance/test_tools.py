@@ -87,15 +87,40 @@ LISTING = """import json, sys
 for line in sys.stdin:
     asked = json.loads(line)
     answers = {"initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "1"}},
-               "tools/list": {"tools": json.loads(sys.argv[1])}}
+               "tools/list": {"tools": json.loads(sys.argv[1])},
+               "tools/call": {"content": [{"type": "text", "text": f"ran {asked.get('params', {}).get('name')}"}]}}
     if "id" in asked:
         print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answers[asked["method"]]}), flush=True)
 """
 
 
-def listing(folder, *tools, name="forger"):
+def listing(folder, *tools, name="forger", **members):
     """A manifest with a server that has these tools."""
-    return manifest(folder, mcpServers={name: {"command": sys.executable, "args": ["-c", LISTING, json.dumps(tools)]}})
+    return manifest(folder, mcpServers={name: {"command": sys.executable, "args": ["-c", LISTING, json.dumps(tools)], **members}})
+
+
+def many_tools(count):
+    return [{"name": f"tool_{number}", "description": f"Does thing {number} of the {'mail' if number % 2 else 'files'}.",
+             "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}, "annotations": {"readOnlyHint": True}}
+            for number in range(count)]
+
+
+def test_a_hundred_and_twenty_tools_are_found_by_a_search(simulate, user, tmp_path):
+    path = listing(tmp_path, *many_tools(120), name="many", policy="automatic")
+    someone = user()
+    assert someone.run("--simulate", "ask", "--tools", path, "find: thing 107 of the mail").output.startswith("I found: many.tool_107")
+    said = someone.run("--simulate", "ask", "--json", "--tools", path, "find: thing 107\ncall tool_107 {}")
+    assert "ran tool_107" in said.output and not said.errors, said
+    # A conversation that is kept has the search, and another process continues it.
+    other = user(simulate()).sign_in()
+    other.run("ask", "--tools", path, "find: thing 107")
+    assert "Searched for tools: thing 107" in other.run("threads", "show").output
+    assert "ran tool_9" in other.run("ask", "-c", "--tools", path, "force call many.tool_9 {}").output
+    assert other.run("ask", "-c", "reply: without the server").output == "without the server\n"
+    # A tool of the user's own manifest waits for the user as ever, although no request has declared it.
+    asks = listing(tmp_path, *many_tools(120), name="many")
+    said = someone.run("--simulate", "ask", "--tools", asks, "find: thing 107\ncall tool_107 {}", input="")
+    assert "ran tool_107" not in said.output and "denied" in said.output, said
 
 
 def test_a_tool_server_writes_no_line_of_the_programs_own(user, tmp_path):

@@ -27,6 +27,8 @@ public struct ChappieMCPError: Error, Sendable, Hashable {
         public static let permissionNeeded = Code(rawValue: "permissionNeeded")
         /// The sign-in at the server cannot be made, renewed, stored or read.
         public static let signInFailed = Code(rawValue: "signInFailed")
+        /// The sign-in at ChatGPT does not include connected apps. See ``ChappieConnectedApps``.
+        public static let appsNotIncluded = Code(rawValue: "appsNotIncluded")
         /// The host has closed the server.
         public static let closed = Code(rawValue: "closed")
     }
@@ -60,7 +62,8 @@ public struct ChappieMCPError: Error, Sendable, Hashable {
 
 extension ChappieMCPError: ChappieError {
     public var errorDescription: String? {
-        "The tool server \(server): \(reason)."
+        (code == .appsNotIncluded
+            ? "This sign-in doesn't include connected apps." : "The tool server \(server): \(reason).")
             + (addresses.isEmpty ? "" : " It asks you to open: \(addresses.joined(separator: " , "))")
             + (lastWords.isEmpty ? "" : " It said: \(lastWords)")
     }
@@ -76,6 +79,7 @@ extension ChappieMCPError: ChappieError {
             "Check that it sends nothing but the protocol: a program to its standard output, a server from its address."
         case .signInNeeded: "Sign in to the server."
         case .permissionNeeded: "Sign in to the server again, with these permissions."
+        case .appsNotIncluded: "The service decides which sign-ins include them. Ask without them."
         case .signInFailed: "Nothing was changed. Check the server's address, or ask its operator."
         default: nil
         }

@@ -136,16 +136,7 @@ public final class ChappieMCPServer: ChappieToolProvider {
     ///   error at once.
     public func tools() async throws -> [ChappieHostTool] {
         let listing = try await listing().value()
-        return listing.tools.map { tool in
-            hostTool(tool.offeredName, tool.description, tool.inputSchema, listing) { [self] arguments in
-                let result = try await inSession(listing) { connection in
-                    try await connection.call(tool.name, arguments, within: callTimeout) { [weak self] progress in
-                        self?.report(progress, of: tool.offeredName)
-                    }
-                }
-                return MCPResult.convert(result)
-            }
-        }
+        return listing.tools.map { hostTool($0, listing) }
             + listing.readers.map { reader in
                 hostTool(reader.rawValue, reader.description, reader.inputSchema, listing) { [self] arguments in
                     switch reader {
@@ -161,6 +152,23 @@ public final class ChappieMCPServer: ChappieToolProvider {
                     }
                 }
             }
+    }
+
+    /// Returns the server's current tools with their entries in its list.
+    func entries() async throws -> [(entry: MCPTool, tool: ChappieHostTool)] {
+        let listing = try await listing().value()
+        return listing.tools.map { ($0, hostTool($0, listing)) }
+    }
+
+    private func hostTool(_ tool: MCPTool, _ listing: Listing) -> ChappieHostTool {
+        hostTool(tool.offeredName, tool.description, tool.inputSchema, listing) { [self] arguments in
+            let result = try await inSession(listing) { connection in
+                try await connection.call(tool.name, arguments, within: callTimeout) { [weak self] progress in
+                    self?.report(progress, of: tool.offeredName)
+                }
+            }
+            return MCPResult.convert(result)
+        }
     }
 
     private func hostTool(

@@ -59,7 +59,7 @@ final class MCPConnection: Sendable {
         self.start = start
         self.server = server
         self.limits = limits
-        state = Mutex(State(session: MCPSession(server: server, limits: limits)))
+        state = Mutex(State(session: MCPSession(server: server, limits: limits, capabilities: start.capabilities)))
     }
 
     /// Opens the link and waits for the handshake.

@@ -48,6 +48,8 @@ import HTTPTypes
     let origin: String
     /// Whether the server announces changes of its list. Otherwise the list is requested in every turn.
     let announcesChanges: Bool
+    /// The capabilities that the client states in the handshake.
+    var capabilities: ChappieJSON = [:]
     /// The texts that the log leaves out.
     let secrets: [String]
     let open: Open

@@ -38,7 +38,12 @@ enum MCPMessage {
     /// Returns the addresses of the pages that an error asks the user to open (revision 2025-11-25, "Elicitation").
     static func addresses(_ error: ChappieJSON) -> [String] {
         guard error["code"]?.int == needsVisit else { return [] }
-        return (error["data"]?["elicitations"]?.array ?? []).prefix(4).compactMap { entry in
+        return addresses(in: error["data"]?["elicitations"]?.array ?? [])
+    }
+
+    /// Returns the addresses of elicitations.
+    static func addresses(in elicitations: [ChappieJSON]) -> [String] {
+        elicitations.prefix(4).compactMap { entry in
             guard let address = UntrustedText.token(entry["url"]?.string, limit: 2000), let url = URL(string: address),
                 ["https", "http"].contains(url.scheme?.lowercased()), url.host() != nil
             else { return nil }

@@ -61,6 +61,7 @@ struct MCPSession {
     private(set) var changes: [MCPOffer: Int] = [:]
     private let server: String
     private let limits: Limits
+    private let capabilities: ChappieJSON
     private var phase = Phase.opening
     private var isStateless = false
     private var requests: [Int: Request] = [:]
@@ -71,10 +72,13 @@ struct MCPSession {
 
     /// Creates a session.
     ///
-    /// - Parameter server: the server's name, for errors.
-    init(server: String, limits: Limits) {
+    /// - Parameters:
+    ///   - server: the server's name, for errors.
+    ///   - capabilities: the capabilities that the client states.
+    init(server: String, limits: Limits, capabilities: ChappieJSON = [:]) {
         self.server = server
         self.limits = limits
+        self.capabilities = capabilities
     }
 
     // MARK: Requests of the client
@@ -83,7 +87,7 @@ struct MCPSession {
     mutating func start() -> (id: Int, actions: [Action]) {
         guard case .opening = phase else { return refuse() }
         let parameters: ChappieJSON = [
-            "protocolVersion": .string(Self.versions[0]), "capabilities": [:],
+            "protocolVersion": .string(Self.versions[0]), "capabilities": capabilities,
             "clientInfo": MCPMessage.clientInfo,
         ]
         let message = request("initialize", parameters, .initialize)
@@ -264,6 +268,15 @@ struct MCPSession {
         guard let id = message["id"] else {
             if let offer = MCPOffer(changedBy: method) { changes[offer, default: 0] += 1 }
             return method == "notifications/progress" ? progress(message["params"] ?? .null) : []
+        }
+        if method == "elicitation/create", let call = onlyOpenRequest {
+            let addresses = MCPMessage.addresses(in: [message["params"] ?? .null])
+            if !addresses.isEmpty {
+                let failure = ChappieMCPError(
+                    .refused, server: server, reason: "it needs you to open a page first", addresses: addresses)
+                return [.send(["jsonrpc": "2.0", "id": id, "result": ["action": "decline"]])]
+                    + lose(call, because: failure)
+            }
         }
         if method == "ping" { return [.send(["jsonrpc": "2.0", "id": id, "result": [:]])] }
         let error: ChappieJSON = ["code": -32601, "message": "This client has no such method."]

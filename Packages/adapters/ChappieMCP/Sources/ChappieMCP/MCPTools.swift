@@ -24,6 +24,8 @@ struct MCPTool: Sendable, Hashable {
     let offeredName: String
     let description: String
     let inputSchema: ChappieJSON
+    /// Whether the server states that the tool changes nothing.
+    var isReadOnly = false
 
     /// The largest number of tools of a server, and the largest sizes of a description and a schema in bytes. Each
     /// request contains all of them.
@@ -57,7 +59,8 @@ struct MCPTool: Sendable, Hashable {
                 entries[name] = entry
                 tools.append(
                     MCPTool(
-                        name: name, offeredName: accepted[name] ?? name, description: description, inputSchema: schema))
+                        name: name, offeredName: accepted[name] ?? name, description: description, inputSchema: schema,
+                        isReadOnly: entry["annotations"]?["readOnlyHint"]?.bool == true))
             }
         }
         return (tools, skipped)

@@ -98,6 +98,7 @@ public struct ChappieProgramTool: Sendable, Hashable {
     /// The tool for a client.
     public var hostTool: ChappieHostTool {
         var tool = madeTool
+        tool.isDeferrable = true
         tool.origin = ([workingDirectory ?? "", path] + arguments).joined(separator: "\0")
         return tool
     }

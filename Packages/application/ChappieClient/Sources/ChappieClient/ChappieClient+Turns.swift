@@ -249,8 +249,9 @@ extension ChappieClient {
         frame.adapt(to: model, refused: refused)
         let functions = serviceFunctions(of: transcript, model: model.slug, context)
         let services = ways.filter { $0.way == .function }.map { functions.function(for: $0.tool) }
-        let toolSet = try ToolSet(harness: configuration.harness, tools: available + services, checked: checkedTools)
+        var toolSet = try ToolSet(harness: configuration.harness, tools: available + services, checked: checkedTools)
         checkedTools = toolSet.declarations
+        limit(&toolSet, &frame, items, &transcript, context)
         try RequestCheck(frame: frame, items: items, model: model, list: list?.models ?? [])
             .check(transcript.items, refusedRoles: configuration.endpoints.refusedRoles, listsTools: !onPlan)
         frame.options.reasoningEffort = effort(frame.options.reasoningEffort, of: model, context)

@@ -37,6 +37,8 @@ public actor ChappieClient: ChappieConversation {
     let toolLedger = ToolLedger()
     /// The tools that the last turn declared.
     var checkedTools: [ToolSet.Key: ChappieHarnessTool] = [:]
+    /// The search for the deferred tools of the last turn.
+    var toolSearch: ToolSearch?
 
     /// The queue of the turns. The turns of a runtime also wait in it.
     @_spi(ChappieInternals) public nonisolated let queue = TurnQueue()

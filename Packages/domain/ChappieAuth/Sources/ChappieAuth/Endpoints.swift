@@ -128,6 +128,8 @@ public struct ChappieEndpoints: Sendable, Hashable, Codable {
     public var imageGenerationsURL: URL? { usesPlan ? nil : atBackend("/codex/images/generations") }
     /// The address that changes pictures, or `nil` if the backend has none.
     public var imageEditsURL: URL? { usesPlan ? nil : atBackend("/codex/images/edits") }
+    /// The address of the Model Context Protocol server of the user's connected apps, or `nil` if the backend has none.
+    public var connectedAppsURL: URL? { usesPlan ? nil : atBackend("/ps/mcp") }
     /// The address that describes the user's workspaces and how requests for them are routed, or `nil` if the backend
     /// has none.
     public var accountsCheckURL: URL? { usesPlan ? nil : atBackend("/wham/accounts/check") }

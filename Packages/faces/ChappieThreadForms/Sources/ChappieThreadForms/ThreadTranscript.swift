@@ -107,6 +107,8 @@ struct ThreadTranscript {
                 let picture = ThreadPicture(result: item.json["result"]?.string)
                 steps.append(picture.map { .picture($0) } ?? .other(item.type))
             case _ where item.webSearch != nil: steps.append(.search(item.webSearch?.sentence ?? ""))
+            case "tool_search_call":
+                steps.append(.search("Searched for tools: \(item.json["arguments"]?["query"]?.string ?? "")"))
             default: steps.append(.other(item.type))
             }
         }

@@ -27,6 +27,9 @@ struct RequestInput {
 
     /// Returns `items` in the form of the request.
     func written(_ items: [ChappieJSON]) -> [ChappieJSON] {
+        // The plan's route takes no search for tools.
+        let items = namespaces == nil ? ToolSearch.withoutSearches(items) : items
+        let namespaces = namespaces?.union(ToolSearch.namespaces(foundIn: items))
         var ids: Set<String> = []
         var shortened: Set<String> = []
         var room = Self.pictureRoom
@@ -45,7 +48,7 @@ struct RequestInput {
             }
             switch type {
             case "function_call", "custom_tool_call":
-                write(&written, shortened: &shortened)
+                write(&written, namespaces, shortened: &shortened)
             case "function_call_output", "custom_tool_call_output":
                 if let call = object["call_id"]?.string, shortened.contains(call) { note(in: &written) }
                 written[ServiceOutputs.member] = nil
@@ -68,7 +71,7 @@ struct RequestInput {
     // MARK: Calls
 
     /// Gives a call the namespace under which the request declares its tool, and leaves out arguments above the limit.
-    private func write(_ call: inout ChappieJSONObject, shortened: inout Set<String>) {
+    private func write(_ call: inout ChappieJSONObject, _ namespaces: Set<String>?, shortened: inout Set<String>) {
         if isLite {
             if call["namespace"] == nil { call["namespace"] = .string(ToolName.noGroup) }
         } else if let namespaces, let name = call["namespace"]?.string, !namespaces.contains(name) {

@@ -20,7 +20,7 @@ struct RequestSize {
             for part in content { parts.append((Self.name(of: part), part.roughByteCount)) }
         }
         for tool in frame.tools {
-            let name = String((tool["name"]?.string ?? "").prefix(100))
+            let name = String((tool["name"]?.string ?? tool["type"]?.string ?? "").prefix(100))
             let size = tool.roughByteCount
             parts.append((tool["type"] == "namespace" ? "the tools of \(name)" : "the tool \(name)", size))
             toolByteCount += size

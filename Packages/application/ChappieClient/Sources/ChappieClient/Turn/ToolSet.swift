@@ -26,6 +26,15 @@ struct ToolSet: Sendable {
     private var order: [Key] = []
     private(set) var declarations: [Key: ChappieHarnessTool] = [:]
     private var handlers: [Key: ChappieHostTool] = [:]
+    /// The functions that a provider has declared. They can be deferred.
+    private var deferrable: Set<Key> = []
+    /// The search for the deferred tools, or `nil` if there are none.
+    private(set) var search: ToolSearch?
+    /// The tools that a request does not declare.
+    private var undeclared: Set<Key> = []
+
+    /// The maximum number of tools that the plan's route takes.
+    static let planLimit = 128
 
     /// Creates a set of tools. Among tools of the same name, the first counts: the harness's declaration, then the
     /// host's tools, then the providers'.
@@ -49,6 +58,7 @@ struct ToolSet: Sendable {
             let key = Key(tool)
             guard handlers[key] == nil else { continue }
             handlers[key] = tool
+            if tool.isDeferrable, tool.textFormat == nil, declarations[key] == nil { deferrable.insert(key) }
             try declare(
                 ChappieHarnessTool(
                     name: tool.name, description: tool.description, inputSchema: tool.inputSchema,
@@ -57,11 +67,45 @@ struct ToolSet: Sendable {
         }
     }
 
-    /// Returns the tools in the form in which a request declares them, always in the same order.
+    /// Defers the functions of providers if there are many tools or large ones, or in any case if `always` is `true`.
+    ///
+    /// - Parameters:
+    ///   - chosen: the name of a tool that the request must declare, because the model must call it.
+    ///   - known: the search of the previous turn. Its index is used again if the tools are the same.
+    mutating func deferTools(except chosen: String?, always: Bool, known: ToolSearch?) {
+        let keys = order.filter { deferrable.contains($0) && $0.name != chosen }
+        let isMany = order.count >= ToolSearch.toolLimit || declaredByteCount >= ToolSearch.byteLimit
+        guard always || isMany && !keys.isEmpty else { return }
+        let tools = keys.compactMap { key in
+            declarations[key].map {
+                ToolSearch.Tool(key: key, about: handlers[key]?.aboutNamespace ?? "", declaration: $0)
+            }
+        }
+        search = known?.tools == tools ? known : ToolSearch(tools)
+        undeclared = Set(keys)
+    }
+
+    /// The size of all declarations in bytes.
+    private var declaredByteCount: Int {
+        order.reduce(0) { $0 + (declarations[$1]?.declared().serializedBytes().count ?? 0) }
+    }
+
+    /// Declares only the first `count` tools.
+    ///
+    /// - Returns: the other tools.
+    mutating func declareFirst(_ count: Int) -> [Key] {
+        let others = Array(order.dropFirst(count))
+        undeclared = Set(others)
+        return others
+    }
+
+    /// Returns the tools in the form in which a request declares them, always in the same order. The search for the
+    /// deferred tools is the last one.
     ///
     /// - Parameter inNamespace: whether tools without a namespace are put into the one called `functions`. If not, and
     ///   `onPlan` is `true`, no tool is in a namespace, because the backend has refused them.
     func declared(onPlan: Bool, inNamespace: Bool) -> [ChappieJSON] {
+        let order = order.filter { !undeclared.contains($0) }
         if onPlan, !inNamespace {
             return order.compactMap { key in declarations[key]?.declared(name: key.flatName) }
         }
@@ -82,7 +126,7 @@ struct ToolSet: Sendable {
             + namespaces.map { name in
                 let about = handlers.values.first { $0.namespace == name && !$0.aboutNamespace.isEmpty }?.aboutNamespace
                 return namespace(name, about ?? "Tools of \(name).", list(name))
-            }
+            } + (search.map { [$0.declaration] } ?? [])
     }
 
     /// Returns the tool that handles `call`. The model knows its schema.
@@ -102,7 +146,10 @@ struct ToolSet: Sendable {
 }
 
 extension ChappieHarnessTool {
-    fileprivate func declared(name flatName: String? = nil) -> ChappieJSON {
+    /// Returns the declaration of the tool.
+    ///
+    /// - Parameter isDeferred: whether a search for tools returns it.
+    func declared(name flatName: String? = nil, isDeferred: Bool = false) -> ChappieJSON {
         let type = textFormat == nil ? "function" : "custom"
         var tool = ChappieJSONObject([
             ("type", .string(type)), ("name", .string(flatName ?? name)), ("description", .string(description)),
@@ -111,6 +158,7 @@ extension ChappieHarnessTool {
             tool["format"] = textFormat.json
         } else {
             tool["strict"] = false
+            if isDeferred { tool["defer_loading"] = true }
             tool["parameters"] = ChappieJSONSchema(inputSchema).toolParameters
         }
         return .object(tool)

@@ -30,6 +30,8 @@ struct Transcript: Sendable {
     private var lacksCompaction = false
     /// Whether the plan's backend has refused tools in a namespace. It then gets them without namespaces.
     var hasFlatTools = false
+    /// The namespaces of the tools that the turn's requests do not declare, and that the model may call nevertheless.
+    var deferredNamespaces: Set<String> = []
     private let endpoints: ChappieEndpoints
     private let harnessItem: ChappieJSON?
 
@@ -168,7 +170,7 @@ struct Transcript: Sendable {
         var answered = response.items.filter { sentBack.contains($0.type) }
         if response.status != .completed {
             // The backend refuses reasoning without the item that it led to, and a call without its result.
-            answered.removeAll(where: \.isToolCall)
+            answered.removeAll { $0.isToolCall || $0.isToolSearch }
             while answered.last?.type == "reasoning" { answered.removeLast() }
         }
         var items = answered.map(\.json)
@@ -186,7 +188,7 @@ struct Transcript: Sendable {
     static func kept(ofInterrupted response: ChappieResponse) -> [ChappieJSON] {
         var ids: Set<String> = []
         var answered = response.items.filter { item in
-            guard item.isToolCall else { return sentBack.contains(item.type) }
+            guard item.isToolCall else { return sentBack.contains(item.type) && !item.isToolSearch }
             return ChappieToolCall(item).map { ids.insert($0.callID).inserted } ?? false
         }
         while answered.last?.type == "reasoning" { answered.removeLast() }
@@ -268,7 +270,8 @@ struct Transcript: Sendable {
     /// check them.
     private func namespaces(_ tools: [ChappieJSON]) -> Set<String>? {
         guard !endpoints.usesPlan else { return nil }
-        return Set(tools.filter { $0["type"] == "namespace" }.compactMap { $0["name"]?.string })
+        let declared = tools.filter { $0["type"] == "namespace" }.compactMap { $0["name"]?.string }
+        return deferredNamespaces.union(declared)
     }
 
     /// Returns whether tools without a namespace get a common namespace.

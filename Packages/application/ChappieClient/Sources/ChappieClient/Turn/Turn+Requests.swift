@@ -17,7 +17,8 @@ extension Turn {
         turn.frame.toolChoice = toolChoice
         turn.frame.outputSchema = nil
         // The lite form has no tool choice, so tools that must not be called are not declared.
-        if toolChoice == .none { turn.frame.tools = [] }
+        // A conversation that has searched for tools needs the declaration of the search.
+        if toolChoice == .none, turn.tools.toolSet.search == nil { turn.frame.tools = [] }
         return try await turn.sendRequest()
     }
 

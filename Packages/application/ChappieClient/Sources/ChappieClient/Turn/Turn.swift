@@ -182,7 +182,11 @@ struct Turn: Sendable {
             usage = usage.map { $0.adding(response.usage) } ?? response.usage
             items += Transcript.kept(of: response)
             let calls = response.items.filter(\.isToolCall)
-            guard response.status == .completed, !calls.isEmpty || response.wantsToGoOn else {
+            // Searches are answered before any call runs, so that every record of the turn has the answers.
+            let search = tools.toolSet.search ?? ToolSearch([])
+            let found = response.status == .completed ? search.outputs(for: response.items) : []
+            items += found
+            guard response.status == .completed, !calls.isEmpty || !found.isEmpty || response.wantsToGoOn else {
                 let messages = context.control.nextMessages(endsOtherwise: true)
                 guard !messages.isEmpty else {
                     measuredTokens = ownUsage?.totalTokens
@@ -198,10 +202,11 @@ struct Turn: Sendable {
             round += 1
             if calls.isEmpty {
                 // JSON is complete in one response, or not at all.
-                if frame.outputSchema == nil {
+                if found.isEmpty, frame.outputSchema == nil {
                     answer += response.outputText
                     lastAnswer?.outputText = ""
                 }
+                if !found.isEmpty { try checkRoom(after: ownUsage, adding: found) }
                 continue
             }
             let known = try calls.map { item in
@@ -214,7 +219,7 @@ struct Turn: Sendable {
             let count = items.count
             try await runTools(known)
             frame.toolChoice = .automatic
-            try checkRoom(after: ownUsage, adding: Array(items[count...]))
+            try checkRoom(after: ownUsage, adding: found + items[count...])
         }
     }
 

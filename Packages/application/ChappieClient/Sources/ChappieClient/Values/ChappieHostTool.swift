@@ -49,6 +49,9 @@ public struct ChappieHostTool: Sendable {
     @_spi(ChappieInternals) public var aboutNamespace = ""
     /// The program or the address that runs the tool. An approval is not valid for the same tool of another origin.
     @_spi(ChappieInternals) public var origin = ""
+    /// Whether the model may have to search for the tool if there are many tools. The tools of providers and programs
+    /// are deferred, and a host's own tools are always declared.
+    @_spi(ChappieInternals) public var isDeferrable = false
     /// The chosen policy, or `nil` if the default applies, which depends on the tool's origin.
     private var chosenPolicy: ChappieToolPolicy?
     private(set) var handler: Handler
@@ -126,6 +129,7 @@ public struct ChappieHostTool: Sendable {
     var fromProvider: ChappieHostTool {
         var tool = self
         tool.policy = chosenPolicy ?? .ask
+        tool.isDeferrable = true
         return tool
     }
 }

@@ -10,7 +10,8 @@ import Synchronization
 public final class CredentialManager: Sendable {
     /// The slot in which the credential is stored, only for this issuer and backend.
     public let slot: CredentialSlot
-    let endpoints: ChappieEndpoints
+    /// The addresses of the service.
+    @_spi(ChappieInternals) public let endpoints: ChappieEndpoints
     let tokens: TokenClient
     let clock: any ChappieClock
     let browserSignIn: BrowserSignInPorts?

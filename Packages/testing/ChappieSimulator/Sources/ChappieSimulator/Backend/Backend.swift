@@ -18,6 +18,7 @@ enum Route: String, Sendable {
     case imageEdits = "/backend-api/codex/images/edits"
     case resetCredits = "/backend-api/wham/rate-limit-reset-credits"
     case consumeResetCredit = "/backend-api/wham/rate-limit-reset-credits/consume"
+    case connectedApps = "/backend-api/ps/mcp"
     case discovery = "/.well-known/openid-configuration"
     case keys = "/.well-known/jwks.json"
     case clientAuthorize = "/oauth/authorize"
@@ -30,7 +31,7 @@ enum Route: String, Sendable {
     var methods: [String] {
         switch self {
         case .userCode, .deviceToken, .token, .revoke, .planToken, .planRevoke, .search, .imageGenerations, .imageEdits,
-            .consumeResetCredit:
+            .consumeResetCredit, .connectedApps:
             ["POST"]
         case .verificationPage, .responses, .clientAuthorize, .authorize, .planResponses: ["GET", "POST"]
         case .whoAmI, .accountsCheck, .usage, .models, .resetCredits, .discovery, .keys, .planModels: ["GET"]
@@ -265,6 +266,7 @@ struct Backend: Sendable {
         case .imageGenerations, .imageEdits: makeImage(request, now: now, effect: effect)
         case .resetCredits: resetCredits(of: account, now: now)
         case .consumeResetCredit: consumeResetCredit(request, for: account)
+        case .connectedApps: connectedApps(request, of: account)
         case .discovery: discovery
         case .keys: .json(["keys": .array(tokens.publicKeys)], headers: [("cache-control", "max-age=300")])
         case .clientAuthorize: clientAuthorize(request, now: now)

@@ -113,10 +113,13 @@ struct FullForm {
         return !isMarked && body["tools"]?.array != nil && !items.contains { $0["type"] == "additional_tools" }
     }
 
-    /// Checks the namespaces of calls.
+    /// Checks the namespaces of calls, and that each search for tools has an answer.
     ///
-    /// - Throws: 400 for a call with a namespace that the request does not declare.
+    /// - Throws: 400 for a call with a namespace that the request does not declare. With a search for tools, the
+    ///   namespaces of the deferred tools are not known. 400 for a search without an answer.
     func check() throws(BackendResponse) {
+        try checkSearches()
+        guard body["tools"]?.array?.contains(where: { $0["type"] == "tool_search" }) != true else { return }
         let namespaces = (body["tools"]?.array ?? []).filter { $0["type"] == "namespace" }.map { $0["name"] }
         for (index, item) in (body["input"]?.array ?? []).enumerated() {
             guard let namespace = item["namespace"], !namespaces.contains(namespace) else { continue }
@@ -124,6 +127,16 @@ struct FullForm {
                 "Unknown parameter: 'input[\(index)].namespace'.", code: "unknown_parameter",
                 parameter: "input[\(index)].namespace")
         }
+    }
+
+    private func checkSearches() throws(BackendResponse) {
+        let items = body["input"]?.array ?? []
+        func ids(_ type: String) -> [ChappieJSON] {
+            items.filter { $0["type"]?.string == type }.compactMap { $0["call_id"] }
+        }
+        let answered = ids("tool_search_output")
+        guard let open = ids("tool_search_call").first(where: { !answered.contains($0) }) else { return }
+        throw .invalid("No tool output found for tool search call \(open.string ?? "").", parameter: "input")
     }
 }
 

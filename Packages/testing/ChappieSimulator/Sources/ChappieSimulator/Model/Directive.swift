@@ -16,6 +16,8 @@ enum Directive: Sendable, Hashable {
     case search(String)
     /// First makes a picture, if the request offers that.
     case draw(String)
+    /// First searches for tools with these arguments, if the request offers that. Calls follow the search.
+    case find(ChappieJSON)
     /// A comment that the model outputs while it works, before anything else.
     case comment(String)
     /// The number of answers before the last one, which do not end the turn.
@@ -24,7 +26,7 @@ enum Directive: Sendable, Hashable {
     /// Whether it determines the answer, and not the output before the answer.
     var isAnswer: Bool {
         switch self {
-        case .comment, .steps, .search, .draw: false
+        case .comment, .steps, .search, .draw, .find: false
         case .call, .run, .repeatWords, .reply, .refuse: true
         }
     }
@@ -52,6 +54,11 @@ enum Directive: Sendable, Hashable {
         if let words = line.dropping("refuse:") { return .refuse(words.trimmed) }
         if let query = line.dropping("search:") { return .search(query.trimmed) }
         if let prompt = line.dropping("draw:") { return .draw(prompt.trimmed) }
+        if let query = line.dropping("find:") {
+            let text = query.trimmed
+            let given = try? ChappieJSON(parsing: Array(text.utf8))
+            return .find(given ?? ["query": .string(text)])
+        }
         if let comment = line.dropping("comment:") { return .comment(comment.trimmed) }
         if let rest = line.dropping("take ") {
             let words = rest.split(separator: " ")

@@ -22,6 +22,7 @@ enum ReplyOutput: Sendable, Hashable {
     case refusal(String)
     case call(Call)
     case webSearch(query: String)
+    case toolSearch(arguments: ChappieJSON)
     case compaction(encryptedContent: String)
     /// No item. The answer ends, but the turn doesn't.
     case unfinishedTurn
@@ -46,6 +47,10 @@ enum EchoModel {
         let queries = all.compactMap { if case .search(let query) = $0 { query } else { nil } }
         let searches = prompt.offersWebSearch && prompt.toolOutputs.isEmpty ? queries : []
         answer += searches.map(ReplyOutput.webSearch)
+        let lookups = all.compactMap { if case .find(let arguments) = $0 { arguments } else { nil } }
+        if !lookups.isEmpty, prompt.offersToolSearch, prompt.foundTools == nil {
+            return answer + lookups.map(ReplyOutput.toolSearch)
+        }
         let serviceCalls = serviceCalls(for: all, prompt: prompt)
         let calls = serviceCalls + self.calls(for: directives, prompt: prompt)
         // Calls have no text before them, unless the message specifies it.
@@ -97,8 +102,7 @@ enum EchoModel {
         let asked = directives.compactMap { directive -> ReplyOutput.Call? in
             switch directive {
             case .call(let name, let arguments, let isForced, let isKept) where isFirstRound || isKept:
-                call(name, arguments, prompt: prompt)
-                    ?? (isForced ? .init(kind: .function, name: name, namespace: nil, payload: arguments ?? "{}") : nil)
+                call(name, arguments, prompt: prompt) ?? (isForced ? forcedCall(name, arguments) : nil)
             case .run(let command) where isFirstRound: shell(command, prompt: prompt)
             default: nil
             }
@@ -108,6 +112,13 @@ enum EchoModel {
         let isRequired = prompt.toolChoice == "required"
         let name = prompt.toolChoice["name"]?.string ?? (isRequired ? prompt.tools.first?.name : nil)
         return name.flatMap { call($0, nil, prompt: prompt) }.map { [$0] } ?? []
+    }
+
+    /// Returns the call of a tool that is not declared. Its name may be preceded by a namespace and a full stop.
+    private static func forcedCall(_ name: String, _ arguments: String?) -> ReplyOutput.Call {
+        let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
+        let namespace = parts.count == 2 ? parts[0] : nil
+        return .init(kind: .function, name: parts.last ?? name, namespace: namespace, payload: arguments ?? "{}")
     }
 
     /// Returns the calls of the tools by which a client searches and makes pictures itself. The official client has
@@ -197,12 +208,16 @@ enum EchoModel {
         if directives.isEmpty, let schema = prompt.outputSchema {
             return TextPieces.split(sample(of: schema).serialized())
         }
+        if !directives.contains(where: \.isAnswer), let found = prompt.foundTools {
+            let names = found.map { "`\($0.qualifiedName ?? $0.name)`" }
+            return TextPieces.split(names.isEmpty ? "I found no tool." : "I found: \(names.joined(separator: ", ")).")
+        }
         let text =
             switch directives.first {
             case .reply(let text): text
             case .call(let name, _, _, _): apology(for: "`\(name)`", prompt: prompt)
             case .run: apology(for: "a shell", prompt: prompt)
-            case .repeatWords, .comment, .steps, .search, .draw, .refuse, nil: echo(of: prompt)
+            case .repeatWords, .comment, .steps, .search, .draw, .find, .refuse, nil: echo(of: prompt)
             }
         return TextPieces.split(text)
     }

@@ -46,8 +46,15 @@ struct Prompt: Sendable, Hashable {
     }
     var tools: [DeclaredTool] {
         let inInput = items.filter { $0["type"] == "additional_tools" }.flatMap { $0["tools"]?.array ?? [] }
-        return DeclaredTool.list((body["tools"]?.array ?? []) + inInput)
+        return DeclaredTool.list((body["tools"]?.array ?? []) + inInput + items.flatMap(Self.found))
     }
+    /// The tools that searches since the last user message have found, or `nil` if there was no search.
+    var foundTools: [DeclaredTool]? {
+        let outputs = items.dropFirst(lastUser ?? 0).filter { $0["type"] == "tool_search_output" }
+        return outputs.isEmpty ? nil : DeclaredTool.list(outputs.flatMap(Self.found))
+    }
+    /// Whether the model may search for tools.
+    var offersToolSearch: Bool { (body["tools"]?.array ?? []).contains { $0["type"] == "tool_search" } }
     /// Whether the model may search the web. The service runs none of its tools for the lite form.
     var offersWebSearch: Bool {
         (body["tools"]?.array ?? []).contains { $0["type"]?.string?.hasPrefix("web_search") == true }
@@ -68,6 +75,11 @@ struct Prompt: Sendable, Hashable {
         items.reduce(body["instructions"]?.string?.utf8.count ?? 0) { total, item in
             total + Prompt.text(of: item["content"]).utf8.count + Prompt.text(of: item["output"]).utf8.count
         }
+    }
+
+    /// Returns the tools that a search for tools has returned. Other items have none.
+    private static func found(in item: ChappieJSON) -> [ChappieJSON] {
+        item["type"] == "tool_search_output" ? item["tools"]?.array ?? [] : []
     }
 
     /// Returns the role of a message, or `nil` for another item. The type of a message may be omitted.

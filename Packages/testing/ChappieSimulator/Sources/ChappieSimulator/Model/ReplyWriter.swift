@@ -51,6 +51,8 @@ struct ReplyWriter {
                 writer.writeMessage(pieces, phase, cites: cites, id: identifier("msg_"))
             case .refusal(let words): writer.writeRefusal(words, id: identifier("msg_"))
             case .webSearch(let query): writer.writeSearch(query, id: identifier("ws_"))
+            case .toolSearch(let arguments):
+                writer.writeToolSearch(arguments, id: identifier("tsc_"), callID: identifier("call_"))
             case .unfinishedTurn: writer.endsTurn = false
             case .call(let call):
                 let id = identifier(call.kind == .function ? "fc_" : "ctc_")
@@ -127,6 +129,14 @@ struct ReplyWriter {
         finish([
             "status": "completed", "action": ["type": "search", "query": .string(query), "queries": [.string(query)]],
         ])
+    }
+
+    private mutating func writeToolSearch(_ arguments: ChappieJSON, id: String, callID: String) {
+        start([
+            "id": .string(id), "type": "tool_search_call", "status": "in_progress", "call_id": .string(callID),
+            "execution": "client", "arguments": [:],
+        ])
+        finish(["status": "completed", "arguments": arguments])
     }
 
     private mutating func writeCall(_ call: ReplyOutput.Call, id: String, callID: String) {

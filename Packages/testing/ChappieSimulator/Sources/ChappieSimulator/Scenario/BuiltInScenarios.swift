@@ -140,6 +140,10 @@ enum BuiltInScenarios {
         credits-redeem-503-once | once | "status":503
         credits-redeem-cut-once | once | "cut":{"beforeHead":true}
         credits-redeem-hang-once | once | "stall":{"beforeHead":true}
+        # "method":"POST","path":"/backend-api/ps/mcp"
+        apps-not-included | all | "status":403,"body":{"detail":"Missing scope api.connectors.read."}
+        apps-401 | all | "unauthorized":true
+        apps-redirect | all | "status":307,"headers":{"location":"http://127.0.0.2:9/mcp"}
         # "method":"GET","path":"/backend-api/codex/responses"
         ws-426 | all | "status":426
         ws-200 | all | "status":200,"body":{"ok":true}
