@@ -100,10 +100,8 @@ struct ServedTools: Sendable {
     private func perform(_ call: MCPHostSession.Call) async throws -> String {
         func text(_ name: String) throws -> String { try Self.text(name, in: call.arguments) }
         switch call.tool {
-        case "search_web":
-            return try await searchWeb(text("query"), call.arguments)
-        case "open_page":
-            return try await program.client().openPage(text("address")).text
+        case "search_web": return try await searchWeb(text("query"), call.arguments)
+        case "open_page": return try await program.client().openPage(text("address")).text
         case "search_threads": return try await search(text("words"))
         case "read_thread":
             guard let threads else { throw CommandLineError.usage("Conversations are not offered.") }
@@ -132,7 +130,7 @@ struct ServedTools: Sendable {
         return results.isEmpty ? answer.text : results.joined(separator: "\n\n")
     }
 
-    /// Makes a picture, and reports each few seconds that it is not ready yet.
+    /// Makes a picture, and reports the elapsed time in the meantime.
     private func draw(
         _ arguments: ChappieJSON, _ report: @escaping @Sendable (Int, String) -> Void
     ) async throws -> [MCPHostSession.Content] {
@@ -141,11 +139,12 @@ struct ServedTools: Sendable {
             quality: .init(rawValue: arguments["quality"]?.string ?? "auto"),
             background: arguments["transparent"]?.bool == true ? .transparent : .opaque)
         let start = ContinuousClock.now
+        report(0, "Drawing")
         let reporting = Task {
-            repeat {
+            while (try? await Task.sleep(for: .seconds(5))) != nil {
                 let seconds = Int((ContinuousClock.now - start).inSeconds)
                 report(seconds, "Drawing, \(seconds) s")
-            } while (try? await Task.sleep(for: .seconds(5))) != nil
+            }
         }
         defer { reporting.cancel() }
         let picture = try await program.client().generateImage(request)

@@ -13,10 +13,10 @@ struct ToolServer: ProgramCommand {
         discussion: """
             The Model Context Protocol, revisions 2024-11-05 to 2026-07-28. Its tools: ask puts a question to a model \
             of your account, search_threads and read_thread find and read the conversations that are kept here; \
-            --no-threads leaves these out. With --search, search_web and open_page search the web and read a page; with \
-            --draw, draw_picture makes a picture, which counts towards your plan's limits. Questions and answers are kept as your settings say; --ephemeral keeps \
-            none. No user can be asked about the tools of --tools here: only those run whose policy is automatic, and \
-            all of them with --approve-tools.
+            --no-threads leaves these out. With --search, search_web and open_page search the web and read a page; \
+            with --draw, draw_picture makes a picture, which counts towards your plan's limits. Questions and answers \
+            are kept as your settings say; --ephemeral keeps none. No user can be asked about the tools of --tools \
+            here: only those run whose policy is automatic, and all of them with --approve-tools.
 
             The Codex CLI, for example, takes it in ~/.codex/config.toml:
 
