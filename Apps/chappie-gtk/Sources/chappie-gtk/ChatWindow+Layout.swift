@@ -131,18 +131,6 @@ extension ChatWindow {
                     <child><object class="GtkBox" id="attachments"><property name="visible">0</property>
                       <property name="spacing">6</property></object></child></object></child>
                   <child><object class="GtkBox"><property name="spacing">8</property>
-                    <child><object class="GtkButton"><property name="icon-name">mail-attachment-symbolic</property>
-                      <property name="action-name">win.attach</property><property name="valign">end</property>
-                      <property name="tooltip-text">Attach files</property><style><class name="flat"/></style>
-                      <accessibility><property name="label">Attach files</property></accessibility></object></child>
-                    <child><object class="GtkToggleButton" id="search-web">
-                      <property name="icon-name">web-browser-symbolic</property><property name="valign">end</property>
-                      <property name="tooltip-text">Search the web</property><style><class name="flat"/></style>
-                      <accessibility><property name="label">Search the web</property></accessibility></object></child>
-                    <child><object class="GtkToggleButton" id="draw">
-                      <property name="icon-name">image-x-generic-symbolic</property><property name="valign">end</property>
-                      <property name="tooltip-text">Draw pictures</property><style><class name="flat"/></style>
-                      <accessibility><property name="label">Draw pictures</property></accessibility></object></child>
                     <child><object class="GtkOverlay"><property name="hexpand">1</property>
                       <child><object class="GtkFrame"><style><class name="view"/><class name="chappie-entry"/></style>
                       <child><object class="GtkScrolledWindow"><property name="hscrollbar-policy">never</property>
@@ -173,6 +161,20 @@ extension ChatWindow {
                       <child><object class="GtkLabel"><property name="label">S_top</property>
                         <property name="use-underline">1</property>
                         <property name="mnemonic-widget">stop</property></object></child></object></child>
+                  </object></child>
+                  <child><object class="GtkBox"><property name="spacing">4</property>
+                    <child><object class="GtkButton"><property name="icon-name">mail-attachment-symbolic</property>
+                      <property name="action-name">win.attach</property>
+                      <property name="tooltip-text">Attach files</property><style><class name="flat"/></style>
+                      <accessibility><property name="label">Attach files</property></accessibility></object></child>
+                    <child><object class="GtkToggleButton" id="search-web">
+                      <property name="icon-name">web-browser-symbolic</property>
+                      <property name="tooltip-text">Search the web</property><style><class name="flat"/></style>
+                      <accessibility><property name="label">Search the web</property></accessibility></object></child>
+                    <child><object class="GtkToggleButton" id="draw">
+                      <property name="icon-name">image-x-generic-symbolic</property>
+                      <property name="tooltip-text">Draw pictures</property><style><class name="flat"/></style>
+                      <accessibility><property name="label">Draw pictures</property></accessibility></object></child>
                   </object></child>
                   </object></child>
                   </object></child>
