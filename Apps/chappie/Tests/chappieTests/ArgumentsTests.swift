@@ -108,6 +108,6 @@ import Testing
             [command.configuration.commandName] + command.configuration.subcommands.flatMap(names)
         }
         #expect(!names(ChappieCommand.self).contains(nil))
-        #expect(names(ChappieCommand.self).count == 49)
+        #expect(names(ChappieCommand.self).count == 50)
     }
 }

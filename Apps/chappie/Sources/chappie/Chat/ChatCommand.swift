@@ -16,6 +16,8 @@ enum ChatCommand: Equatable {
     case tools, transport, help, quit
     /// Web search on or off. `nil` switches it.
     case web(Bool?)
+    /// The connected apps that the model may use. `nil` lists them.
+    case apps(String?)
     /// A word that is not one of these commands, with its slash.
     case unknown(String)
 
@@ -37,6 +39,7 @@ enum ChatCommand: Equatable {
         ("/threads [WORDS]", "list kept conversations, or find words in them"),
         ("/open ID", "continue a kept conversation"),
         ("/web [on|off]", "let the model search the web"),
+        ("/apps [NAMES|off]", "list the apps connected in ChatGPT, or let the model use some"),
         ("/usage", "show how much of the plan's limits and of the context is used"),
         ("/compact", "let the model sum up the conversation, which makes room"),
         ("/clear", "begin a new conversation"),
@@ -83,6 +86,7 @@ enum ChatCommand: Equatable {
         case "/save": self = .save(argument)
         case "/web" where ["on", "off", nil].contains(argument?.lowercased()):
             self = .web(argument.map { $0.lowercased() == "on" })
+        case "/apps": self = .apps(argument)
         case "/paste" where argument == nil: self = .paste
         case "/retry" where argument == nil: self = .retry
         case "/undo" where argument == nil: self = .undo

@@ -244,6 +244,8 @@ struct ChatSession: Sendable {
         case .web(let isOn):
             searchesWeb = isOn ?? !searchesWeb
             console.note(searchesWeb ? "The model may search the web." : "The model does not search the web.")
+        case .apps(nil): try await reports.apps()
+        case .apps(let names?): try reports.chooseApps(names)
         case .paste: attach([try await running.run { [attachments] in try await attachments.pasted() }])
         case .edit(let text):
             let message = try await TextEditor(program.environment, console).edit(

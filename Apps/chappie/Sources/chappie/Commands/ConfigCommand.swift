@@ -244,7 +244,7 @@ extension Setting {
         case (.template, _): Template.names(environment)
         case (_, .oneOf(let words)): words
         case (_, .yesOrNo): ["true", "false"]
-        case (_, .text), (_, .word), (_, .size), (_, .files): []
+        case (_, .text), (_, .word), (_, .size), (_, .files), (_, .names): []
         }
     }
 }
