@@ -53,7 +53,7 @@ def test_a_chat_lists_and_chooses_apps(user):
     someone = user()
     someone.run("config", "set", "app_tools", "gmail.search_emails")
     said = someone.run("--simulate", "chat", input="\n".join(["/apps", READ, "/apps gmail", READ, "/apps off", READ, ""]))
-    assert "calendar.list_events  reads" in said.output and "The model may use: gmail." in said.errors, said
+    assert "calendar.list_events reads" in said.output and "The model may use: gmail." in said.errors, said
     assert said.output.count("gmail.search_emails of") == 1 and said.output.count("no such tool is declared") == 2, said
 
 
