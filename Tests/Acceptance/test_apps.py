@@ -32,27 +32,27 @@ def test_the_model_uses_the_apps_that_the_user_names(user):
     assert said.output == "hello\n" and 'you have connected no app "slack", but these apps: calendar, gmail' in said.errors, said
 
 
-def test_no_option_approves_every_call_and_a_setting_approves_reading_tools(user):
-    someone = user()
-    denied = someone.run("--simulate", "ask", "--approve-tools", "--apps", "gmail", READ)
+def test_no_option_approves_every_call_and_a_setting_approves_reading_tools(simulate, user):
+    someone = user(simulate()).sign_in()
+    denied = someone.run("ask", "--approve-tools", "--apps", "gmail", READ)
     assert "gmail.search_emails of" not in denied.output and "could not be asked" in denied.output, denied
     someone.run("config", "set", "app_tools", "gmail.search_emails", "gmail.send_email")
-    assert "gmail.search_emails of" in someone.run("--simulate", "ask", "--apps", "gmail", READ).output
-    assert "gmail.send_email of" not in someone.run("--simulate", "ask", "--apps", "gmail", WRITE).output
+    assert "gmail.search_emails of" in someone.run("ask", "--apps", "gmail", READ).output
+    assert "gmail.send_email of" not in someone.run("ask", "--apps", "gmail", WRITE).output
     someone.run("config", "set", "app_tools", "two words", status=USAGE, says="an array of names")
 
 
-def test_a_page_that_connects_an_app_is_shown_and_not_opened(user):
-    someone = user()
+def test_a_page_that_connects_an_app_is_shown_and_not_opened(simulate, user):
+    someone = user(simulate()).sign_in()
     someone.run("config", "set", "app_tools", "gmail.search_emails")
-    said = someone.run("--simulate", "ask", "--apps", "gmail", 'call gmail_search_emails {"query": "reconnect"}')
+    said = someone.run("ask", "--apps", "gmail", 'call gmail_search_emails {"query": "reconnect"}')
     assert "It asks you to open: https://chatgpt.com/apps/connect" in said.errors, said
 
 
-def test_a_chat_lists_and_chooses_apps(user):
-    someone = user()
+def test_a_chat_lists_and_chooses_apps(simulate, user):
+    someone = user(simulate()).sign_in()
     someone.run("config", "set", "app_tools", "gmail.search_emails")
-    said = someone.run("--simulate", "chat", input="\n".join(["/apps", READ, "/apps gmail", READ, "/apps off", READ, ""]))
+    said = someone.run("chat", input="\n".join(["/apps", READ, "/apps gmail", READ, "/apps off", READ, ""]))
     assert "calendar.list_events reads" in said.output and "The model may use: gmail." in said.errors, said
     assert said.output.count("gmail.search_emails of") == 1 and said.output.count("no such tool is declared") == 2, said
 
