@@ -15,7 +15,7 @@ from conftest import INTERRUPTED, ROOT, SIGN_IN_NEEDED, UNAVAILABLE, USAGE, User
 from counterparts import free_port, is_asleep, wait_until
 
 COMMANDS = {words.split()[0]: words.split() for words in (
-    "login --no-browser", "logout", "lock", "status", "ask something", "chat", "search words", "draw something", "threads", "models", "usage", "accounts", "config", "templates", "auth export file", "tools", "mcp",
+    "login --no-browser", "logout", "lock", "status", "ask something", "chat", "search words", "draw something", "threads", "models", "usage", "apps", "accounts", "config", "templates", "auth export file", "tools", "mcp",
     "doctor", "simulator", "completions bash", "manual", "help", "--version")}
 # These have no settings.
 ALONE = ("config", "lock", "templates", "completions", "manual", "help", "--version")

@@ -108,7 +108,7 @@ def many_tools(count):
 def test_a_hundred_and_twenty_tools_are_found_by_a_search(simulate, user, tmp_path):
     path = listing(tmp_path, *many_tools(120), name="many", policy="automatic")
     someone = user()
-    assert someone.run("--simulate", "ask", "--tools", path, "find: thing 107 of the mail").output.startswith("I found: many.tool_107")
+    assert someone.run("--simulate", "ask", "--tools", path, "find: thing 107 of the mail").output.startswith("I found: `many.tool_107`")
     said = someone.run("--simulate", "ask", "--json", "--tools", path, "find: thing 107\ncall tool_107 {}")
     assert "ran tool_107" in said.output and not said.errors, said
     # A conversation that is kept has the search, and another process continues it.

@@ -55,7 +55,7 @@ struct ChappieCommand: ParsableCommand {
         version: ChappieVersion.current,
         subcommands: [
             Login.self, Logout.self, Lock.self, Status.self, Ask.self, Chat.self, SearchWeb.self, Draw.self,
-            Threads.self, Models.self, Usage.self,
+            Threads.self, Models.self, Usage.self, Apps.self,
             Accounts.self, Config.self, Templates.self,
             Auth.self, Tools.self, ToolServer.self, Doctor.self, SimulatorCommand.self, Completions.self, Manual.self,
         ])

@@ -113,6 +113,6 @@ import Testing
             [command.configuration.commandName] + command.configuration.subcommands.flatMap(names)
         }
         #expect(!names(ChappieCommand.self).contains(nil))
-        #expect(names(ChappieCommand.self).count == 51)
+        #expect(names(ChappieCommand.self).count == 52)
     }
 }

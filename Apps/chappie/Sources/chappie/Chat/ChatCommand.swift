@@ -18,6 +18,8 @@ enum ChatCommand: Equatable {
     case web(Bool?)
     /// Pictures on or off. `nil` switches it.
     case draw(Bool?)
+    /// The connected apps that the model may use. `nil` lists them.
+    case apps(String?)
     /// A word that is not one of these commands, with its slash.
     case unknown(String)
 
@@ -40,6 +42,7 @@ enum ChatCommand: Equatable {
         ("/open ID", "continue a kept conversation"),
         ("/web [on|off]", "let the model search the web"),
         ("/draw [on|off]", "let the model make pictures, which are saved in the current folder"),
+        ("/apps [NAMES|off]", "list the apps connected in ChatGPT, or let the model use some"),
         ("/usage", "show how much of the plan's limits and of the context is used"),
         ("/compact", "let the model sum up the conversation, which makes room"),
         ("/clear", "begin a new conversation"),
@@ -88,6 +91,7 @@ enum ChatCommand: Equatable {
             self = .web(argument.map { $0.lowercased() == "on" })
         case "/draw" where ["on", "off", nil].contains(argument?.lowercased()):
             self = .draw(argument.map { $0.lowercased() == "on" })
+        case "/apps": self = .apps(argument)
         case "/paste" where argument == nil: self = .paste
         case "/retry" where argument == nil: self = .retry
         case "/undo" where argument == nil: self = .undo

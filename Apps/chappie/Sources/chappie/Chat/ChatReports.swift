@@ -1,5 +1,7 @@
+@_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 import ChappieLineEditor
+import ChappieMCP
 @_spi(ChappieInternals) import ChappieRuntime
 import ChappieSDK
 import ChappieThreadsSQLite
@@ -47,6 +49,24 @@ struct ChatReports: Sendable {
         let offers = program.startedTools.offers
         let lines = try await running.run { try await offers.lines(kind) }
         lines.forEach(console.line)
+    }
+
+    /// Lists the apps that the user has connected in ChatGPT.
+    func apps() async throws {
+        let apps = try await running.run { [program] in try await program.connectedApps.list() }
+        for app in apps { app.lines.forEach(console.line) }
+        console.note(apps.isEmpty ? "You have connected no apps in ChatGPT." : "/apps NAMES lets the model use some.")
+    }
+
+    /// Lets the model use the apps with these names, or none for `off`.
+    func chooseApps(_ list: String) throws {
+        guard !program.settings.configuration.endpoints.usesPlan else {
+            throw ChappieClientError.notWithThisSignIn("Using connected apps")
+        }
+        let names = list.lowercased() == "off" ? [] : AnswerOptions.appNames(list)
+        program.connectedApps.offer(names)
+        let words = UntrustedText.forTerminal(names.sorted().joined(separator: ", "))
+        console.note(names.isEmpty ? "The model uses no connected apps." : "The model may use: \(words).")
     }
 
     /// Lists the tools that the model may call.

@@ -250,6 +250,8 @@ struct ChatSession: Sendable {
         case .draw(let isOn):
             draws = isOn ?? !draws
             console.note(draws ? "The model may make pictures." : "The model makes no pictures.")
+        case .apps(nil): try await reports.apps()
+        case .apps(let names?): try reports.chooseApps(names)
         case .paste: attach([try await running.run { [attachments] in try await attachments.pasted() }])
         case .edit(let text):
             let message = try await TextEditor(program.environment, console).edit(

@@ -48,6 +48,12 @@ struct AnswerOptions: ParsableArguments {
         completion: .directory)
     var toolLog: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Apps that you have connected in ChatGPT, and that the model may use: names with commas (see chappie apps).",
+            valueName: "names"))
+    var apps: String?
+
     @Flag(help: "Let the model search the web; the pages that the answer cites are listed below it.")
     var web = false
 
@@ -74,6 +80,14 @@ struct AnswerOptions: ParsableArguments {
         ChappieMessageOptions(
             fastMode: fast, reasoningEffort: effort.map(ChappieReasoningEffort.init(rawValue:)) ?? .automatic,
             verbosity: verbosity.map(ChappieVerbosity.init(rawValue:)))
+    }
+
+    /// The names of the connected apps that the model may use.
+    var appNames: Set<String> { Self.appNames(apps ?? "") }
+
+    /// Returns the names in a list with commas.
+    static func appNames(_ list: String) -> Set<String> {
+        Set(list.split { $0 == "," || $0.isWhitespace }.map { $0.lowercased() })
     }
 
     /// The options of the command line as settings.

@@ -102,7 +102,7 @@ struct Config: ParsableCommand {
         var name: String
 
         @Argument(
-            help: "The value; tools takes several.",
+            help: "The value; tools and app_tools take several.",
             completion: .custom { words, _, _ in Setting.completions(in: words, .process) })
         var value: [String]
 
@@ -111,9 +111,10 @@ struct Config: ParsableCommand {
             let setting = try Setting.named(name)
             var words = value
             // An absolute path names the manifest that exists here now, wherever the settings are used.
-            if case .files = setting.kind { words = try value.map(Self.absolute) }
+            let areFiles = if case .files = setting.kind { true } else { false }
+            if areFiles { words = try value.map(Self.absolute) }
             let chosen = try setting.value(from: words, name: setting.rawValue)
-            for path in chosen.array?.compactMap(\.string) ?? [] { _ = try WholeFile.read(path) }
+            if areFiles { for path in chosen.array?.compactMap(\.string) ?? [] { _ = try WholeFile.read(path) } }
             if setting == .template, let name = chosen.string { _ = try Template(named: name, environment) }
             try await SettingsFile.change(environment) { $0[setting] = chosen }
             guard !options.json else {
@@ -244,7 +245,7 @@ extension Setting {
         case (.template, _): Template.names(environment)
         case (_, .oneOf(let words)): words
         case (_, .yesOrNo): ["true", "false"]
-        case (_, .text), (_, .word), (_, .size), (_, .files): []
+        case (_, .text), (_, .word), (_, .size), (_, .files), (_, .names): []
         }
     }
 }

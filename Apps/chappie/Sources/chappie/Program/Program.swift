@@ -7,6 +7,7 @@ import ChappieDesktopLinux
 import ChappieHTTP
 import ChappieKeychainLinux
 import ChappieLoopback
+import ChappieMCP
 import ChappieRuntime
 import ChappieSDK
 import ChappieSimulator
@@ -34,6 +35,8 @@ struct Program: Sendable {
     let registrations: any RegistrationStore
     /// The user's sign-ins at tool servers.
     let toolSignIns: ToolSignIns
+    /// The apps that the user has connected in ChatGPT. None of them is offered until the user names it.
+    let connectedApps: ChappieConnectedApps
     /// The servers and programs that the command has started. They end with it.
     let startedTools = StartedTools()
     /// The runtimes that keep conversations. The command ends when they have kept everything.
@@ -120,6 +123,9 @@ struct Program: Sendable {
             browserSignIn: BrowserSignInPorts(
                 listener: LoopbackCallbackListener(), registrations: registrations,
                 cryptography: SystemSignInCryptography()))
+        connectedApps = ChappieConnectedApps(
+            credentials: credentials, transport: transport, apps: [],
+            automaticTools: Set((settings[.appTools]?.array ?? []).compactMap(\.string)))
         let login = settings.route.login
         credentials.onRenewalRefused { reason, end in
             let rest = end.map { "You can continue until \($0.localTime); then run" } ?? "Run"
@@ -244,9 +250,15 @@ struct Program: Sendable {
         configuration.replayDivergence = .restart
         if let answer { configuration.streamingTransportPolicy = (answer.transport ?? .auto).policy }
         let tools = try answer.map(tools)
+        let apps = answer?.appNames ?? []
+        guard apps.isEmpty || !configuration.endpoints.usesPlan else {
+            throw ChappieClientError.notWithThisSignIn("Using connected apps")
+        }
+        connectedApps.offer(apps)
         return ChappieClient(
             configuration: configuration, transport: transport, webSocket: webSocket, credentials: credentials,
-            tools: (tools?.tools ?? []).map(startedTools.awaiting), toolProviders: tools?.providers ?? [],
+            tools: (tools?.tools ?? []).map(startedTools.awaiting),
+            toolProviders: (tools?.providers ?? []) + [NotedApps(apps: connectedApps, console: console)],
             toolApprovalHandler: approval.map { approval in approval.decide },
             modelCache: options.simulate ? nil : ChappieFileModelCache { environment[$0] },
             webSocketNotes: options.simulate

@@ -115,6 +115,7 @@ extension ProgramCommand {
         }
         await program.runtimes.settle()
         await settle(program)
+        program.connectedApps.close()
         await program.startedTools.end()
         try result.get()
     }

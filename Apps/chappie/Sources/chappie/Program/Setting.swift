@@ -9,6 +9,7 @@ enum Setting: String, CaseIterable, Sendable {
     case model, effort, verbosity, transport, markdown
     case statusLine = "status_line"
     case template, tools
+    case appTools = "app_tools"
     case keepThreads = "keep_threads"
     case threadsLimit = "threads_limit"
     case store
@@ -28,6 +29,8 @@ enum Setting: String, CaseIterable, Sendable {
         case size
         /// Paths of files.
         case files
+        /// Names without white space.
+        case names
     }
 
     /// The origin of a value.
@@ -42,6 +45,7 @@ enum Setting: String, CaseIterable, Sendable {
         case .transport: .oneOf(TransportChoice.allCases.map(\.rawValue))
         case .markdown: .oneOf(MarkdownChoice.allCases.map(\.rawValue))
         case .tools: .files
+        case .appTools: .names
         case .keepThreads, .statusLine, .keepKey: .yesOrNo
         case .threadsLimit: .size
         case .store: .oneOf(StoreChoice.allCases.map(\.rawValue))
@@ -64,7 +68,7 @@ enum Setting: String, CaseIterable, Sendable {
         case .model: "your account's best"
         case .effort, .verbosity: "the model's own"
         case .transport, .markdown: "auto"
-        case .template, .tools: "none"
+        case .template, .tools, .appTools: "none"
         case .keepThreads, .statusLine, .keepKey: "true"
         case .threadsLimit: "512"
         case .store: "keyring"
@@ -82,6 +86,7 @@ enum Setting: String, CaseIterable, Sendable {
         case .statusLine: "whether a chat shows model, context and limits (--status-line)"
         case .template: "the template of new conversations (--template)"
         case .tools: "manifests of tools and of tool servers (--tools)"
+        case .appTools: "reading tools of connected apps that run without a question (chappie apps)"
         case .keepThreads: "whether conversations are kept (--ephemeral)"
         case .threadsLimit: "MiB that kept conversations may take"
         case .store: "where the sign-in is stored"
@@ -98,6 +103,7 @@ enum Setting: String, CaseIterable, Sendable {
         case .yesOrNo: "true or false"
         case .size: "a number of MiB, 1 to 1048576"
         case .files: "an array of paths"
+        case .names: "an array of names"
         }
     }
 
@@ -106,18 +112,27 @@ enum Setting: String, CaseIterable, Sendable {
     private func unacceptedMember(_ value: ChappieJSON) -> String? {
         switch kind {
         case .text: value.string?.isEmpty == false ? nil : ""
-        case .word: value.string.map { !$0.isEmpty && !$0.contains(where: \.isWhitespace) } == true ? nil : ""
+        case .word: Self.isWord(value) ? nil : ""
         case .oneOf(let words): value.string.map(words.contains) == true ? nil : ""
         case .yesOrNo: value.bool == nil ? "" : nil
         case .size: value.int.map((1...(1 << 20)).contains) == true ? nil : ""
         case .files:
             value.array.map { $0.firstIndex { $0.string?.isEmpty != false }.map { "[\($0)]" } } ?? ""
+        case .names:
+            value.array.map { $0.firstIndex { Self.isWord($0) == false }.map { "[\($0)]" } } ?? ""
         }
+    }
+
+    private static func isWord(_ value: ChappieJSON) -> Bool {
+        value.string.map { !$0.isEmpty && !$0.contains(where: \.isWhitespace) } == true
     }
 
     /// Returns a sentence that explains why `value` is not allowed in the file, or `nil` if it is allowed.
     func problem(of value: ChappieJSON) -> String? {
-        unacceptedMember(value).map { "\(rawValue)\($0) takes \($0.isEmpty ? form : "the path of a file")." }
+        unacceptedMember(value).map { place in
+            let member = if case .names = kind { "a name without spaces" } else { "the path of a file" }
+            return "\(rawValue)\(place) takes \(place.isEmpty ? form : member)."
+        }
     }
 
     /// Parses arguments of a command line or the text of a variable.
@@ -130,7 +145,7 @@ enum Setting: String, CaseIterable, Sendable {
             case .text, .word, .oneOf: .string(text)
             case .yesOrNo: ["true": true, "false": false][text]
             case .size: Int(text).map { .integer($0) }
-            case .files: .array(words.map { .string($0) })
+            case .files, .names: .array(words.map { .string($0) })
             }
         guard let value, unacceptedMember(value) == nil else {
             throw CommandLineError.usage("\(name) is \"\(text)\".", suggestion: "Set it to \(form), or unset it.")

@@ -1,5 +1,6 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieLineEditor
+import ChappieMCP
 import ChappieSDK
 import Synchronization
 
@@ -38,7 +39,8 @@ final class ToolApproval: Sendable {
 
     /// Returns the user's decision, or a denial if the user cannot be asked or stops the turn.
     func decide(_ request: ChappieApprovalRequest) async -> ChappieApprovalDecision {
-        if approvesAll { return .approved() }
+        // What a connected app contains is the user's, and each call of its tools is a separate decision.
+        if approvesAll, request.call.namespace != ChappieConnectedApps.namespace { return .approved() }
         let ticket = line.reserve()
         defer { line.leave(ticket) }
         do {
