@@ -386,7 +386,7 @@ if let folder = Context.environment["CHAPPIE_CONSUMERS"] {
         program("\(folder)/Sources/readme-gtk", ["ChappieSDK", "ChappieSignInGTK", "CGtk4"]),
     ]
     // The programs of the guides: the first as it is printed, and each at a simulator.
-    package.targets += ["printed", "0", "1", "2", "3", "4", "5", "6", "7"].map { number in
+    package.targets += ["printed", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"].map { number in
         program("\(folder)/Sources/readme-\(number)", ["ChappieSDK", "ChappieSDKRuntime"])
     }
 }
