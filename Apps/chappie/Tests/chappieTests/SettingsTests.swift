@@ -203,7 +203,7 @@ import Testing
             case .oneOf(let words): (.string(words[2]), .string(words[1]), .string(words[0]))
             case .yesOrNo: (true, true, false)
             case .size: (1, 2, 3)
-            case .files: (["a"], ["b"], ["c"])
+            case .files, .names: (["a"], ["b"], ["c"])
             }
         #expect(try setting.chosen(home.environment(), SettingsFile())?.value == nil)
         let text: ChappieJSON = .object([setting.rawValue: values.file])

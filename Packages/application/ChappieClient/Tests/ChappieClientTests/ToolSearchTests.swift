@@ -328,7 +328,6 @@ private enum Many {
         }
         let deferred = try await size([ToolServer(Many.all)], [])
         let declared = try await size([], Many.all)
-        // Measured: 2,005 and 96,471 bytes.
         #expect(deferred < 2500 && declared > 90_000, "\(deferred) and \(declared) bytes")
     }
 
