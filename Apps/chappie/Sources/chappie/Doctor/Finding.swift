@@ -178,7 +178,7 @@ extension Finding {
             Finding(
                 .warning, "the service refuses it (status \(status))",
                 "Your account may lack this. Ask the administrator of your workspace.")
-        case 429: Finding(.warning, "there were too many requests just now (status 429)", "Try again later.")
+        case 429: Finding(.warning, "there were too many requests (status 429)", "Try again later.")
         case 500...: Finding(.warning, "the service has a problem (status \(status))", "Try again later.")
         default: Finding(.ok, "the service answers (status \(status))")
         }

@@ -143,7 +143,7 @@ struct ProgramNotes: Equatable {
 
     // MARK: Reset credits
 
-    /// What is known of the reset credits of an account.
+    /// The known reset credits of an account.
     struct Resets: Equatable {
         /// A request to redeem a credit, as long as its outcome is not known.
         var request: ChappieRedemptionRequest?

@@ -182,7 +182,7 @@ private struct PictureFiles {
         arePossible = isRegular && !path.hasPrefix("/dev/") && !path.hasPrefix("/proc/")
     }
 
-    /// Writes a picture for this user alone. A picture of an earlier export of the thread is replaced.
+    /// Writes a picture that only this user can read. A picture of an earlier export of the thread is replaced.
     func write(_ picture: ChappieThreadPicture) throws {
         let path = folder + picture.fileName
         try store.refuse(path)

@@ -63,10 +63,14 @@ final class ToolApproval: Sendable {
                 lines: details + call.reminder,
                 prompt: "Run it? [y]es, [n]o, [a]lways, [e]dit, [v]iew all: ")
             guard let entry = try await reader.read(question) else {
+                let advice =
+                    call.namespace == ChappieConnectedApps.namespace
+                    ? "The setting app_tools can name tools that only read."
+                    : "A manifest may say \"policy\": \"automatic\", and --approve-tools approves every call."
                 return .denied(
                     reason:
-                        "The user could not be asked, because there is no terminal, or a pager reads its keys. A manifest may say "
-                        + "\"policy\": \"automatic\", and --approve-tools approves every call.")
+                        "The user could not be asked, because there is no terminal, or a pager reads its keys. \(advice)"
+                )
             }
             details = ""
             switch Answer(entry) {

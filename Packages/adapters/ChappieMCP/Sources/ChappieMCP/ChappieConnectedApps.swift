@@ -148,5 +148,6 @@ extension MCPTool {
 }
 
 extension HTTPField.Name {
-    fileprivate static let productSKU = Self("X-OpenAI-Product-Sku")!
+    /// The field that names the product. The name is valid by RFC 9110's grammar. The fallback only avoids a trap.
+    fileprivate static let productSKU = Self("X-OpenAI-Product-Sku") ?? .accept
 }

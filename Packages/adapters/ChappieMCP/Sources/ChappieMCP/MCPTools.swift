@@ -27,9 +27,9 @@ struct MCPTool: Sendable, Hashable {
     /// Whether the server states that the tool changes nothing.
     var isReadOnly = false
 
-    /// The largest number of tools of a server, and the largest sizes of a description and a schema in bytes. Each
-    /// request contains all of them.
-    private static let limits = (tools: 256, description: 8 << 10, schema: 64 << 10)
+    /// The largest number of tools of a server, and the largest sizes of a description and a schema in bytes. The model
+    /// searches for tools if there are many, so the number bounds only the memory.
+    private static let limits = (tools: 2048, description: 8 << 10, schema: 64 << 10)
 
     /// Divides a list into the tools that can be used and the other tools.
     static func read(_ list: [ChappieJSON]) -> (tools: [MCPTool], skipped: [ChappieMCPSkippedTool]) {

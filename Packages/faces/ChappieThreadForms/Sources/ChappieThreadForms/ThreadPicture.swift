@@ -42,7 +42,7 @@ struct ThreadPicture {
     /// The ending of a file's name.
     var fileExtension: String { format == .jpeg ? "jpg" : format.rawValue }
 
-    /// The picture in words: `picture: image/png, 1024×1536, 2.1 MB`.
+    /// The picture as text: `picture: image/png, 1024×1536, 2.1 MB`.
     var words: String {
         let pixels = size.map { "\($0.width)×\($0.height)" }
         return "picture: "

@@ -42,7 +42,7 @@ public struct ChappieImageRequest: Sendable, Hashable, Codable {
     public var model: String
     /// The size as `WIDTHxHEIGHT` in pixels, or `auto`. Default `auto`. The picture may have another size.
     public var size: String
-    /// The fineness. Default `.auto`. It is a wish too.
+    /// The fineness. Default `.auto`. The picture may have another one.
     public var quality: Quality
     /// The background. Default `.opaque`.
     public var background: Background
