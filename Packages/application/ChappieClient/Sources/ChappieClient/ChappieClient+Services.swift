@@ -92,7 +92,9 @@ extension ChappieClient {
     /// let image = try await client.editImage(ChappieImageRequest("make the hat red"), images: [photo])
     /// ```
     ///
-    /// - Parameter images: 1 to 5 pictures with their bytes.
+    /// - Parameters:
+    ///   - request: the change, and the properties of the new picture.
+    ///   - images: 1 to 5 pictures with their bytes.
     public func editImage(
         _ request: ChappieImageRequest, images: [ChappieImage]
     ) async throws -> ChappieGeneratedImage {
