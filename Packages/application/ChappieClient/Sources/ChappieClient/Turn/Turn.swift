@@ -322,7 +322,8 @@ struct Turn: Sendable {
             calls, over: tools.isResumed ? calls.compactMap { tools.ledger.result(of: $0.callID) } : [])
         openRound = open
         var noting = tools
-        noting.history = runner.transcript.items + items
+        // Only the service's tools use it.
+        if frame.serviceTools?.isEmpty == false { noting.history = runner.transcript.items + items }
         noting.record = { [record = tools.record] step in
             open.begins(step)
             try await record(step)
