@@ -34,7 +34,7 @@ struct RequestInput {
         var shortened: Set<String> = []
         var room = Self.pictureRoom
         // The newest pictures are sent. Earlier ones may no longer fit into a request.
-        let fitting = Set(items.indices.reversed().filter { Self.fits(items[$0], &room) })
+        let tooLarge = Set(items.indices.reversed().filter { !Self.fits(items[$0], &room) })
         return items.enumerated().compactMap { index, item in
             guard let object = item.object, let type = object["type"]?.string else { return item }
             var written = object
@@ -51,12 +51,12 @@ struct RequestInput {
                 write(&written, namespaces, shortened: &shortened)
             case "function_call_output", "custom_tool_call_output":
                 if let call = object["call_id"]?.string, shortened.contains(call) { note(in: &written) }
-                written[ServiceOutputs.member] = nil
+                if written[ServiceOutputs.member] != nil { written[ServiceOutputs.member] = nil }
             default: break
             }
             for name in ["content", "output"] {
                 guard let parts = written[name]?.array, parts.contains(where: Self.isImage) else { continue }
-                let isLeftOut = name == "output" && !fitting.contains(index)
+                let isLeftOut = name == "output" && tooLarge.contains(index)
                 written[name] = .array(parts.map { isLeftOut && Self.isImage($0) ? Self.leftOutPicture : part($0) })
             }
             return .object(written)
