@@ -10,7 +10,7 @@ struct ShownPicture: Sendable {
 }
 
 /// A picture with a button that saves it. The picture may come from anybody, so only a picture of a bounded size is
-/// decoded, and only as large as it is shown.
+/// decoded, in the size in which the window shows it.
 @MainActor
 enum PictureCard {
     /// The largest picture that is decoded. Each pixel takes four bytes.
@@ -61,9 +61,9 @@ enum PictureCard {
         )
     }
 
-    /// A texture that moves to the window's thread.
+    /// The only reference to a texture, which moves to the window's thread. It needs no lock: GDK never changes a
+    /// texture after it is made, counts its references atomically, and the thread that decodes it keeps none.
     private struct Texture: @unchecked Sendable {
-        // Only the receiver uses it.
         let pointer: OpaquePointer
     }
 

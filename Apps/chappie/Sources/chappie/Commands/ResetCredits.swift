@@ -50,7 +50,7 @@ struct ResetCredits {
     /// that was cut redeems at most one credit.
     ///
     /// - Parameters:
-    ///   - wanted: the credit's id, or `nil` for the one that expires first.
+    ///   - wanted: the credit's id. `nil` means the credit with the earliest expiry.
     ///   - force: whether the user is not asked.
     func redeem(_ wanted: String?, force: Bool) async throws {
         let client = try program.client()

@@ -38,7 +38,7 @@ struct ServedTools: Sendable {
         if threads != nil {
             all.append(
                 Self.tool(
-                    "search_threads", "Finds kept conversations that contain all of these words.", ["words": text],
+                    "search_threads", "Finds kept conversations that contain every given word.", ["words": text],
                     required: ["words"]))
             all.append(
                 Self.tool(

@@ -39,7 +39,7 @@ final class ToolApproval: Sendable {
 
     /// Returns the user's decision, or a denial if the user cannot be asked or stops the turn.
     func decide(_ request: ChappieApprovalRequest) async -> ChappieApprovalDecision {
-        // What a connected app contains is the user's, and each call of its tools is a separate decision.
+        // A connected app has the user's private data, so the user decides about each call of its tools.
         if approvesAll, request.call.namespace != ChappieConnectedApps.namespace { return .approved() }
         let ticket = line.reserve()
         defer { line.leave(ticket) }

@@ -37,7 +37,7 @@ extension ChappieClient {
     ///
     /// - Parameters:
     ///   - address: The address, which begins with `https:` or `http:`.
-    ///   - line: The line of the page's text with which the answer begins, from 0. Default `nil`: the first.
+    ///   - line: The line of the page's text with which the answer begins, counted from 0. Default `nil`, which is line 0.
     /// - Throws: as ``search(_:)``.
     public func openPage(_ address: String, line: Int? = nil) async throws -> ChappieSearchAnswer {
         guard ChappieSource.isAddress(address) else {
@@ -106,7 +106,7 @@ extension ChappieClient {
         let urls = try images.map { image in
             guard case .url(let url) = image.source, url.hasPrefix("data:") else {
                 throw ChappieClientError.unsupportedInput(
-                    "A picture to change must be given with its bytes.", "Load the picture first.")
+                    "A picture can be changed only if its bytes are given.", "Load the picture from its address.")
             }
             return url
         }

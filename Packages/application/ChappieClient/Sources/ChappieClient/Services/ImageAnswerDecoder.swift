@@ -38,7 +38,8 @@ struct ImageAnswerDecoder {
         byteCount += chunk.count
         guard byteCount <= Self.limit, rest.count <= Self.restLimit else {
             throw ChappieTransportError(
-                .bodyTooLarge, stage: .responseBody, host: "", reason: "the answer is over \(Self.limit >> 20) MiB")
+                .bodyTooLarge, stage: .responseBody, host: "",
+                reason: "the answer has more than \(Self.limit >> 20) MiB")
         }
         for byte in chunk { receive(byte) }
     }

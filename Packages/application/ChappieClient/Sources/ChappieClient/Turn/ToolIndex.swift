@@ -24,7 +24,7 @@ struct ToolIndex: Sendable {
         averageLength = max(lengths.reduce(0, +) / Double(max(lengths.count, 1)), 1)
     }
 
-    /// Returns the indices of the texts that fit `query` best, the best one first. Texts that fit equally well are in
+    /// Returns the indices of the texts that fit `query` best, beginning with the best. Texts that fit equally well are in
     /// the order of the index. A text without any word of the query is left out.
     func best(_ limit: Int, for query: String) -> [Int] {
         var scores: [Int: Double] = [:]

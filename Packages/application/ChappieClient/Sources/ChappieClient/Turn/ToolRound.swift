@@ -161,7 +161,7 @@ struct ToolRound: Sendable {
                     if count >= maximumParallelCalls, let (index, result) = try await group.next() {
                         results[index] = result
                     }
-                    // A tool that runs alone also gets the results before its own.
+                    // A tool that no other call runs with also gets the results of the earlier calls.
                     let history = self.history + results.sorted { $0.key < $1.key }.map(\.value.inputItem)
                     group.addTask { (index, try await result(of: call, tool, after: history)) }
                 }
