@@ -391,10 +391,11 @@ def test_talking_keeps_what_is_typed_and_tells_what_went_wrong(window):
     desktop = window.desktop
     window.sign_in()
     assert not window.find(BUTTON, "Dismiss"), "a bar that does not show is read"
-    window.ask("reply: " + "word " * 30)
-    window.wait_for(BUTTON, "Stop", "sensitive")
-    desktop.type("reply: a dra")
-    window.wait_for(BUTTON, "Send", "sensitive")
+    with window.simulator.paused():  # Otherwise the answer may be over before the widgets are read.
+        window.ask("reply: " + "word " * 30)
+        window.wait_for(BUTTON, "Stop", "sensitive")
+        desktop.type("reply: a dra")
+        window.wait_for(BUTTON, "Send", "sensitive")
     desktop.type("ft")
     wait_until(lambda: window.draft == "reply: a draft", lambda: f"what was typed stays: {window.draft}")
     wait_until(lambda: "an odd\N{REPLACEMENT CHARACTER}piece word" in window.answer, lambda: f"all of it: {window.answer}")
