@@ -395,7 +395,7 @@ def test_talking_keeps_what_is_typed_and_tells_what_went_wrong(window):
         window.ask("reply: " + "word " * 30)
         window.wait_for(BUTTON, "Stop", "sensitive")
         desktop.type("reply: a dra")
-        window.wait_for(BUTTON, "Send", "sensitive")
+    window.wait_for(BUTTON, "Send", "sensitive")
     desktop.type("ft")
     wait_until(lambda: window.draft == "reply: a draft", lambda: f"what was typed stays: {window.draft}")
     wait_until(lambda: "an odd\N{REPLACEMENT CHARACTER}piece word" in window.answer, lambda: f"all of it: {window.answer}")
