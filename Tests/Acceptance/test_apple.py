@@ -26,16 +26,19 @@ def documents_run():
 
 @pytest.fixture
 def run(documents_run, tmp_path):
-    """`run(simulator, "sign-in", "ask:reply: here")`: what each step says."""
-    def run(simulator, *steps):
+    """`run(simulator, "sign-in", "ask:reply: here")`: what each step says. Programs share the keychain of their access group."""
+    def run(simulator, *steps, programs=1):
         home = tmp_path / "home"
         home.mkdir(exist_ok=True)
-        environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), **simulator.settings}
-        done = subprocess.run([documents_run, tmp_path / "threads", *steps], env=environment, capture_output=True, text=True,
-                              timeout=120 * PATIENCE)
-        assert done.returncode == 0, done.stderr
-        said = [json.loads(line) for line in done.stdout.splitlines()]
+        environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "STANDIN_KEYCHAIN": str(tmp_path / "keychain"), **simulator.settings}
+        programs = [subprocess.Popen([documents_run, tmp_path / f"threads-{number}", *steps], env=environment, text=True,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE) for number in range(programs)]
+        outputs = [program.communicate(timeout=120 * PATIENCE) for program in programs]
+        assert all(program.returncode == 0 for program in programs), outputs
+        said = [json.loads(line) for line in outputs[0][0].splitlines()]
         assert [line["step"] for line in said] == [step.split(":")[0] for step in steps]
+        for output, _ in outputs[1:]:
+            assert [json.loads(line) | {"state": ""} for line in output.splitlines()] == [line | {"state": ""} for line in said]
         return said
     return run
 
@@ -61,6 +64,25 @@ def test_eight_clients_renew_an_expired_token_once(run, simulate):
     _, race = run(simulator, "sign-in", "race:8")
     assert race["answers"].split() == ["here"] * 8
     assert sum(REFRESH in line for line in simulator.log) == 2  # The exchange of the code, and one renewal.
+
+
+def test_an_app_and_its_extensions_share_a_credential_by_their_access_group_alone(run, simulate, tmp_path):
+    """The service ends a sign-in whose refresh token arrives twice."""
+    simulator = simulate(pollInterval=0, revokesFamilyOnReuse=True, firstAccessTokenLifetime=0)
+    run(simulator, "sign-in")
+    race, = run(simulator, "race:4", programs=4)
+    assert race["answers"].split() == ["here"] * 4
+    assert sum(REFRESH in line for line in simulator.log) == 2
+    out, = run(simulator, "sign-out")
+    after, refused = run(simulator, "status", "ask:reply: gone")
+    assert out["state"] == after["state"] == "signedOut" and refused["error"] == "missingCredential"
+    folders = [path for path in (tmp_path / "home").rglob("*") if path.name in ("locks", "registrations")]
+    assert not folders, "a lock or a registration is in a folder of one program"
+
+
+def test_a_switch_over_the_state_that_removes_the_button_ends_no_sign_in(run, simulate):
+    said, = run(simulate(pollInterval=0), "switch")
+    assert said["states"] == "signedOut|signingIn|awaitingDeviceCode|signedIn" and said["link"].startswith("linked")
 
 
 def test_a_refused_token_is_renewed_and_the_question_asked_again(run, simulate):

@@ -46,7 +46,7 @@ let package = Package(
             name: "ChappieFiles", dependencies: ["ChappieCore", "ChappieAuth", "Security", system],
             swiftSettings: settings),
         .target(
-            name: "ChappieKeychainApple", dependencies: ["ChappieCore", "ChappieAuth", "Security"],
+            name: "ChappieKeychainApple", dependencies: ["ChappieCore", "ChappieAuth", "Security", "UIKit"],
             swiftSettings: settings),
         .target(
             name: "ChappieURLSession",

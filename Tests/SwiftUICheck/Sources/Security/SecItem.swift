@@ -1,6 +1,8 @@
 // Each signature is that of the page which its comment names, under developer.apple.com/documentation/security unless it
-// says otherwise. The four calls work on a list in memory, which is all of a keychain that documents-run needs.
+// says otherwise. The four calls work on a list in memory, or in the file that STANDIN_KEYCHAIN names, so that several
+// processes have one keychain. That is all of a keychain that documents-run needs.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 public import Foundation
 
 // …/corefoundation/cftyperef, cfdictionary, cfstring: what Foundation's objects are bridged to
@@ -14,7 +16,10 @@ public typealias OSStatus = Int32
 // secitemadd(_:_:), secitemupdate(_:_:), secitemcopymatching(_:_:), secitemdelete(_:)
 public func SecItemAdd(_ attributes: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
     items.change { all in
-        guard !all.contains(where: { isFound($0, by: attributes) }) else { return duplicateItem }
+        // kSecAttrGeneric is no part of an item's key.
+        let key = attributes.mutableCopy() as! NSMutableDictionary
+        key.removeObject(forKey: kSecAttrGeneric as NSString)
+        guard !all.contains(where: { isFound($0, by: key) }) else { return duplicateItem }
         all.append(attributes.mutableCopy() as! NSMutableDictionary)
         return success
     }
@@ -55,27 +60,45 @@ private final class Items: @unchecked Sendable {
     func change(_ body: (inout [NSMutableDictionary]) -> OSStatus) -> OSStatus {
         lock.lock()
         defer { lock.unlock() }
-        return body(&all)
+        guard let path = ProcessInfo.processInfo.environment["STANDIN_KEYCHAIN"] else { return body(&all) }
+        let file = open(path, O_RDWR | O_CREAT, 0o600)
+        defer { close(file) }
+        guard flock(file, LOCK_EX) == 0 else { fatalError("the stand-in's file has no lock") }
+        let stored = (try? Data(contentsOf: URL(filePath: path))) ?? Data()
+        let list = try? PropertyListSerialization.propertyList(from: stored, format: nil) as? [[String: Any]]
+        all = (list ?? []).map { NSMutableDictionary(dictionary: $0) }
+        let status = body(&all)
+        let plain = all.map { item in Dictionary(uniqueKeysWithValues: item.map { ("\($0.key)", $0.value) }) }
+        do {
+            let bytes = try PropertyListSerialization.data(fromPropertyList: plain, format: .binary, options: 0)
+            try bytes.write(to: URL(filePath: path))
+        } catch {
+            fatalError("the stand-in's file can't be written: \(error)")
+        }
+        return status
     }
 }
 
 private let items = Items()
 
 private func isFound(_ item: NSDictionary, by query: NSDictionary) -> Bool {
-    [kSecAttrService, kSecAttrAccount, kSecAttrAccessGroup].allSatisfy { name in
+    let names = [kSecAttrService, kSecAttrAccount, kSecAttrAccessGroup].allSatisfy { name in
         guard let wanted = query[name as String] as? String else { return true }
         return item[name as String] as? String == wanted
     }
+    guard names, let owner = query[kSecAttrGeneric as String] as? Data else { return names }
+    return item[kSecAttrGeneric as String] as? Data == owner
 }
 
 // ksecclass, ksecclassgenericpassword
 public let kSecClass: CFString = "kSecClass"
 public let kSecClassGenericPassword: CFString = "kSecClassGenericPassword"
 
-// ksecattrservice, ksecattraccount, ksecattraccessgroup, ksecattrlabel, ksecattrsynchronizable, ksecattraccessible
+// ksecattrservice, ksecattraccount, ksecattraccessgroup, ksecattrgeneric, ksecattrlabel, ksecattrsynchronizable, ksecattraccessible
 public let kSecAttrService: CFString = "kSecAttrService"
 public let kSecAttrAccount: CFString = "kSecAttrAccount"
 public let kSecAttrAccessGroup: CFString = "kSecAttrAccessGroup"
+public let kSecAttrGeneric: CFString = "kSecAttrGeneric"
 public let kSecAttrLabel: CFString = "kSecAttrLabel"
 public let kSecAttrSynchronizable: CFString = "kSecAttrSynchronizable"
 public let kSecAttrAccessible: CFString = "kSecAttrAccessible"

@@ -38,7 +38,11 @@ import Foundation
     private let desk = Desk()
 
     init(endpoints: ChappieEndpoints, threads: String) {
-        configuration = ChappieConfiguration(keychainService: "com.example.documents", endpoints: endpoints)
+        // As the page on several accounts puts it all together.
+        configuration = ChappieConfiguration(
+            keychainService: "com.example.myapp", keychainAccount: "ada",
+            keychainAccessGroup: "TEAMID.com.example.shared", keychainAccessibility: .whenUnlockedThisDeviceOnly,
+            endpoints: endpoints)
         session = Chappie.authSession(configuration: configuration)
         client = Chappie.client(configuration: configuration, tools: [Self.weather])
         runtime = Chappie.client(configuration: configuration).runtime(
@@ -50,6 +54,7 @@ import Foundation
         switch step {
         case "status": break
         case "sign-in": return try await signIn()
+        case "switch": return await signInOverSwitch()
         case "ask": return ["answer": try await client.send(argument)]
         case "stream":
             var answer = ""
@@ -76,6 +81,22 @@ import Foundation
         default: throw UnknownStep(step: step)
         }
         return ["state": "\(session.state)", "plan": session.accountInfo?.plan?.displayName ?? ""]
+    }
+
+    /// By a model that is released as soon as the session's state changes, as a view's is whose app switches over it.
+    private func signInOverSwitch() async -> [String: String] {
+        var model: ChappieSignInModel? = ChappieSignInModel(
+            session: session, browser: desk, clipboard: desk, notifier: desk)
+        let states = session.stateUpdates
+        model?.signIn()
+        var names: [String] = []
+        for await state in states {
+            names.append("\(state)".prefix { $0.isLetter }.description)
+            if state != .signedOut { model = nil }
+            if state.isSignedIn { break }
+        }
+        while desk.events.last?.hasPrefix("ChatGPT Linked!") != true { await Task.yield() }
+        return ["states": names.joined(separator: "|"), "link": "\(session.deviceLinkState)"]
     }
 
     /// By the model behind the button.

@@ -116,7 +116,7 @@ struct Program: Sendable {
         let plainCurl = CurlHTTPTransport(network: network, followsRedirects: false)
         attachmentTransport = options.verbose ? MiddlewareTransport(plainCurl, middleware: [log]) : plainCurl
         webSocket = options.verbose ? LoggedWebSocketTransport(transport: sockets, log: log) : sockets
-        registrations = try FileRegistrationStore.sharing(accessGroup: nil, appGroup: nil) { environment[$0] }
+        registrations = FileRegistrationStore.userDefault { environment[$0] }
         credentials = CredentialManager(
             slot: settings.configuration.credentialSlot, store: store, transport: transport,
             endpoints: settings.configuration.endpoints,

@@ -64,7 +64,7 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
     ) throws(CredentialStoreError) {
         precondition(deadline > .zero, "An encrypted file store needs a deadline above zero.")
         let environment = ProcessInfo.processInfo.environment
-        let folders = try UserFolders.ofPlatform { environment[$0] }
+        let folders = UserFolders.ofPlatform { environment[$0] }
         guard let directory = directory ?? folders.data.map({ $0 + "/credentials" }) else {
             throw CredentialStoreError(folders.problem ?? .homeless, for: "the encrypted credential files")
         }

@@ -17,7 +17,7 @@ public struct ChappieFileModelCache: ChappieModelCache {
     ///
     /// - Parameter variable: A closure that looks up an environment variable.
     public init?(environment variable: (String) -> String?) {
-        guard let directory = (try? UserFolders.ofPlatform(variable))?.cache else { return nil }
+        guard let directory = UserFolders.ofPlatform(variable).cache else { return nil }
         self.init(directory: directory)
     }
 

@@ -38,7 +38,7 @@ public struct ChappieFileWebSocketNotes: ChappieWebSocketNotes {
     /// Creates a store in `$XDG_STATE_HOME/chappie`, or in `~/.local/state/chappie`. Returns `nil` without a home
     /// directory. On Apple's platforms the file is in the program's own folder.
     public init?(proxy: ChappieNetworkPolicy.Proxy, environment variable: (String) -> String?) {
-        guard let directory = (try? UserFolders.ofPlatform(variable))?.state else { return nil }
+        guard let directory = UserFolders.ofPlatform(variable).state else { return nil }
         self.init(directory: directory, proxy: proxy, environment: variable)
     }
 

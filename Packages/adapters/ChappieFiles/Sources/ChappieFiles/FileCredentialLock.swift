@@ -123,30 +123,28 @@ extension FileCredentialLock {
     ///
     /// - Parameter variable: A closure that looks up a variable of the process.
     public static func userDefault(_ variable: (String) -> String?) -> FileCredentialLock {
-        (try? sharing(accessGroup: nil, appGroup: nil, variable)) ?? FileCredentialLock(directory: nil)
+        inFolder(UserFolders.ofPlatform(variable))
     }
 
-    /// Creates the lock of a credential in the keychain. Its files are in Application Support of this program, or of
-    /// the app group of the programs that share the credential. On Linux it is the same as ``userDefault(_:)``.
-    ///
-    /// - Parameters:
-    ///   - accessGroup: The configuration's `keychainAccessGroup`.
-    ///   - appGroup: The configuration's `appGroup`. It may be omitted if the access group begins with `group.`, which
-    ///     is then used as the app group.
-    ///   - variable: A closure that looks up a variable of the process.
-    /// - Throws: ``CredentialStoreError/noSharedFolder(_:)`` if an access group is given and no app group, or if this
-    ///   program can't use the app group's folder.
-    public static func sharing(
-        accessGroup: String?, appGroup: String?, _ variable: (String) -> String?
-    ) throws(CredentialStoreError) -> FileCredentialLock {
-        let locks = try UserFolders.ofPlatform(accessGroup: accessGroup, appGroup: appGroup, variable).locks
+    #if canImport(Security)
+        /// Creates the notes of the programs of an app group, in the group's folder. Never lock these files: the system
+        /// ends an app that it suspends while the app holds a lock in a shared folder.
+        ///
+        /// - Throws: ``CredentialStoreError/noSharedFolder(_:)`` if this program can't use the folder.
+        @_spi(ChappieInternals)
+        public static func notes(inAppGroup group: String) throws(CredentialStoreError) -> any CredentialNotes {
+            inFolder(try UserFolders(on: .current, appGroup: group))
+        }
+    #endif
+
+    private static func inFolder(_ folders: UserFolders) -> FileCredentialLock {
         #if canImport(Security)
-            if let locks {
+            if let locks = folders.locks {
                 PrivateFile.makeFolder(of: locks + "/")
                 // A renewal in the background needs the lock. A note from a restored backup could end a later sign-in.
                 FolderCare.apply(.completeUntilFirstUserAuthentication, isExcludedFromBackup: true, to: locks)
             }
         #endif
-        return FileCredentialLock(directory: locks)
+        return FileCredentialLock(directory: folders.locks)
     }
 }

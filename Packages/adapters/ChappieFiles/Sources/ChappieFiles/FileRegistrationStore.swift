@@ -101,29 +101,13 @@ public struct FileRegistrationStore: RegistrationStore {
 }
 
 extension FileRegistrationStore {
-    /// Creates the store of a program that shares its credentials with no other program, on Apple's platforms. On Linux
-    /// it is the same as ``sharing(accessGroup:appGroup:_:)``.
+    /// Creates the store in the folder that all programs of this user share: `$XDG_STATE_HOME/chappie/registrations`,
+    /// or `~/.local/state/chappie/registrations` if that variable is not set. On Apple's platforms the folder is the
+    /// program's own. There it is excluded from backups, because the id of this machine would be wrong on another device.
     ///
     /// - Parameter variable: A closure that looks up a variable of the process.
     public static func userDefault(_ variable: (String) -> String?) -> FileRegistrationStore {
-        (try? sharing(accessGroup: nil, appGroup: nil, variable)) ?? FileRegistrationStore(directory: nil)
-    }
-
-    /// Creates the store in the folder that all programs of this user share: `$XDG_STATE_HOME/chappie/registrations`,
-    /// or `~/.local/state/chappie/registrations` if that variable is not set. On Apple's platforms the folder is the
-    /// program's own, or the app group's, as for the lock of a credential. There it is excluded from backups, because
-    /// the id of this machine would be wrong on another device.
-    ///
-    /// - Parameters:
-    ///   - accessGroup: The configuration's `keychainAccessGroup`.
-    ///   - appGroup: The configuration's `appGroup`.
-    ///   - variable: A closure that looks up a variable of the process.
-    /// - Throws: ``CredentialStoreError/noSharedFolder(_:)``, on Apple's platforms.
-    public static func sharing(
-        accessGroup: String?, appGroup: String?, _ variable: (String) -> String?
-    ) throws(CredentialStoreError) -> FileRegistrationStore {
-        let folders = try UserFolders.ofPlatform(accessGroup: accessGroup, appGroup: appGroup, variable)
-        let directory = folders.state.map { $0 + "/registrations" }
+        let directory = UserFolders.ofPlatform(variable).state.map { $0 + "/registrations" }
         #if canImport(Security)
             if let directory {
                 PrivateFile.makeFolder(of: directory + "/")
@@ -264,11 +248,12 @@ private struct RegistrationDocument {
     }
 
     private static func registration(in entry: ChappieJSONObject) -> ChappieClientRegistration? {
-        guard let clientID = entry["client_id"]?.string, UntrustedText.token(clientID, limit: 200) != nil,
-            let appName = text(entry["app_name"]), let subject = optionalText(entry["subject"]),
-            let email = optionalText(entry["email"])
+        guard let clientID = entry["client_id"]?.string, let appName = text(entry["app_name"]),
+            let subject = optionalText(entry["subject"]), let email = optionalText(entry["email"])
         else { return nil }
-        return ChappieClientRegistration(clientID: clientID, subject: subject, email: email, appName: appName)
+        let registration = ChappieClientRegistration(
+            clientID: clientID, subject: subject, email: email, appName: appName)
+        return registration.isWellFormed ? registration : nil
     }
 
     private static func text(_ value: ChappieJSON?) -> String? {

@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) public import ChappieAuth
+@_spi(ChappieInternals) import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
 
 #if canImport(Glibc)
@@ -34,17 +34,10 @@
 
     /// Returns the folders of this platform.
     ///
-    /// - Parameters:
-    ///   - accessGroup: The keychain's access group in which programs share the credential. On Linux, all of the user's
-    ///     programs share these folders, and this parameter is ignored.
-    ///   - appGroup: The app group of these programs, on Apple's platforms.
-    ///   - variable: A closure that looks up a variable of the process, on Linux.
-    /// - Throws: ``CredentialStoreError/noSharedFolder(_:)``, on Apple's platforms.
-    public static func ofPlatform(
-        accessGroup: String? = nil, appGroup: String? = nil, _ variable: (String) -> String?
-    ) throws(CredentialStoreError) -> UserFolders {
+    /// - Parameter variable: A closure that looks up a variable of the process, on Linux.
+    public static func ofPlatform(_ variable: (String) -> String?) -> UserFolders {
         #if canImport(Security)
-            try UserFolders(on: .current, accessGroup: accessGroup, appGroup: appGroup)
+            UserFolders(on: .current)
         #else
             UserFolders(xdg: variable)
         #endif
@@ -105,23 +98,15 @@
         var container: (_ appGroup: String) -> String?
     }
 
-    /// Finds the program's own folders, or its app group's. A group whose name begins with `group.` may be both an app
-    /// group and an access group of the keychain.
+    /// Uses the program's own folders.
+    init(on system: AppleSystem) { self.init(state: system.state, cache: system.cache) }
+
+    /// Uses the folders of an app group.
     ///
-    /// - Throws: ``CredentialStoreError/noSharedFolder(_:)`` if the credential is shared and no app group is given, or
-    ///   if this program can't use the app group. A lock in the program's own folder would exclude no other program,
-    ///   and a refresh token works only once.
-    init(on system: AppleSystem, accessGroup: String?, appGroup: String?) throws(CredentialStoreError) {
-        let shared = accessGroup.flatMap { $0.hasPrefix("group.") ? $0 : nil }
-        guard let group = appGroup ?? shared else {
-            if let accessGroup {
-                throw .noSharedFolder("the access group \(accessGroup) is shared, and no app group is named")
-            }
-            self.init(state: system.state, cache: system.cache)
-            return
-        }
-        guard let container = system.container(group) else {
-            throw .noSharedFolder("this program can't use the folder of the app group \(group)")
+    /// - Throws: ``CredentialStoreError/noSharedFolder(_:)`` if this program can't use the app group.
+    init(on system: AppleSystem, appGroup: String) throws(CredentialStoreError) {
+        guard let container = system.container(appGroup) else {
+            throw .noSharedFolder("this program can't use the folder of the app group \(appGroup)")
         }
         self.init(
             state: container + "/Library/Application Support/Chappie", cache: container + "/Library/Caches/Chappie")

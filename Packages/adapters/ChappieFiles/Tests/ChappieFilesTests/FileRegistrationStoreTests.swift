@@ -220,7 +220,7 @@ import Testing
 
     @Test func `the folder is next to the locks and not where credentials are`() async throws {
         let state = folder.path
-        let store = try FileRegistrationStore.sharing(accessGroup: nil, appGroup: nil) {
+        let store = FileRegistrationStore.userDefault {
             $0 == "XDG_STATE_HOME" ? state : nil
         }
         _ = try await store.hostID()

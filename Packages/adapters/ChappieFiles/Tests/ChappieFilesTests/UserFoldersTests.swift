@@ -54,60 +54,28 @@ struct UserFoldersTests {
         #expect(folders.state == "/h/.local/state/chappie" && folders.cache == "/h/.cache/chappie")
     }
 
-    /// One folder serves all of the user's programs, so none has to be named.
-    @Test func onLinuxASharedCredentialNeedsNoAppGroup() throws {
-        let environment = ["HOME": "/home/a"]
-        let folders = try UserFolders.ofPlatform(accessGroup: "TEAM.shared") { environment[$0] }
-        #expect(folders == UserFolders(xdg: { environment[$0] }))
-        _ = try FileCredentialLock.sharing(accessGroup: "TEAM.shared", appGroup: nil) { environment[$0] }
-    }
-
     // MARK: Apple's platforms
 
-    /// A system on which this program is in the app groups `group.team` and `TEAM.old`.
-    private func folders(accessGroup: String? = nil, appGroup: String? = nil) throws(CredentialStoreError)
-        -> UserFolders
-    {
-        let system = UserFolders.AppleSystem(state: "/support/com.example.app/Chappie", cache: "/caches/Chappie") {
-            group in
-            ["group.team", "TEAM.old"].contains(group) ? "/groups/" + group : nil
-        }
-        return try UserFolders(on: system, accessGroup: accessGroup, appGroup: appGroup)
+    /// A system on which this program is in the app group `group.team`.
+    private let system = UserFolders.AppleSystem(state: "/support/com.example.app/Chappie", cache: "/caches/Chappie") {
+        $0 == "group.team" ? "/groups/" + $0 : nil
     }
 
-    @Test func `one program's credential is in its own Application Support folder`() throws {
-        let folders = try folders()
+    @Test func `one program's files are in its own Application Support folder`() {
+        let folders = UserFolders(on: system)
         #expect(folders.state == "/support/com.example.app/Chappie" && folders.cache == "/caches/Chappie")
         #expect(folders.locks == "/support/com.example.app/Chappie/locks")
     }
 
-    @Test(
-        arguments: [
-            ("TEAM.shared", "group.team", "group.team"), ("TEAM.shared", "TEAM.old", "TEAM.old"),
-            // An access group of the keychain that is an app group, too.
-            ("group.team", nil, "group.team"), ("group.team", "TEAM.old", "TEAM.old"),
-            // The programs' first access group may be one that they share.
-            (nil, "group.team", "group.team"),
-        ] as [(String?, String?, String)])
-    func aSharedCredentialIsInTheAppGroupsFolder(_ accessGroup: String?, _ appGroup: String?, _ group: String) throws {
-        let folders = try folders(accessGroup: accessGroup, appGroup: appGroup)
-        #expect(folders.state == "/groups/\(group)/Library/Application Support/Chappie")
-        #expect(folders.cache == "/groups/\(group)/Library/Caches/Chappie")
+    @Test func `the notes of an app group are in its folder`() throws {
+        let folders = try UserFolders(on: system, appGroup: "group.team")
+        #expect(folders.locks == "/groups/group.team/Library/Application Support/Chappie/locks")
     }
 
-    @Test(
-        arguments: [
-            ("TEAM.shared", nil, "the access group TEAM.shared is shared, and no app group is named"),
-            ("", nil, "the access group  is shared, and no app group is named"),
-            ("TEAM.shared", "group.other", "this program can't use the folder of the app group group.other"),
-            ("group.other", nil, "this program can't use the folder of the app group group.other"),
-            (nil, "group.other", "this program can't use the folder of the app group group.other"),
-        ] as [(String?, String?, String)])
-    func aSharedCredentialWithoutAFolderInCommonIsAnError(
-        _ accessGroup: String?, _ appGroup: String?, _ words: String
-    ) {
+    @Test func `an app group that this program can't use is an error`() {
+        let words = "this program can't use the folder of the app group group.other"
         let error = #expect(throws: CredentialStoreError.noSharedFolder(words)) {
-            try folders(accessGroup: accessGroup, appGroup: appGroup)
+            try UserFolders(on: system, appGroup: "group.other")
         }
         #expect(error?.errorDescription?.contains(words) == true)
         #expect(error?.recoverySuggestion?.contains("`appGroup:`") == true)

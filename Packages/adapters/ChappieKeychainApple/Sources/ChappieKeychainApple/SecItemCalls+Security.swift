@@ -3,6 +3,10 @@
     import ChappieCore
     import Security
 
+    #if canImport(UIKit)
+        import UIKit
+    #endif
+
     // The project has not run this file on any machine. It is compiled against declarations that are written by hand.
 
     extension SecItemCalls {
@@ -24,7 +28,25 @@
                 let status = SecItemCopyMatching(search as CFDictionary, &found)
                 return (KeychainStatus(rawValue: status), (found as? Data).map { Secret(Array($0)) })
             },
-            delete: { query in KeychainStatus(rawValue: SecItemDelete(query.dictionary as CFDictionary)) })
+            delete: { query in KeychainStatus(rawValue: SecItemDelete(query.dictionary as CFDictionary)) },
+            unlocks: { unlocksOfDevice() })
+
+        /// Returns a stream with an element each time the user has unlocked the device. On a Mac it has ended.
+        private static func unlocksOfDevice() -> AsyncStream<Void> {
+            #if canImport(UIKit)
+                AsyncStream { continuation in
+                    let name = UIApplication.protectedDataDidBecomeAvailableNotification
+                    let center = NotificationCenter.default
+                    // The centre may be used on any thread, and nothing else uses the observer.
+                    nonisolated(unsafe) let observer = center.addObserver(forName: name, object: nil, queue: nil) { _ in
+                        continuation.yield()
+                    }
+                    continuation.onTermination = { _ in NotificationCenter.default.removeObserver(observer) }
+                }
+            #else
+                AsyncStream { $0.finish() }
+            #endif
+        }
     }
 
     extension KeychainCredentialStore {
@@ -34,9 +56,18 @@
         ///   - accessibility: The condition for reading a credential. The default is
         ///     ``ChappieKeychainAccessibility/whenUnlockedThisDeviceOnly``.
         ///   - deadline: The limit for all steps of a call together. Must be positive. The default is 10 seconds.
+        ///   - notes: The notes of the programs that share the credential. The default is items of the keychain.
         public init(
-            accessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly, deadline: Duration = .seconds(10)
-        ) { self.init(accessibility: accessibility, deadline: deadline, calls: .system) }
+            accessibility: ChappieKeychainAccessibility = .whenUnlockedThisDeviceOnly,
+            deadline: Duration = .seconds(10), notes: (any CredentialNotes)? = nil
+        ) { self.init(accessibility: accessibility, deadline: deadline, notes: notes, calls: .system) }
+    }
+
+    extension KeychainRegistrationStore {
+        /// Creates a store in the keychain of this device.
+        ///
+        /// - Parameter accessGroup: The access group of the id of this machine.
+        public init(accessGroup: String? = nil) { self.init(accessGroup: accessGroup, calls: .system) }
     }
 
     extension KeychainQuery {
@@ -50,6 +81,7 @@
                 kSecAttrAccount as String: account,
             ]
             if let accessGroup { dictionary[kSecAttrAccessGroup as String] = accessGroup }
+            if let owner { dictionary[kSecAttrGeneric as String] = Data(owner) }
             return dictionary
         }
     }

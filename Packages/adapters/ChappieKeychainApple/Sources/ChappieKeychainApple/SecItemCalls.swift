@@ -1,6 +1,6 @@
 @_spi(ChappieInternals) public import ChappieAuth
 
-/// The four calls of Apple's keychain that a ``KeychainCredentialStore`` makes.
+/// The four calls of Apple's keychain that a ``KeychainCredentialStore`` makes, and the system's notice of an unlock.
 ///
 /// On Apple's platforms, `SecItemCalls.system` is the keychain of the device. In tests, `InMemoryKeychain` of
 /// ChappieTesting replaces it. The calls block.
@@ -15,18 +15,31 @@ public struct SecItemCalls: Sendable {
     public var copyMatching: @Sendable (KeychainQuery) -> (status: KeychainStatus, value: Secret?)
     /// `SecItemDelete`, which removes every item that is found.
     public var delete: @Sendable (KeychainQuery) -> KeychainStatus
+    /// Returns a stream with an element each time the device has been unlocked.
+    public var unlocks: @Sendable () -> AsyncStream<Void>
 
     /// Creates calls that replace the system's.
     public init(
         add: @escaping @Sendable (KeychainQuery, KeychainAttributes) -> KeychainStatus,
         update: @escaping @Sendable (KeychainQuery, KeychainAttributes) -> KeychainStatus,
         copyMatching: @escaping @Sendable (KeychainQuery) -> (status: KeychainStatus, value: Secret?),
-        delete: @escaping @Sendable (KeychainQuery) -> KeychainStatus
+        delete: @escaping @Sendable (KeychainQuery) -> KeychainStatus,
+        unlocks: @escaping @Sendable () -> AsyncStream<Void> = { AsyncStream { $0.finish() } }
     ) {
         self.add = add
         self.update = update
         self.copyMatching = copyMatching
         self.delete = delete
+        self.unlocks = unlocks
+    }
+
+    /// Changes the item, or adds it. Another process may add it in the meantime. There is never a second item.
+    func write(_ attributes: KeychainAttributes, to query: KeychainQuery) -> KeychainStatus {
+        let status = update(query, attributes)
+        if status == .decode { _ = delete(query) }
+        guard [.itemNotFound, .decode].contains(status) else { return status }
+        let added = add(query, attributes)
+        return added == .duplicateItem ? update(query, attributes) : added
     }
 }
 
@@ -42,18 +55,27 @@ public struct KeychainQuery: Sendable, Hashable {
     /// The value of `kSecAttrAccessGroup`. With `nil`, an item is added to the program's first group, and searched for
     /// in all of its groups.
     public let accessGroup: String?
+    /// The value of `kSecAttrGeneric` of an added item, and of the items that are found. With `nil` it is not compared.
+    public internal(set) var owner: [UInt8]?
 
-    /// Creates the query for the item of `slot`.
+    /// The items of a slot.
+    enum Part: String {
+        case credential, lease, mark, note, registration
+    }
+
+    /// Creates the query for an item of `slot`.
     ///
     /// An item has no key for the issuer, and a search without a group finds the items of every group. For this reason
-    /// the service contains both: `com.chappie.sdk|issuer=…|group=…`, in which `%` and `|` of a name are escaped.
+    /// the service contains both: `com.chappie.sdk|issuer=…|group=…`, in which `%` and `|` of a name are escaped. The
+    /// items next to the credential have `|part=…` as well.
     ///
     /// - Throws: ``CredentialStoreError/failed(_:)`` if a name contains a NUL character.
-    init(_ slot: CredentialSlot) throws(CredentialStoreError) {
+    init(_ slot: CredentialSlot, _ part: Part = .credential) throws(CredentialStoreError) {
         try slot.checkNames()
         let issuer = slot.issuer.map { "|issuer=" + Self.escaped($0) } ?? ""
         let group = slot.accessGroup.map { "|group=" + Self.escaped($0) } ?? ""
-        service = Self.escaped(slot.service) + issuer + group
+        let suffix = part == .credential ? "" : "|part=" + part.rawValue
+        service = Self.escaped(slot.service) + issuer + group + suffix
         account = slot.account
         accessGroup = slot.accessGroup
     }
@@ -111,4 +133,29 @@ public struct KeychainStatus: RawRepresentable, Sendable, Hashable {
     public static let decode = Self(rawValue: -26_275)
     /// `errSecMissingEntitlement`.
     public static let missingEntitlement = Self(rawValue: -34_018)
+
+    /// Throws the reason why a call failed, unless it succeeded or its status is allowed.
+    func check(
+        _ query: KeychainQuery, _ accessibility: ChappieKeychainAccessibility,
+        allowing allowed: Set<KeychainStatus> = []
+    ) throws(CredentialStoreError) {
+        guard !allowed.contains(self) else { return }
+        switch self {
+        case .success: return
+        case .interactionNotAllowed, .inDarkWake:
+            throw .locked(
+                accessibility == .whenUnlockedThisDeviceOnly
+                    ? "the device is locked" : "the device has not been unlocked since it was started")
+        case .missingEntitlement:
+            throw .denied(
+                query.accessGroup.map { "this program has no entitlement for the access group \($0)" }
+                    ?? "this program is not signed with an entitlement for the keychain")
+        case .userCanceled: throw .denied("the user cancelled the system's question")
+        case .authFailed: throw .denied("the system could not verify the user")
+        case .notAvailable: throw .absent("the system has none for this session")
+        case .decode: throw .corrupt("the keychain can't decode its item")
+        case .itemNotFound: throw .failed("another program removed the item while it was being stored")
+        default: throw .failed("the keychain answered with status \(rawValue)")
+        }
+    }
 }

@@ -23,7 +23,7 @@ struct ThreadsOwner: Sendable, Hashable {
     /// Returns `$XDG_STATE_HOME/chappie/threads/SERVICE/DIGEST`, or the same path in `~/.local/state`. On Apple's
     /// platforms, the folder is in the program's own Application Support, even if programs share the credential.
     func directory(in environment: [String: String]) throws(StoreError) -> String {
-        guard let state = (try? UserFolders.ofPlatform { environment[$0] })?.state else {
+        guard let state = UserFolders.ofPlatform({ environment[$0] }).state else {
             throw .unavailable("there is no home directory for them (\(FolderProblem.homeless.remedy))")
         }
         return "\(state)/threads/\(folderOfService)/\(digest)"

@@ -41,7 +41,7 @@ public actor ChappieClient: ChappieConversation {
     var toolSearch: ToolSearch?
 
     /// The queue of the turns. The turns of a runtime also wait in it.
-    @_spi(ChappieInternals) public nonisolated let queue = TurnQueue()
+    @_spi(ChappieInternals) public nonisolated let queue: TurnQueue
     var prewarming: Task<Void, Never>?
     /// The task that retires connections whose sign-in was removed.
     let signOutWatcher: Task<Void, Never>
@@ -110,6 +110,7 @@ public actor ChappieClient: ChappieConversation {
         self.middleware = middleware
         log = TurnLog(logger: logger)
         self.credentials = credentials
+        queue = TurnQueue(backgroundTime: credentials.backgroundTime)
         self.clock = clock
         self.transport = transport
         self.webSocket = webSocket

@@ -1,3 +1,4 @@
+import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
 import Synchronization
 
@@ -15,8 +16,11 @@ import Synchronization
         [(ticket: AsyncLock.Ticket, task: Task<ChappieResponse, any Error>, control: TurnControl)]
     >([])
 
+    /// The system's time in the background, for each turn until its end.
+    private let backgroundTime: any BackgroundTime
+
     /// Creates a queue without turns.
-    init() {}
+    init(backgroundTime: any BackgroundTime) { self.backgroundTime = backgroundTime }
 
     /// Whether no turn is running or waiting.
     var isEmpty: Bool { turns.withLock(\.isEmpty) }
@@ -32,6 +36,8 @@ import Synchronization
                     self.turns.withLock { $0.removeAll { $0.ticket == ticket } }
                 }
                 try await self.lock.enter(ticket)
+                let background = self.backgroundTime.hold("answering")
+                defer { withExtendedLifetime(background) {} }
                 return try await work(emit, control)
             }
             handle.control = control

@@ -176,6 +176,7 @@ struct ClientHarness: Sendable {
         notes: (any ChappieWebSocketNotes)? = nil,
         middleware: [any HTTPMiddleware] = [], logger: Logger? = nil, tools: [ChappieHostTool] = [],
         providers: [any ChappieToolProvider] = [], approval: ChappieToolApprovalHandler? = nil,
+        backgroundTime: any BackgroundTime = UnlimitedBackgroundTime(),
         configure: (inout ChappieConfiguration) -> Void = { _ in }
     ) {
         let left = Mutex((replies: replies[...], others: others[...], openings: openings[...]))
@@ -198,12 +199,12 @@ struct ClientHarness: Sendable {
         var endpoints = other ?? .chatGPT
         if let messageLimit { endpoints.webSocketMessageLimit = messageLimit }
         seed = SeededAuth(expiresAt: still.now.addingTimeInterval(86_400))
-        let slot = CredentialSlot()
-        credentials =
-            signedIn
-            ? seed.manager(transport: http, endpoints: endpoints, clock: still)
-            : CredentialManager(
-                slot: slot, store: InMemoryCredentialStore(), transport: http, endpoints: endpoints, clock: still)
+        var known = seed
+        known.endpoints = endpoints
+        let slot = CredentialSlot(issuer: endpoints.credentialIssuer)
+        credentials = CredentialManager(
+            slot: slot, store: InMemoryCredentialStore(signedIn ? [slot: known.credential] : [:]), transport: http,
+            endpoints: endpoints, clock: still, backgroundTime: backgroundTime)
         var configuration = ChappieConfiguration(
             harness: harness, rateLimitBackoff: backoff, streamingTransportPolicy: policy ?? wire.policy,
             endpoints: endpoints)

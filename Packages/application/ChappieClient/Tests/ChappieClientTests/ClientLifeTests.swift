@@ -19,6 +19,22 @@ import Testing
         return (harness, asking)
     }
 
+    @Test func `a turn has background time from its beginning to its end`() async throws {
+        let (first, second, system) = (ScriptedGate(), ScriptedGate(), RecordingBackgroundTime())
+        let replies = [first, second].map { Reply(steps: [.wait($0), .events(answering("Hello"))]) }
+        let client = ClientHarness(.serverSentEvents, replies, backgroundTime: system).client
+        #expect(system.asked.isEmpty)
+        let turns = [client.startStream(.user("one")), client.startStream(.user("two"))]
+        for (number, gate) in [first, second].enumerated() {
+            await gate.reached()
+            // A turn that waits for another one needs none of its own.
+            #expect(system.held == ["answering"] && system.asked.count == number + 1)
+            gate.open()
+        }
+        for turn in turns { _ = try await turn.response() }
+        while !system.held.isEmpty { await Task.yield() }
+    }
+
     // MARK: Cancelling
 
     @Test(arguments: Wire.allCases) func `cancelling the reader of a handle's events ends the turn`(wire: Wire)

@@ -23,8 +23,10 @@ public import ChappieCore
 /// }
 /// await model.settle()
 /// ```
-/// It is an `ObservableObject` if Combine exists. On every platform, ``stateUpdates`` reports each change. When the
-/// model is deallocated, it cancels the sign-in that it has started.
+/// It is an `ObservableObject` if Combine exists. On every platform, ``stateUpdates`` reports each change.
+///
+/// A sign-in keeps its model alive, so an app may release the model or remove its view while the user is in the browser.
+/// ``cancel()``, the session's `cancelSignIn()` and `signOut()` end a sign-in.
 @MainActor
 public final class ChappieSignInModel {
     /// The session that signs in.
@@ -45,6 +47,8 @@ public final class ChappieSignInModel {
     private var work: [Int: Task<Void, Never>] = [:]
     private var lastWork = 0
     private var cancellations = 0
+    /// The number of SwiftUI's views that show this model.
+    private var views = 0
 
     /// - Parameters:
     ///   - session: The session to sign in.
@@ -87,7 +91,6 @@ public final class ChappieSignInModel {
     deinit {
         follower?.cancel()
         countdown?.cancel()
-        for task in work.values { task.cancel() }
     }
 
     /// The current state, which a user interface shows.
@@ -133,6 +136,28 @@ extension ChappieSignInModel {
     public func settle() async {
         while let task = work.values.first { await task.value }
         await notification?.value
+    }
+}
+
+// MARK: Views
+
+extension ChappieSignInModel {
+    /// Returns the model that runs a sign-in of `session`, for a view that takes the place of another one.
+    static func running(for session: ChappieAuthSession) -> ChappieSignInModel? {
+        guard let model = session.presenter as? ChappieSignInModel, model.state.isInProgress else { return nil }
+        return model
+    }
+
+    /// Notes that one more view shows the model. If a sign-in is running, its sheet is shown again.
+    func viewAppeared() {
+        views += 1
+        receive(.changedView(isShown: true))
+    }
+
+    /// Notes that a view has gone. If no other view shows a running sign-in, the page opens by itself.
+    func viewDisappeared() {
+        views -= 1
+        if views == 0 { receive(.changedView(isShown: false)) }
     }
 }
 
@@ -200,17 +225,19 @@ extension ChappieSignInModel {
     }
 
     private func signInToSession(by grant: ChappieGrant?) {
-        begin { [weak self, session] in
+        session.presenter = self
+        // The task keeps the model, because the user is to be notified even if the app has removed the view.
+        begin { [self] in
             do {
-                try await session.signIn(by: grant, announces: false) { [weak self] code in
-                    if !Task.isCancelled { self?.receive(.receivedCode(code)) }
+                try await session.signIn(by: grant, announces: false) { code in
+                    if !Task.isCancelled { receive(.receivedCode(code)) }
                 }
                 // The session may be ahead of its stream.
-                self?.followSession()
+                followSession()
                 return .linked
             } catch {
                 // Another part of the program may have signed the user in.
-                if !Task.isCancelled { self?.followSession() }
+                if !Task.isCancelled { followSession() }
                 let error = error as? ChappieAuthError ?? .cancelledSignIn
                 return .failed(error, session.lastError == error ? session.lastStoreError : nil)
             }

@@ -37,6 +37,8 @@ struct SignInFlow: Sendable {
         case closed
         /// The session's state has changed, for any reason.
         case changedSession(ChappieAuthState)
+        /// No view shows the flow any more, or one shows it again.
+        case changedView(isShown: Bool)
     }
 
     /// The next step of the model. The model carries out the actions in order.
@@ -85,6 +87,8 @@ struct SignInFlow: Sendable {
     private var isRenewal = false
     /// Whether the user has chosen a browser on this machine instead of a code.
     private var usesBrowser = false
+    /// Whether a view shows the flow. An app may remove the view as soon as the session signs in.
+    private var isShown = true
     /// The user's decision about the plan, as the session currently knows it.
     var planUse: ChappiePlanUse?
     private var hasAskedPermission = false
@@ -97,6 +101,7 @@ struct SignInFlow: Sendable {
     }
 
     private var texts: ChappieSignInTexts { settings.texts }
+    private var showsSheet: Bool { settings.showsSheet && isShown }
 
     private var isRunning: Bool {
         switch phase {
@@ -141,6 +146,7 @@ struct SignInFlow: Sendable {
         case (.closed, _) where isRunning: return end(.cancelled, .cancelledSignIn) + [.cancelSignIn]
         case (.closed, _): return putAway()
         case (.changedSession(let state), _): return changed(state)
+        case (.changedView(let isShown), _): return changedView(isShown)
         // This is a late answer, or a button that is no longer shown.
         default: return []
         }
@@ -164,7 +170,7 @@ struct SignInFlow: Sendable {
     }
 
     private mutating func show(_ code: ChappieDeviceCode, _ now: Date) -> [Action] {
-        let opensPage = !settings.showsSheet && settings.hasBrowser
+        let opensPage = !showsSheet && settings.hasBrowser
         let copiesCode = settings.hasClipboard && code.needsCode
         // The code must be in the clipboard before the page asks for it.
         let opensNow = opensPage && !copiesCode
@@ -172,6 +178,14 @@ struct SignInFlow: Sendable {
             Prompt(code: code, remaining: Self.remaining(code, now), opensNext: opensPage && !opensNow))
         return [.handOut(code)] + (copiesCode ? [.copy(code.userCode)] : [])
             + (opensNow ? [.open(code.verificationURL)] : [])
+    }
+
+    /// Opens the page if its button is not shown any more. The code is in the clipboard.
+    private mutating func changedView(_ isShown: Bool) -> [Action] {
+        self.isShown = isShown
+        guard !showsSheet, case .waiting(let prompt) = phase, !prompt.isOpened, !prompt.opensNext, settings.hasBrowser
+        else { return [] }
+        return [.open(prompt.code.verificationURL)]
     }
 
     private mutating func copied(_ result: Result<ClipboardOutcome, DesktopError>) -> [Action] {
@@ -266,12 +280,12 @@ struct SignInFlow: Sendable {
         var current: Prompt?
         switch phase {
         case .idle, .askingPermission: break
-        case .requestingCode: state.isSheetPresented = settings.showsSheet
+        case .requestingCode: state.isSheetPresented = showsSheet
         case .waiting(let prompt):
-            state.isSheetPresented = settings.showsSheet
+            state.isSheetPresented = showsSheet
             current = prompt
         case .ended(let ending):
-            state.isSheetPresented = settings.showsSheet && ending.reason != .linked && ending.reason != .cancelled
+            state.isSheetPresented = showsSheet && ending.reason != .linked && ending.reason != .cancelled
             state.ending = ending
         }
         state.offersBrowser = offersBrowser

@@ -1,13 +1,14 @@
 import ChappieAuth
 import ChappieCore
 import ChappieHTTP
-import ChappieSignInUI
 import ChappieSimulatorServer
 import ChappieTesting
 import FoundationEssentials
 import HTTPTypes
 import Synchronization
 import Testing
+
+@testable import ChappieSignInUI
 
 /// The model over a session, with the service, the store, the desktop and the clock in memory.
 @MainActor
@@ -348,14 +349,72 @@ import Testing
         #expect(it.desktop.copiedTexts.isEmpty && it.desktop.openedURLs.isEmpty)
     }
 
-    @Test func aModelThatIsLetGoCancelsItsSignIn() async {
+    // MARK: A view that goes away
+
+    /// An app that switches over the session's state removes the button as soon as the state changes.
+    @Test func `a sign-in continues without its model, and the user is notified`() async {
         let it = Stand()
         let session = ChappieAuthSession(credentials: it.manager)
+        let updates = session.stateUpdates
         var model: ChappieSignInModel? = it.model(session)
         model?.signIn()
-        await it.clock.waitForSleepers(count: 2, due: .seconds(1))
+        for await state in updates where state != .signedOut { break }
         model = nil
-        while it.clock.sleeperCount > 0 { await Task.yield() }
-        #expect(session.state == .signedOut && session.deviceLinkState == .cancelled)
+        await it.approve()
+        while !session.state.isSignedIn || it.desktop.notifications.isEmpty { await Task.yield() }
+        #expect(session.deviceLinkState != .cancelled)
+        #expect(ChappieSignInModel.running(for: session) == nil)
+    }
+
+    @Test(arguments: [true, false])
+    func `a model whose sign-in nobody waits for is released at its end`(_ isCancelled: Bool) async {
+        let it = Stand()
+        let session = ChappieAuthSession(credentials: it.manager)
+        weak var model: ChappieSignInModel?
+        do {
+            let mine = it.model(session)
+            model = mine
+            mine.signIn()
+            await it.clock.waitForSleepers(count: 2, due: .seconds(1))
+        }
+        #expect(model != nil)
+        if isCancelled { session.cancelSignIn() } else { await it.approve() }
+        while model != nil { await Task.yield() }
+    }
+
+    @Test func `the page opens by itself once no view shows the sheet`() async {
+        for isEarly in [true, false] {
+            let it = Stand()
+            let model = it.model()
+            model.viewAppeared()
+            model.signIn()
+            if isEarly { model.viewDisappeared() }
+            _ = await state(of: model) { $0.deviceCode != nil && $0.notices.contains { $0.part == .clipboard } }
+            if !isEarly {
+                #expect(it.desktop.openedURLs.isEmpty && model.state.isSheetPresented)
+                model.viewDisappeared()
+            }
+            while it.desktop.openedURLs.isEmpty { await Task.yield() }
+            #expect(it.desktop.copiedTexts == ["ABCD-12345"] && !model.state.isSheetPresented)
+            await it.approve()
+            #expect(await ending(of: model)?.reason == .linked)
+            #expect(it.desktop.openedURLs.count == 1)
+        }
+    }
+
+    @Test func `another view of the session takes the sign-in up`() async {
+        let it = Stand()
+        let session = ChappieAuthSession(credentials: it.manager)
+        #expect(ChappieSignInModel.running(for: session) == nil)
+        let model = it.model(session)
+        model.viewAppeared()
+        model.signIn()
+        #expect(ChappieSignInModel.running(for: session) === model)
+        model.viewAppeared()
+        model.viewDisappeared()
+        _ = await state(of: model) { $0.deviceCode != nil }
+        #expect(model.state.isSheetPresented)
+        model.cancel()
+        #expect(session.deviceLinkState == .cancelled && ChappieSignInModel.running(for: session) == nil)
     }
 }

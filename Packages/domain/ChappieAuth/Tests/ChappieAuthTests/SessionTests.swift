@@ -1,4 +1,5 @@
 import ChappieCore
+import ChappieKeychainApple
 import ChappieTesting
 import FoundationEssentials
 import HTTPTypes
@@ -38,6 +39,23 @@ import Testing
         try await stand.send()
         #expect(await updates.next { $0.isSignedIn } == .signedIn(expiresAt: seed.expiresAt))
         #expect(session.lastStoreError == nil)
+    }
+
+    /// An app that the system starts while the device is locked, for a notification or in the background.
+    @Test func `a session that began while the store was locked reads it after the unlock`() async throws {
+        let keychain = InMemoryKeychain()
+        let store = KeychainCredentialStore(calls: keychain.calls())
+        try await store.save(seed.credential, in: CredentialSlot(issuer: Service.endpoints.credentialIssuer))
+        keychain.set(.locked)
+        let session = ChappieAuthSession(
+            credentials: CredentialManager(
+                slot: CredentialSlot(), store: store, transport: Service().transport, endpoints: Service.endpoints,
+                clock: ManualClock()))
+        #expect(session.lastStoreError == .locked("the device is locked"))
+        let updates = session.stateUpdates
+        keychain.set(.unlocked)
+        #expect(await updates.next { $0.isSignedIn } != nil)
+        #expect(session.lastStoreError == nil && session.lastError == nil)
     }
 
     @Test func `a session that loads without blocking reads once`() async throws {

@@ -1,7 +1,7 @@
 #if canImport(Security)
     import ChappieAuth
     import ChappieCore
-    import ChappieFiles
+    @_spi(ChappieInternals) import ChappieFiles
     import ChappieKeychainApple
     import ChappieURLSession
 
@@ -16,11 +16,21 @@
         }
 
         /// Returns the keychain, which the system unlocks with the device without asking the user.
+        ///
+        /// - Parameter appGroup: The app group whose folder has the notes, or `nil` if the keychain has them.
         static func keyring(
-            _ unlocking: ChappieKeyringUnlocking, _ accessibility: ChappieKeychainAccessibility,
-            _ files: FileCredentialLock
-        ) -> any SharedCredentialStore {
-            LocalCredentialStore(KeychainCredentialStore(accessibility: accessibility), lock: files)
+            _ unlocking: ChappieKeyringUnlocking, _ accessibility: ChappieKeychainAccessibility, appGroup: String?
+        ) throws(CredentialStoreError) -> any SharedCredentialStore {
+            var notes: (any CredentialNotes)?
+            if let appGroup { notes = try FileCredentialLock.notes(inAppGroup: appGroup) }
+            return KeychainCredentialStore(accessibility: accessibility, notes: notes)
         }
+
+        /// Returns the registrations of the programs that share the keychain's credentials.
+        static func registrations(accessGroup: String?) -> (any RegistrationStore)? {
+            KeychainRegistrationStore(accessGroup: accessGroup)
+        }
+
+        static var backgroundTime: any BackgroundTime { SystemBackgroundTime() }
     }
 #endif

@@ -98,17 +98,15 @@ public struct ChappieCredentialStorage: Sendable {
     }
 
     /// Returns the store at this place, with the lock that keeps other processes out of the place. If the store can't
-    /// be created, or if `files` throws for the keyring, every call of the store throws the reason.
+    /// be created, every call of it throws the reason.
     ///
-    /// - Parameter files: Creates the lock in files for a credential in the keyring. Default: a lock in this user's
-    ///   state folder.
+    /// - Parameter appGroup: The app group of the programs that share a credential in Apple's keychain. Default none.
     @_spi(ChappieInternals) public func store(
-        _ accessibility: ChappieKeychainAccessibility,
-        files: () throws(CredentialStoreError) -> FileCredentialLock = Self.userLock
+        _ accessibility: ChappieKeychainAccessibility, appGroup: String? = nil
     ) -> any SharedCredentialStore {
         do throws(CredentialStoreError) {
             return switch place {
-            case .keyring(let unlocking): PlatformAdapters.keyring(unlocking, accessibility, try files())
+            case .keyring(let unlocking): try PlatformAdapters.keyring(unlocking, accessibility, appGroup: appGroup)
             case .memory: LocalCredentialStore(Self.sharedMemory, lock: NoCredentialLock())
             case .encryptedFile(let store, _): try store.get()
             case .custom(let store as any SharedCredentialStore, _): store
@@ -135,6 +133,8 @@ public struct ChappieCredentialStorage: Sendable {
         /// A storage whose store can't be compared.
         case number(Int)
     }
+
+    var isKeyring: Bool { if case .keyring = place { true } else { false } }
 
     var identity: Identity {
         switch place {

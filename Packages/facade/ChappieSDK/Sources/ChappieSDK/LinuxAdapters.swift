@@ -20,12 +20,17 @@
         }
 
         static func keyring(
-            _ unlocking: ChappieKeyringUnlocking, _ accessibility: ChappieKeychainAccessibility,
-            _ files: FileCredentialLock
-        ) -> any SharedCredentialStore {
+            _ unlocking: ChappieKeyringUnlocking, _ accessibility: ChappieKeychainAccessibility, appGroup: String?
+        ) throws(CredentialStoreError) -> any SharedCredentialStore {
             let ofService: SecretServiceCredentialStore.Unlocking =
                 if let limit = unlocking.limit { .promptAllowed(deadline: limit) } else { .never }
-            return SecretServiceCredentialStore(files: files, unlocking: ofService, accessibility: accessibility)
+            return SecretServiceCredentialStore(
+                files: ChappieCredentialStorage.userLock(), unlocking: ofService, accessibility: accessibility)
         }
+
+        /// Returns `nil`, because the registrations are in files.
+        static func registrations(accessGroup: String?) -> (any RegistrationStore)? { nil }
+
+        static var backgroundTime: any BackgroundTime { UnlimitedBackgroundTime() }
     }
 #endif

@@ -69,13 +69,10 @@ final class PlatformComposition: Sendable {
             if let manager = managers[key]?.manager { return manager }
             let manager = CredentialManager(
                 slot: slot,
-                store: storage.store(configuration.keychainAccessibility) { () throws(CredentialStoreError) in
-                    try .sharing(accessGroup: configuration.keychainAccessGroup, appGroup: configuration.appGroup) {
-                        ProcessInfo.processInfo.environment[$0]
-                    }
-                },
+                store: storage.store(configuration.keychainAccessibility, appGroup: configuration.appGroup),
                 transport: transports(for: configuration.network).http, endpoints: configuration.endpoints,
-                browserSignIn: .ofPlatform(for: configuration))
+                browserSignIn: .ofPlatform(for: configuration, in: storage),
+                backgroundTime: PlatformAdapters.backgroundTime)
             managers = managers.filter { $0.value.manager != nil }
             managers[key] = WeakManager(manager: manager)
             return manager
@@ -89,9 +86,12 @@ extension BrowserSignInPorts {
     /// Returns the adapters of this platform for a sign-in with a browser on this machine, or `nil` if the
     /// configuration has none. Nothing is opened or read before such a sign-in begins.
     ///
-    /// - Parameter variable: Looks up a variable of the process. Default: its environment.
+    /// - Parameters:
+    ///   - configuration: The configuration with the grant and the slot.
+    ///   - storage: The place of the credential. Registrations are next to a credential in Apple's keychain.
+    ///   - variable: Looks up a variable of the process. Default: its environment.
     @_spi(ChappieInternals) public static func ofPlatform(
-        for configuration: ChappieConfiguration,
+        for configuration: ChappieConfiguration, in storage: ChappieCredentialStorage = .keyring,
         _ variable: (String) -> String? = { ProcessInfo.processInfo.environment[$0] }
     ) -> BrowserSignInPorts? {
         let (listener, cryptography) = (LoopbackCallbackListener(), SystemSignInCryptography())
@@ -107,10 +107,10 @@ extension BrowserSignInPorts {
             #endif
         case .accessToken: return nil
         }
-        // Without a common folder, the keychain's store reports that at its first use.
-        let shared = try? FileRegistrationStore.sharing(
-            accessGroup: configuration.keychainAccessGroup, appGroup: configuration.appGroup, variable)
+        let accessGroup = configuration.keychainAccessGroup
+        let ofKeyring = storage.isKeyring ? PlatformAdapters.registrations(accessGroup: accessGroup) : nil
         return BrowserSignInPorts(
-            listener: listener, registrations: shared ?? .userDefault(variable), cryptography: cryptography)
+            listener: listener, registrations: ofKeyring ?? FileRegistrationStore.userDefault(variable),
+            cryptography: cryptography)
     }
 }

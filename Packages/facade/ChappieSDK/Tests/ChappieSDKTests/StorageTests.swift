@@ -54,25 +54,6 @@ import Testing
         #expect(composition.credentials(for: configuration, in: asksUser) === managers[0])
     }
 
-    /// On Apple's platforms, where an access group of the keychain needs an app group: a lock of this program alone would
-    /// let another one use up the refresh token.
-    @Test func `a shared credential without a common folder is not touched`() async throws {
-        let slot = configuration.credentialSlot
-        let reason = CredentialStoreError.noSharedFolder("no app group is named")
-        func store(_ storage: ChappieCredentialStorage) -> any CredentialStore {
-            storage.store(.whenUnlockedThisDeviceOnly) { () throws(CredentialStoreError) in throw reason }
-        }
-        let keychain = store(.keyring)
-        await #expect(throws: reason) { _ = try await keychain.load(slot) }
-        await #expect(throws: reason) { try await keychain.prepareToSave(in: slot) }
-        await #expect(throws: reason) { try await keychain.save(Secret("x"), in: slot) }
-        await #expect(throws: reason) { try await keychain.delete(slot) }
-        // No other place is shared by an access group.
-        for storage in [ChappieCredentialStorage.memory, .custom(InMemoryCredentialStore())] {
-            #expect(try await store(storage).load(slot) == nil)
-        }
-    }
-
     @Test func aStoreThatNoClientUsesAnyMoreIsLetGoOf() {
         let composition = PlatformComposition()
         weak var store: InMemoryCredentialStore?

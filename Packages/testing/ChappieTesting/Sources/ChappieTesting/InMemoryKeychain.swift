@@ -32,6 +32,8 @@ public final class InMemoryKeychain: Sendable {
         public let account: String
         /// `kSecAttrAccessGroup`.
         public let accessGroup: String
+        /// `kSecAttrGeneric`.
+        fileprivate let owner: [UInt8]?
         /// `kSecAttrLabel`.
         public fileprivate(set) var label: String
         /// `kSecAttrAccessible`.
@@ -46,6 +48,7 @@ public final class InMemoryKeychain: Sendable {
         var failures: [Call: KeychainStatus] = [:]
         var interruptions: [Call: @Sendable () -> Void] = [:]
         var made: [Call] = []
+        var watchers: [AsyncStream<Void>.Continuation] = []
     }
 
     private let state = Mutex(State())
@@ -62,7 +65,12 @@ public final class InMemoryKeychain: Sendable {
             add: { [self] query, attributes in add(query, attributes, accessGroups) },
             update: { [self] query, attributes in update(query, attributes, accessGroups) },
             copyMatching: { [self] query in copyMatching(query, accessGroups) },
-            delete: { [self] query in delete(query, accessGroups) })
+            delete: { [self] query in delete(query, accessGroups) },
+            unlocks: { [self] in
+                let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+                state.withLock { $0.watchers.append(continuation) }
+                return stream
+            })
     }
 
     /// Every item.
@@ -71,8 +79,13 @@ public final class InMemoryKeychain: Sendable {
     /// Every call so far, including those that failed.
     public var made: [Call] { state.withLock(\.made) }
 
-    /// Locks or unlocks the device.
-    public func set(_ lock: Lock) { state.withLock { $0.lock = lock } }
+    /// Locks or unlocks the device. An unlock is announced.
+    public func set(_ lock: Lock) {
+        state.withLock { state in
+            state.lock = lock
+            if lock == .unlocked { for watcher in state.watchers { watcher.yield() } }
+        }
+    }
 
     /// Makes each `call` fail with `status` without a change. `nil` ends the failures.
     public func fail(_ call: Call, with status: KeychainStatus?) { state.withLock { $0.failures[call] = status } }
@@ -101,7 +114,8 @@ public final class InMemoryKeychain: Sendable {
             guard state.lock.allows(attributes.accessibility) else { return .interactionNotAllowed }
             state.items.append(
                 Item(
-                    service: query.service, account: query.account, accessGroup: group, label: attributes.label,
+                    service: query.service, account: query.account, accessGroup: group, owner: query.owner,
+                    label: attributes.label,
                     accessibility: attributes.accessibility, value: attributes.value))
             return .success
         }
@@ -164,6 +178,7 @@ public final class InMemoryKeychain: Sendable {
             let item = state.items[index]
             return item.isNamed(by: query) && groups.contains(item.accessGroup)
                 && (query.accessGroup ?? item.accessGroup) == item.accessGroup
+                && (query.owner == nil || query.owner == item.owner)
         }
     }
 }

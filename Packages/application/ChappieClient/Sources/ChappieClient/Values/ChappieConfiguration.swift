@@ -10,12 +10,13 @@ public struct ChappieConfiguration: Sendable, Hashable, Codable {
     /// The access group of the programs that share the credential. Linux stores it as an attribute and does not enforce
     /// it. Default `nil`.
     ///
-    /// On Apple's platforms these programs also need a shared folder, for the lock that lets only one program at a time
-    /// renew the tokens. See ``appGroup``.
+    /// On Apple's platforms the lock that lets only one program at a time renew the tokens, the notes about changes and
+    /// the registrations of the plan route are items of the same group. The programs need nothing else in common.
     public var keychainAccessGroup: String?
-    /// The app group of the programs that share the credential, on Apple's platforms. Its folder contains their lock.
-    /// Default `nil`: the access group, if its name begins with `group.`. Any other access group needs an app group.
-    /// Without one the credential is not read or written (`CredentialStoreError.noSharedFolder`).
+    /// An app group of the programs that share the credential, on Apple's platforms. The notes about changes are then
+    /// files in its folder, so that no request has to ask the keychain for them. All programs must name the same group.
+    /// If a program can't use the folder, the credential is not read or written
+    /// (`CredentialStoreError.noSharedFolder`). Default `nil`: the notes are in the keychain.
     public var appGroup: String?
     /// The state of the device in which the stored credential can be read. Default: only while this device is unlocked.
     public var keychainAccessibility: ChappieKeychainAccessibility

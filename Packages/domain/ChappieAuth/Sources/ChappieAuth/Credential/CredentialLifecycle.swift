@@ -115,12 +115,21 @@ struct CredentialLifecycle: Sendable {
         return slot.actions
     }
 
+    /// Whether a token would be lost if the process ended or were suspended now.
+    var isBusy: Bool { isChanging || isSaving }
+
+    /// Whether a change of the store or an exchange with the server is in progress.
+    private var isChanging: Bool {
+        !(job == nil || job == .load) || signOut?.waiters.isEmpty == false || !signIns.isEmpty || slot.revocations > 0
+            || !lateTokens.isEmpty
+    }
+
+    /// Whether the store is still to be asked to save new tokens. A user who has just refused access is not asked again.
+    private var isSaving: Bool { hasUnsavedTokens && !slot.isAccessDenied }
+
     private mutating func answerSettling() {
-        guard job == nil || job == .load, signOut?.waiters.isEmpty ?? true, signIns.isEmpty, slot.revocations == 0,
-            lateTokens.isEmpty
-        else { return }
-        // A user who has just refused access is not asked again.
-        let isSaving = hasUnsavedTokens && !slot.isAccessDenied
+        guard !isChanging else { return }
+        let isSaving = isSaving
         let now = slot.moment.elapsed
         for (waiter, savesUntil, _) in settling where !isSaving || now >= savesUntil {
             slot.actions.append(.answer(waiter, .success(.settled)))

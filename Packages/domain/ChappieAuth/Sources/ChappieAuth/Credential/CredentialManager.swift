@@ -15,6 +15,8 @@ public final class CredentialManager: Sendable {
     let tokens: TokenClient
     let clock: any ChappieClock
     let browserSignIn: BrowserSignInPorts?
+    /// The system's time for work in the background, which the clients of this credential also ask for.
+    @_spi(ChappieInternals) public let backgroundTime: any BackgroundTime
     let status = StatusSubject(CredentialSnapshot())
     /// The service's answer about the workspace of the account.
     let workspace = KnownWorkspace()
@@ -32,6 +34,8 @@ public final class CredentialManager: Sendable {
         var holds: [Int: CredentialLockHold] = [:]
         /// The manager itself, while it has the only copy of new tokens.
         var keeper: CredentialManager?
+        /// The background time for a change that is in progress.
+        var background: BackgroundHold?
         /// The task that delivers the last pages to a browser that has returned.
         var farewell: Task<Void, Never>?
         /// The task that completes a sign-in that the user has approved.
@@ -49,10 +53,13 @@ public final class CredentialManager: Sendable {
     ///     never a token. Default none.
     ///   - browserSignIn: The parts for ``ChappieGrant/browser`` and ``ChappieGrant/continueWithChatGPT(appName:)``,
     ///     which require it.
+    ///   - backgroundTime: Is asked for time during a sign-in, a renewal of tokens and a turn. Default: a system that
+    ///     suspends no program.
     public init(
         slot: CredentialSlot, store: any SharedCredentialStore, transport: any HTTPTransport,
         endpoints: ChappieEndpoints = .chatGPT, clock: any ChappieClock = SystemClock(),
-        logger: Logger? = nil, browserSignIn: BrowserSignInPorts? = nil
+        logger: Logger? = nil, browserSignIn: BrowserSignInPorts? = nil,
+        backgroundTime: any BackgroundTime = UnlimitedBackgroundTime()
     ) {
         self.slot = CredentialSlot(
             service: slot.service, account: slot.account, accessGroup: slot.accessGroup,
@@ -65,6 +72,7 @@ public final class CredentialManager: Sendable {
         cookies = BackendCookies(backend: endpoints.backend)
         self.clock = clock
         self.browserSignIn = browserSignIn
+        self.backgroundTime = backgroundTime
         tokens = TokenClient(endpoints: endpoints, issuer: IssuerClient(transport: transport, clock: clock))
     }
 
@@ -310,6 +318,11 @@ public final class CredentialManager: Sendable {
             // The status is set under the lock, so that watchers see the changes in the right order.
             status.set(state.lifecycle.snapshot)
             state.keeper = state.lifecycle.hasUnsavedTokens ? self : nil
+            if !state.lifecycle.isBusy {
+                state.background = nil
+            } else if state.background == nil {
+                state.background = backgroundTime.hold("storing a sign-in")
+            }
             for case .keepTombstone(let tombstone) in actions { stored.notes.tombstoneChanged(to: tombstone) }
             return actions
         }

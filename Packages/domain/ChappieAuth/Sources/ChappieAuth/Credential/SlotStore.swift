@@ -86,7 +86,8 @@ struct SlotStore: Sendable {
 /// other.
 func blocking(within limit: Duration, _ work: @escaping @Sendable () async -> Void) -> Bool {
     let done = DispatchSemaphore(value: 0)
-    Task.detached(priority: .userInitiated) {
+    // The priority of the main thread, for which TaskPriority has no name. A lower one would let other work delay it.
+    Task.detached(priority: TaskPriority(rawValue: 33)) {
         await work()
         done.signal()
     }

@@ -1,3 +1,5 @@
+@_spi(ChappieInternals) import ChappieCore
+
 /// The parts of the platform that a sign-in with a redirect to this machine needs, such as
 /// ``ChappieGrant/browser`` and ``ChappieGrant/continueWithChatGPT(appName:)``.
 public struct BrowserSignInPorts: Sendable {
@@ -136,5 +138,11 @@ public struct ChappieClientRegistration: Sendable, Hashable, Codable {
         self.subject = subject
         self.email = email
         self.appName = appName
+    }
+
+    /// Whether a store can keep it. A client id is a short word, and each text has at most 4 KiB.
+    @_spi(ChappieInternals) public var isWellFormed: Bool {
+        UntrustedText.token(clientID, limit: 200) != nil
+            && [appName, subject, email].allSatisfy { ($0?.utf8.count ?? 0) <= 4 << 10 }
     }
 }

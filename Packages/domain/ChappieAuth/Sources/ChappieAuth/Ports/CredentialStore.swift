@@ -108,6 +108,10 @@ public protocol CredentialStore: Sendable {
     ///
     /// - Throws: ``CredentialStoreError``.
     func delete(_ slot: CredentialSlot) async throws(CredentialStoreError)
+
+    /// Returns a stream with an element whenever a store that was locked may be readable again. A session that could not
+    /// read a locked store then reads it again. The default returns a stream that has ended.
+    func unlocks() -> AsyncStream<Void>
 }
 
 extension CredentialStore {
@@ -118,6 +122,9 @@ extension CredentialStore {
 
     /// Does nothing, for stores that are always ready.
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {}
+
+    /// Returns a stream that has ended, for stores that do not learn when they are unlocked.
+    public func unlocks() -> AsyncStream<Void> { AsyncStream { $0.finish() } }
 }
 
 /// The reason why a credential store failed. Each case needs another message for the user.
@@ -154,8 +161,8 @@ public enum CredentialStoreError: Error, Sendable, Hashable {
     /// The stored credential is from another issuer or for another backend than those this program is configured for.
     /// The string names them. The credential is unchanged.
     case foreign(String)
-    /// Several programs share the credential, but have no folder that all of them can use for its lock. The string has
-    /// the reason. This occurs only on Apple's platforms.
+    /// This program can't use the folder of the app group that the configuration names. The string has the reason. This
+    /// occurs only on Apple's platforms.
     case noSharedFolder(String)
     /// Any other failure. The string is the store's own message.
     case failed(String)
@@ -195,7 +202,7 @@ extension CredentialStoreError: ChappieError {
         case .unsafeFile(let reason, _): "This is not safe to use: \(reason)."
         case .unusableFolder(let reason, _): "The credential store can't be used: \(reason)."
         case .foreign(let detail): "The stored credential belongs to another service: \(detail)."
-        case .noSharedFolder(let detail): "The programs that share this credential have no folder in common: \(detail)."
+        case .noSharedFolder(let detail): "The app group of this credential can't be used: \(detail)."
         case .failed(let detail): "The credential store failed: \(detail)."
         }
     }
@@ -230,8 +237,8 @@ extension CredentialStoreError: ChappieError {
             "It was not changed. Check the configured addresses, or use another account name for this service."
         case .noSharedFolder:
             """
-            Name an app group in the configuration (`appGroup:`), and add it to the App Groups capability of every \
-            program that shares the credential.
+            Add the app group to the App Groups capability of every program that shares the credential, or remove it \
+            from the configuration (`appGroup:`).
             """
         case .notVerified, .failed:
             "Check the keyring service, or the disk on which the credential is stored, and try again."

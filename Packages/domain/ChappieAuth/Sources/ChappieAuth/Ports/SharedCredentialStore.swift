@@ -71,4 +71,7 @@ public struct LocalCredentialStore: SharedCredentialStore {
 
     /// Removes the secret in `slot`.
     public func delete(_ slot: CredentialSlot) async throws(CredentialStoreError) { try await store.delete(slot) }
+
+    /// Returns the stream of the store.
+    public func unlocks() -> AsyncStream<Void> { store.unlocks() }
 }

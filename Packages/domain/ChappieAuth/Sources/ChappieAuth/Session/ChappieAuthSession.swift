@@ -4,6 +4,17 @@
     public import Combine
 
     extension ChappieAuthSession: ObservableObject {}
+#else
+    extension ChappieAuthSession {
+        /// A stored property. Where Combine exists, its wrapper of the same name is used instead.
+        @propertyWrapper public struct Published<Value> {
+            /// The value.
+            public var wrappedValue: Value
+
+            /// Creates a property with this value.
+            public init(wrappedValue: Value) { self.wrappedValue = wrappedValue }
+        }
+    }
 #endif
 
 /// A session that signs one user in and out, and reports the state of the sign-in.
@@ -13,16 +24,22 @@
 ///     print(code.instructions)
 /// }
 /// ```
-/// It is an `ObservableObject` if Combine is available. On every platform the two streams report each change. No method
-/// returns a token.
+/// With Combine it is an `ObservableObject` with published properties (`session.$state`). On every platform the two
+/// streams report each change. No method returns a token.
+///
+/// The session owns a sign-in that runs. A view that disappears does not end it. ``cancelSignIn()``, ``signOut()`` and
+/// the cancellation of a task that awaits it do.
 @MainActor
 public final class ChappieAuthSession {
     let manager: CredentialManager
     /// The notifier that asks the user to return once the account is linked.
     @_spi(ChappieInternals) public let notifier: (any Notifier)?
+    /// The object that shows the running or the last sign-in to the user.
+    @_spi(ChappieInternals) public weak var presenter: AnyObject?
     private let states = StatusSubject(ChappieAuthState.signedOut)
     private let linkStates = StatusSubject(ChappieDeviceLinkState.idle)
     private var follower: Task<Void, Never>?
+    private var unlockFollower: Task<Void, Never>?
     private var signInTask: Task<Void, Never>?
     /// The running sign-in.
     private var attempt: SignInAttempt?
@@ -48,13 +65,19 @@ public final class ChappieAuthSession {
     /// renew it. The user stays signed in until the access token expires (``ChappieAuthState/signedIn(expiresAt:)``) or
     /// the service refuses it. ``stateUpdates`` does not report it.
     public var renewalRefusal: String? { manager.status.value.renewalRefusal }
+    /// The state of the sign-in.
+    @Published public private(set) var state = ChappieAuthState.signedOut { didSet { states.set(state) } }
+    /// The progress of the current or the last device sign-in.
+    @Published public private(set) var deviceLinkState = ChappieDeviceLinkState.idle {
+        didSet { linkStates.set(deviceLinkState) }
+    }
     /// The account that is signed in, if any.
-    public private(set) var accountInfo: ChappieAccountInfo? { willSet { willChange() } }
+    @Published public private(set) var accountInfo: ChappieAccountInfo?
     /// The last failure. A new sign-in and a successful refresh clear it. A cancelled sign-in is not a failure.
-    public private(set) var lastError: ChappieAuthError? { willSet { willChange() } }
+    @Published public private(set) var lastError: ChappieAuthError?
     /// The error of the credential store, if the store caused ``lastError``. A locked, an absent, a denied and a slow
     /// store need different messages for the user.
-    public private(set) var lastStoreError: CredentialStoreError? { willSet { willChange() } }
+    @Published public private(set) var lastStoreError: CredentialStoreError?
 
     /// Creates a session for `credentials`, which every client of the slot shares. If the user signed in before, the
     /// session already has the account when this returns.
@@ -112,29 +135,16 @@ public final class ChappieAuthSession {
         follower = Task { [weak self] in
             for await snapshot in updates { self?.apply(snapshot) }
         }
+        let unlocks = credentials.stored.store.unlocks()
+        unlockFollower = Task { [weak self] in
+            for await _ in unlocks { await self?.storeWasUnlocked() }
+        }
     }
 
     deinit {
         follower?.cancel()
+        unlockFollower?.cancel()
         signInTask?.cancel()
-    }
-
-    /// The state of the sign-in.
-    public private(set) var state: ChappieAuthState {
-        get { states.value }
-        set {
-            willChange()
-            states.set(newValue)
-        }
-    }
-
-    /// The progress of the current or the last device sign-in.
-    public private(set) var deviceLinkState: ChappieDeviceLinkState {
-        get { linkStates.value }
-        set {
-            willChange()
-            linkStates.set(newValue)
-        }
     }
 
     /// A stream of the current ``state`` and then of every change in order, without gaps. Each call returns a new
@@ -318,6 +328,8 @@ extension ChappieAuthSession {
 
     private func run(_ attempt: SignInAttempt) -> Task<Void, Never> {
         Task { [weak self, manager] in
+            let background = manager.backgroundTime.hold("signing in")
+            defer { withExtendedLifetime(background) {} }
             do {
                 try await attempt.run(with: manager) { [weak self] code, callback in
                     self?.receivedCode(code, attempt, callback)
@@ -520,9 +532,9 @@ extension ChappieAuthSession {
         if attempt == nil { state = failedSignIn ?? credentialState }
     }
 
-    private func willChange() {
-        #if canImport(Combine)
-            objectWillChange.send()
-        #endif
+    /// Reads the store again, if it could not be read because it was locked.
+    private func storeWasUnlocked() async {
+        guard case .failed = credentialState, case .locked = lastStoreError else { return }
+        await reload()
     }
 }
