@@ -29,6 +29,7 @@ MODES = {"in Swift 6's mode": ["-swift-version", "6"], "in Swift 5's mode": ["-s
          "in Swift 5's mode on the main actor": ["-swift-version", "5", "-default-isolation", "MainActor"],
          "on the main actor": ["-swift-version", "6", "-default-isolation", "MainActor"]}
 VIEW, SHEET, DESKTOP = "SwiftUI/ChappieSignIn.swift", "SwiftUI/SignInSheet.swift", "SwiftUI/AppleDesktop.swift"
+PAGE = "SwiftUI/InAppPage.swift"
 FOLDERS, SECURITY, CRYPTOKIT = "UserFolders.swift", "SecItemCalls+Security.swift", "CryptoLibrary+CryptoKit.swift"
 SETTINGS = "SessionSettings+Apple.swift"
 
@@ -47,6 +48,11 @@ MISTAKES = [
     (OURS, DESKTOP, "try await center.requestAuthorization(", "try center.requestAuthorization(", "'async' but is not marked with 'await'"),
     (OURS, DESKTOP, "throw DesktopError(\"There is no window to open the page from.\")", "throw CancellationError()", "cannot be converted to error type"),
     (OURS, DESKTOP, "try await center.add(request)", "Task.detached { try await center.add(request) }; try await center.add(request)", "risks causing data races"),
+    (OURS, SHEET, "Link(consent.policy, destination: url)", "Link(consent.policy, url: url)", "incorrect argument label"),
+    (OURS, DESKTOP, "[.localOnly: true, ", "[.local: true, ", "has no member 'local'"),
+    (OURS, PAGE, "func presentationAnchor(for session: ASWebAuthenticationSession)", "func presentationAnchor(of session: ASWebAuthenticationSession)",
+     "has different argument labels"),
+    (OURS, PAGE, "Task { @MainActor in self?.closed() }", "self?.closed()", "main actor-isolated"),
     (KEYCHAIN, SECURITY, "SecItemAdd(item as CFDictionary, nil)", "SecItemAdd(item as CFDictionary)", "missing argument"),
     (FILES, FOLDERS, "            var folder = URL(", "            let folder = URL(", "mutating member", "folder.setResourceValues(values)"),
     (SESSION, SETTINGS, "NWEndpoint.Port(rawValue: UInt16(proxy.port)) else", "NWEndpoint.Port(rawValue: proxy.port) else", "cannot convert"),

@@ -32,6 +32,7 @@ let package = Package(
         .target(name: "SwiftUI", dependencies: ["Combine"], swiftSettings: apple),
         .target(name: "UIKit", swiftSettings: apple),
         .target(name: "AppKit", swiftSettings: apple),
+        .target(name: "AuthenticationServices", dependencies: ["UIKit"], swiftSettings: apple),
         .target(name: "UserNotifications", swiftSettings: apple),
         .target(name: "Accessibility", swiftSettings: apple),
         .target(name: "Security", swiftSettings: apple),
@@ -78,7 +79,8 @@ let package = Package(
         .target(
             name: "ChappieSignInUI",
             dependencies: [
-                "ChappieCore", "ChappieAuth", "Combine", "SwiftUI", "UIKit", "UserNotifications", "Accessibility",
+                "ChappieCore", "ChappieAuth", "Combine", "SwiftUI", "UIKit", "AuthenticationServices",
+                "UserNotifications", "Accessibility",
             ],
             swiftSettings: settings),
         .target(
