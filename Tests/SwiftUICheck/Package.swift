@@ -102,6 +102,11 @@ let package = Package(
         .target(
             name: "DocumentsApp", dependencies: ["ChappieSDK", "ChappieSDKRuntime", "SwiftUI", "Combine"],
             swiftSettings: strict),
+        // The example of an app.
+        .target(name: "ChatModel", dependencies: ["ChappieSDK", "ChappieSDKRuntime"], swiftSettings: strict),
+        .target(
+            name: "ChatApp", dependencies: ["ChatModel", "ChappieSDK", "ChappieSDKRuntime", "SwiftUI", "Combine"],
+            exclude: ["Info.plist", "ChatApp.entitlements"], swiftSettings: strict),
         .executableTarget(
             name: "documents-run",
             dependencies: ["ChappieSDK", "ChappieSDKRuntime", "ChappieAuth", "ChappieSignInUI"],
