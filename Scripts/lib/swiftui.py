@@ -52,7 +52,7 @@ MISTAKES = [
     (OURS, DESKTOP, "[.localOnly: true, ", "[.local: true, ", "has no member 'local'"),
     (OURS, PAGE, "func presentationAnchor(for session: ASWebAuthenticationSession)", "func presentationAnchor(of session: ASWebAuthenticationSession)",
      "has different argument labels"),
-    (OURS, PAGE, "Task { @MainActor in self?.closed() }", "self?.closed()", "main actor-isolated"),
+    (OURS, PAGE, "Task { @MainActor [weak self] in self?.closed() }", "self?.closed()", "main actor-isolated"),
     (KEYCHAIN, SECURITY, "SecItemAdd(item as CFDictionary, nil)", "SecItemAdd(item as CFDictionary)", "missing argument"),
     (FILES, FOLDERS, "            var folder = URL(", "            let folder = URL(", "mutating member", "folder.setResourceValues(values)"),
     (SESSION, SETTINGS, "NWEndpoint.Port(rawValue: UInt16(proxy.port)) else", "NWEndpoint.Port(rawValue: proxy.port) else", "cannot convert"),

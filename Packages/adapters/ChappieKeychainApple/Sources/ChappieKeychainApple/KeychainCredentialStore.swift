@@ -18,7 +18,9 @@
 /// throws ``CredentialStoreError/failed(_:)`` at once. The store does not order the changes of two processes.
 /// ``CredentialLock`` does.
 ///
-/// A Mac's data protection keychain is available to programs that are signed with an application identifier.
+/// A Mac's data protection keychain is available to programs that are signed with an application identifier. A program
+/// that was started with `swift run` or is signed ad hoc has none. It keeps its credential in an encrypted file
+/// (`ChappieCredentialStorage.encryptedFile(passphrase:)` of ChappieSDK).
 /// <https://developer.apple.com/documentation/technotes/tn3137-on-mac-keychains>
 public struct KeychainCredentialStore: CredentialStore {
     /// The maximum size of a secret, in bytes.
@@ -132,7 +134,7 @@ public struct KeychainCredentialStore: CredentialStore {
         case .missingEntitlement:
             throw .denied(
                 query.accessGroup.map { "this program has no entitlement for the access group \($0)" }
-                    ?? "this program is not signed with an entitlement for the keychain")
+                    ?? "this program is not signed with an application identifier; without one, use `.encryptedFile`")
         case .userCanceled: throw .denied("the user cancelled the system's question")
         case .authFailed: throw .denied("the system could not verify the user")
         case .notAvailable: throw .absent("the system has none for this session")

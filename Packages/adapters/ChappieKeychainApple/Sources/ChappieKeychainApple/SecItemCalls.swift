@@ -46,7 +46,8 @@ public struct KeychainQuery: Sendable, Hashable {
     /// Creates the query for the item of `slot`.
     ///
     /// An item has no key for the issuer, and a search without a group finds the items of every group. For this reason
-    /// the service contains both: `com.chappie.sdk|issuer=…|group=…`, in which `%` and `|` of a name are escaped.
+    /// the service contains both: `com.chappie.sdk|issuer=…|group=…`, in which `%` and `|` of a name are escaped. A
+    /// program that looks for the item of a shared credential by itself has to use this service.
     ///
     /// - Throws: ``CredentialStoreError/failed(_:)`` if a name contains a NUL character.
     init(_ slot: CredentialSlot) throws(CredentialStoreError) {

@@ -31,7 +31,7 @@
     /// after a sign-out. Without the sheet there is no such page, and the app has to ask.
     ///
     /// The sheet belongs to the button's place in the app. An empty view without a size stays there while the button is
-    /// hidden, so put no padding around the button alone.
+    /// hidden, and so does padding around it.
     ///
     /// Keep the view in place while a sign-in runs. If the app removes it because `authSession.state` is no longer
     /// `signedOut`, the view cancels the sign-in that it has started. The sign-in is also cancelled if another session

@@ -22,7 +22,7 @@
             self.window = window
         }
 
-        /// Shows the page over `window`, and returns it. It exists as long as it is shown.
+        /// Shows the page over `window`. The returned object exists while the page is shown.
         static func show(
             _ code: ChappieDeviceCode, of session: ChappieAuthSession, over window: UIWindow?
         ) throws(DesktopError) -> InAppPage {
@@ -37,7 +37,7 @@
             let browser = ASWebAuthenticationSession(
                 url: code.verificationURL, callback: .customScheme("chappie-sign-in")
             ) { @Sendable [weak self] _, _ in
-                Task { @MainActor in self?.closed() }
+                Task { @MainActor [weak self] in self?.closed() }
             }
             browser.presentationContextProvider = self
             guard browser.start() else { throw DesktopError("The system did not open the sign-in page. Try again.") }

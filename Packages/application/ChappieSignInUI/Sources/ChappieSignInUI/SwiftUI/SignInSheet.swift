@@ -142,6 +142,7 @@
             }
             if let url = consent.policyURL {
                 Link(consent.policy, destination: url)
+                    .buttonStyle(.bordered)
             }
             Button(consent.agree, action: agree)
                 .buttonStyle(.borderedProminent)
