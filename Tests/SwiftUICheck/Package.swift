@@ -98,6 +98,10 @@ let package = Package(
         // An app's own code.
         .target(
             name: "Forms", dependencies: ["ChappieSDK", "SwiftUI", "Combine", "AppKit"], swiftSettings: strict),
+        // The page of a sign-in inside the app, over a browser that shows nothing, as a program that Tests/Acceptance runs.
+        .executableTarget(
+            name: "page-run", dependencies: ["ChappieSDK", "ChappieSignInUI", "AuthenticationServices", "UIKit"],
+            swiftSettings: strict),
         // A whole app of the documentation's code; and what it does, as a program that Tests/Acceptance runs.
         .target(
             name: "DocumentsApp", dependencies: ["ChappieSDK", "ChappieSDKRuntime", "SwiftUI", "Combine"],
