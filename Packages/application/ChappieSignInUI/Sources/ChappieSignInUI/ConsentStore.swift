@@ -1,6 +1,7 @@
 public import ChappieAuth
 
 /// A memory of the slots whose users have agreed that data is sent to OpenAI. It contains no secret.
+/// A custom user interface passes one to its ``ChappieSignInModel``. `CredentialSlot` is in the module ChappieAuth.
 ///
 /// ```swift
 /// final class Consents: ChappieConsentStore {
