@@ -373,6 +373,9 @@ if let folder = Context.environment["CHAPPIE_CONSUMERS"] {
         testing("Examples/Tests/ThreadStoreTests", ["thread-store", "ChappieSDKTesting"]),
         library("\(examples)/Notes", ["ChappieSDK"]),
         testing("Examples/Tests/NotesTests", ["Notes", "ChappieSDK", "ChappieSDKTesting"]),
+        library("\(examples)/ChatModel", ["ChappieSDK", "ChappieSDKRuntime"]),
+        testing(
+            "Examples/Tests/ChatModelTests", ["ChatModel", "ChappieSDK", "ChappieSDKRuntime", "ChappieSDKTesting"]),
         program(
             "\(folder)/Sources/sdk-consumer",
             [

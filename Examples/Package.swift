@@ -5,10 +5,13 @@ import PackageDescription
 
 let sdk = Target.Dependency.product(name: "ChappieSDK", package: "chappie")
 let runtime = Target.Dependency.product(name: "ChappieRuntime", package: "chappie")
+let kept = Target.Dependency.product(name: "ChappieSDKRuntime", package: "chappie")
 
 let package = Package(
     name: "examples",
-    platforms: [.macOS(.v15)],
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    // For an app's target in Xcode.
+    products: [.library(name: "ChatModel", targets: ["ChatModel"])],
     dependencies: [.package(name: "chappie", path: "..")],
     targets: [
         .executableTarget(name: "chat", dependencies: [sdk, "Playground"]),
@@ -32,7 +35,19 @@ let package = Package(
         .testTarget(
             name: "NotesTests",
             dependencies: ["Notes", sdk, .product(name: "ChappieSDKTesting", package: "chappie")]),
+        // A chat app for SwiftUI: its state, which runs everywhere, and its tests. The app itself is added below.
+        .target(name: "ChatModel", dependencies: [sdk, kept]),
+        .testTarget(
+            name: "ChatModelTests",
+            dependencies: ["ChatModel", sdk, kept, .product(name: "ChappieSDKTesting", package: "chappie")]),
         // Where the programs sign in: the service, or a simulator that the environment names.
         .target(name: "Playground", dependencies: [sdk]),
     ]
 )
+
+// Linux has no SwiftUI.
+#if os(macOS)
+    package.targets.append(
+        .executableTarget(
+            name: "ChatApp", dependencies: ["ChatModel", sdk, kept], exclude: ["Info.plist", "ChatApp.entitlements"]))
+#endif

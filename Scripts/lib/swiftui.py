@@ -1,7 +1,7 @@
 """Compiles the code for Apple's platforms without a Mac: swiftui.py check|planted
 
 check    builds Tests/SwiftUICheck, which has hand-written declarations in place of Apple's modules, and compiles its call forms
-         and the README's in other language modes, and the SwiftUI code over AppKit
+         and the README's in other language modes, and the SwiftUI code and the example of an app over AppKit
 planted  plants a mistake of each kind, which has to be an error in its line
 
 Isolation and initialisation are checked after types, so everything is compiled as far as SIL.
@@ -17,18 +17,19 @@ import tempfile
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "Tests/SwiftUICheck"
 BUILD = PACKAGE / ".build/debug"
-OURS, FORMS, DOCUMENTS = "ChappieSignInUI", "Forms", "DocumentsApp"
+OURS, FORMS, DOCUMENTS, CHAT = "ChappieSignInUI", "Forms", "DocumentsApp", "ChatApp"
 FILES, KEYCHAIN, CRYPTO, SESSION, SOCKET = "ChappieFiles", "ChappieKeychainApple", "ChappieCrypto", "ChappieURLSession", "ChappieWebSocket"
 STRICT = [word for name in ("ExistentialAny", "InternalImportsByDefault", "MemberImportVisibility", "NonisolatedNonsendingByDefault")
           for word in ("-enable-upcoming-feature", name)]
 OPTIONS = {FORMS: ["-swift-version", "6", "-warnings-as-errors"],
-           DOCUMENTS: ["-swift-version", "6", "-warnings-as-errors", "-parse-as-library"]}
+           **dict.fromkeys((DOCUMENTS, CHAT), ["-swift-version", "6", "-warnings-as-errors", "-parse-as-library"])}
 OPTIONS |= {module: ["-swift-version", "6", "-D", "CHAPPIE_FULL_FOUNDATION", "-warnings-as-errors", *STRICT]
             for module in (OURS, FILES, KEYCHAIN, CRYPTO, SESSION, SOCKET)}
 MODES = {"in Swift 6's mode": ["-swift-version", "6"], "in Swift 5's mode": ["-swift-version", "5"],
          "in Swift 5's mode on the main actor": ["-swift-version", "5", "-default-isolation", "MainActor"],
          "on the main actor": ["-swift-version", "6", "-default-isolation", "MainActor"]}
 VIEW, SHEET, DESKTOP = "SwiftUI/ChappieSignIn.swift", "SwiftUI/SignInSheet.swift", "SwiftUI/AppleDesktop.swift"
+PAGE = "SwiftUI/InAppPage.swift"
 FOLDERS, SECURITY, CRYPTOKIT = "UserFolders.swift", "SecItemCalls+Security.swift", "CryptoLibrary+CryptoKit.swift"
 SETTINGS = "SessionSettings+Apple.swift"
 
@@ -47,6 +48,11 @@ MISTAKES = [
     (OURS, DESKTOP, "try await center.requestAuthorization(", "try center.requestAuthorization(", "'async' but is not marked with 'await'"),
     (OURS, DESKTOP, "throw DesktopError(\"There is no window to open the page from.\")", "throw CancellationError()", "cannot be converted to error type"),
     (OURS, DESKTOP, "try await center.add(request)", "Task.detached { try await center.add(request) }; try await center.add(request)", "risks causing data races"),
+    (OURS, SHEET, "Link(consent.policy, destination: url)", "Link(consent.policy, url: url)", "incorrect argument label"),
+    (OURS, DESKTOP, "[.localOnly: true, ", "[.local: true, ", "has no member 'local'"),
+    (OURS, PAGE, "func presentationAnchor(for session: ASWebAuthenticationSession)", "func presentationAnchor(of session: ASWebAuthenticationSession)",
+     "has different argument labels"),
+    (OURS, PAGE, "Task { @MainActor [weak self] in self?.closed() }", "self?.closed()", "main actor-isolated"),
     (KEYCHAIN, SECURITY, "SecItemAdd(item as CFDictionary, nil)", "SecItemAdd(item as CFDictionary)", "missing argument"),
     (FILES, FOLDERS, "            var folder = URL(", "            let folder = URL(", "mutating member", "folder.setResourceValues(values)"),
     (SESSION, SETTINGS, "NWEndpoint.Port(rawValue: UInt16(proxy.port)) else", "NWEndpoint.Port(rawValue: proxy.port) else", "cannot convert"),
@@ -57,6 +63,9 @@ MISTAKES = [
     (FORMS, "Forms.swift", "{ model.signIn() }", "{ model.state.isEnabled = false }", "setter is inaccessible"),
     (FORMS, "Forms.swift", ".buttonStyle(.borderedProminent)", ".buttonStyle(BorderedStyle())", "cannot find 'BorderedStyle'"),
     (CRYPTO, CRYPTOKIT, "let nonce = try AES.GCM.Nonce(", "let nonce = AES.GCM.Nonce(", "not marked with 'try'"),
+    (CHAT, "ChatView.swift", "text: $model.draft", "text: model.draft", "cannot convert value"),
+    (CHAT, "ChatApp.swift", "Chappie.client(configuration: ChatApp.configuration).runtime(", "Chappie.client(configuration: ChatApp.configuration).threads(",
+     "has no member 'threads'"),
     (DOCUMENTS, "Errors.swift", "limit.plan?.displayName ?? ", "limit.plan.displayName ?? ", "must be unwrapped"),
 ]
 
@@ -112,21 +121,24 @@ def build():
 
 def check():
     build()
-    forms, ours, documents = sources(FORMS), sources(OURS), sources(DOCUMENTS)
+    forms, ours, documents, chat = sources(FORMS), sources(OURS), sources(DOCUMENTS), sources(CHAT)
     # Marked `Swift`, since `swift` marks the blocks that Linux compiles.
     forms["Readme.swift"] = re.search(r"^```Swift\n(.*?)^```", (PACKAGE.parents[1] / "README.md").read_text(), flags=re.M | re.S)[1]
     with tempfile.TemporaryDirectory() as mac, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         # As on a Mac: AppKit, and no UIKit.
         for path in (BUILD / "Modules").glob("*.swiftmodule"):
-            if path.stem != "UIKit":
+            if path.stem not in ("UIKit", OURS):
                 os.symlink(path, f"{mac}/{path.name}")
         whole = {
             **{f"the call forms {mode}": [FORMS, forms, options] for mode, options in MODES.items()},
             **{f"the documentation's app {mode}": [DOCUMENTS, documents, [*options, "-parse-as-library"]] for mode, options in MODES.items()},
             "the face": [OURS, ours],
-            "the face over AppKit": [OURS, ours, OPTIONS[OURS], mac],
+            "the face over AppKit": [OURS, ours, [*OPTIONS[OURS], "-emit-module-path", f"{mac}/{OURS}.swiftmodule"], mac],
         }
         answers = {name: pool.submit(compile, *what) for name, what in whole.items()}
+        # It imports the face, as it is over AppKit.
+        concurrent.futures.wait(answers.values())
+        answers["the example of an app over AppKit"] = pool.submit(compile, CHAT, chat, OPTIONS[CHAT], mac)
         problems = [f"{name}: {answer.result()}" for name, answer in answers.items() if answer.result()]
     print(*problems, sep="\n", end="\n" * bool(problems))
     sys.exit(bool(problems))

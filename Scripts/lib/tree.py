@@ -32,7 +32,7 @@ C_LIBRARY = {"Glibc", "Musl", "Darwin", "Bionic", "Android"}
 APPLE_IDIOM = {"ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieSignInUI", "ChappieFiles",
                "ChappieKeychainApple", "ChappieRuntime", "ChappieCrypto", "ChappieSQLite", "ChappieThreadsSQLite",
                "ChappieLoopback"}
-APPLE = {"Accessibility", "AppKit", "Combine", "CryptoKit", "Network", "Security", "SwiftUI", "UIKit", "UserNotifications"}
+APPLE = {"Accessibility", "AppKit", "AuthenticationServices", "Combine", "CryptoKit", "Network", "Security", "SwiftUI", "UIKit", "UserNotifications"}
 LINUX = re.compile(r"\b(?:st_[amc]tim|CLOCK_BOOTTIME|O_PATH|O_TMPFILE|accept4|pipe2|dup3|epoll_\w+|eventfd|inotify_\w+|getrandom"
                    r"|memfd_create|prctl|renameat2|signalfd|timerfd_\w+|program_invocation_\w+)\b")
 FOUNDATION = "Packages/domain/ChappieCore/Sources/ChappieCore/Support/Foundation.swift"

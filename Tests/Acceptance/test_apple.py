@@ -95,3 +95,16 @@ def test_an_answer_that_is_cut_is_asked_for_again(run, simulate):
     simulator = simulate("cut")
     _, answer = run(simulator, "sign-in", "ask:reply: whole")
     assert answer.get("answer") == "whole", answer
+
+
+@pytest.mark.parametrize("end, state", [("close", "cancelled"), ("cancel", "cancelled"), ("return", "polling")])
+def test_the_plans_page_inside_the_app_closes_with_the_sign_in_and_a_user_who_closes_it_cancels(documents_run, simulate, tmp_path, end, state):
+    simulator = simulate()
+    done = subprocess.run([documents_run.with_name("page-run"), end], env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **simulator.settings},
+                          capture_output=True, text=True, timeout=60 * PATIENCE)
+    assert done.returncode == 0, done.stderr
+    without_a_window, url, ended = done.stdout.splitlines()
+    assert "no window" in without_a_window
+    # The issuer's own page, which the system names to the user, and not an address of this machine.
+    assert url.startswith(simulator.issuer + "/api/accounts/authorize?")
+    assert ended.startswith(state), ended

@@ -248,7 +248,7 @@ def test_the_readmes_other_programs_do_what_is_said_of_them(readme, simulate, us
 def test_the_examples_build_from_outside_and_run(built, build, examples, full, simulate):
     outside = build(examples, *(["--build-tests"] if full else ["--target", "CZlib"]))
     folder, bundle = (outside, "examplesPackageTests.xctest") if full else (built, "chappiePackageTests.xctest")
-    run_tests(folder / bundle, "NotesTests", "ThreadStoreTests")
+    run_tests(folder / bundle, "NotesTests", "ThreadStoreTests", "ChatModelTests")
     simulator = simulate()
     order = 'call order {"article": "tea", "count": 3}'
     for example, lines, expected in [

@@ -32,6 +32,7 @@ let package = Package(
         .target(name: "SwiftUI", dependencies: ["Combine"], swiftSettings: apple),
         .target(name: "UIKit", swiftSettings: apple),
         .target(name: "AppKit", swiftSettings: apple),
+        .target(name: "AuthenticationServices", dependencies: ["UIKit"], swiftSettings: apple),
         .target(name: "UserNotifications", swiftSettings: apple),
         .target(name: "Accessibility", swiftSettings: apple),
         .target(name: "Security", swiftSettings: apple),
@@ -78,7 +79,8 @@ let package = Package(
         .target(
             name: "ChappieSignInUI",
             dependencies: [
-                "ChappieCore", "ChappieAuth", "Combine", "SwiftUI", "UIKit", "UserNotifications", "Accessibility",
+                "ChappieCore", "ChappieAuth", "Combine", "SwiftUI", "UIKit", "AuthenticationServices",
+                "UserNotifications", "Accessibility",
             ],
             swiftSettings: settings),
         .target(
@@ -96,10 +98,19 @@ let package = Package(
         // An app's own code.
         .target(
             name: "Forms", dependencies: ["ChappieSDK", "SwiftUI", "Combine", "AppKit"], swiftSettings: strict),
+        // The page of a sign-in inside the app, over a browser that shows nothing, as a program that Tests/Acceptance runs.
+        .executableTarget(
+            name: "page-run", dependencies: ["ChappieSDK", "ChappieSignInUI", "AuthenticationServices", "UIKit"],
+            swiftSettings: strict),
         // A whole app of the documentation's code; and what it does, as a program that Tests/Acceptance runs.
         .target(
             name: "DocumentsApp", dependencies: ["ChappieSDK", "ChappieSDKRuntime", "SwiftUI", "Combine"],
             swiftSettings: strict),
+        // The example of an app.
+        .target(name: "ChatModel", dependencies: ["ChappieSDK", "ChappieSDKRuntime"], swiftSettings: strict),
+        .target(
+            name: "ChatApp", dependencies: ["ChatModel", "ChappieSDK", "ChappieSDKRuntime", "SwiftUI", "Combine"],
+            exclude: ["Info.plist", "ChatApp.entitlements"], swiftSettings: strict),
         .executableTarget(
             name: "documents-run",
             dependencies: ["ChappieSDK", "ChappieSDKRuntime", "ChappieAuth", "ChappieSignInUI"],

@@ -1,5 +1,5 @@
 // Declarations only. Signatures: developer.apple.com/documentation/appkit/nspasteboard, …/nspasteboard/general,
-// …/nspasteboard/clearcontents(), …/nspasteboard/setstring(_:fortype:), …/nspasteboard/pasteboardtype.
+// …/nspasteboard/preparefornewcontents(with:), …/nspasteboard/contentsoptions, …/nspasteboard/setstring(_:fortype:), …/nspasteboard/pasteboardtype.
 public class NSPasteboard {
     public struct PasteboardType: RawRepresentable, Hashable, Sendable {
         public let rawValue: String
@@ -7,8 +7,14 @@ public class NSPasteboard {
         public static let string = PasteboardType(rawValue: "")
     }
 
+    public struct ContentsOptions: OptionSet, Sendable {
+        public let rawValue: UInt
+        public init(rawValue: UInt) { self.rawValue = rawValue }
+        public static let currentHostOnly = ContentsOptions(rawValue: 1)
+    }
+
     public class var general: NSPasteboard { fatalError() }
-    @discardableResult public func clearContents() -> Int { fatalError() }
+    @discardableResult public func prepareForNewContents(with options: ContentsOptions = []) -> Int { fatalError() }
     @discardableResult public func setString(_ string: String, forType dataType: PasteboardType) -> Bool {
         fatalError()
     }

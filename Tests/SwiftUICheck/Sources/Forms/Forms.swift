@@ -85,6 +85,20 @@ struct EveryParameter: View {
     private var translated: ChappieSignInTexts {
         var texts = ChappieSignInTexts()
         texts.signIn = "Mit ChatGPT anmelden"
+        texts.consent?.title = "Daten an OpenAI senden?"
+        return texts
+    }
+}
+
+/// An app that asks by itself whether data may be sent.
+struct ConsentAskedElsewhere: View {
+    let authSession: ChappieAuthSession
+
+    var body: some View { ChappieSignIn(authSession: authSession, texts: texts) }
+
+    private var texts: ChappieSignInTexts {
+        var texts = ChappieSignInTexts(for: authSession)
+        texts.consent = nil
         return texts
     }
 }
@@ -156,6 +170,10 @@ struct OwnFace: View {
     }
 
     var body: some View {
+        if let consent = model.state.consent {
+            ForEach(consent.paragraphs, id: \.self) { Text($0) }
+            Button(consent.agree) { model.agree() }
+        }
         Button(model.state.title) { model.signIn() }
             .disabled(!model.state.isEnabled)
         if let code = model.state.deviceCode { Text(code.userCode) }

@@ -1,5 +1,6 @@
 // Declarations only; see Views.swift.
 public import Combine
+public import Observation
 
 // dynamicproperty
 public protocol DynamicProperty {
@@ -62,6 +63,20 @@ public struct StateObject<ObjectType: ObservableObject>:
         nonmutating set {}
     }
     public var projectedValue: Binding<Value> { self }
+}
+
+// bindable: init(wrappedvalue:), wrappedvalue, projectedvalue, subscript(dynamicmember:). Apple's has these conditions in
+// extensions.
+@dynamicMemberLookup @propertyWrapper public struct Bindable<Value: AnyObject & Observable> {
+    public init(wrappedValue: Value) {}
+    public var wrappedValue: Value {
+        get { fatalError() }
+        set {}
+    }
+    public var projectedValue: Bindable<Value> { self }
+    public subscript<Subject>(dynamicMember keyPath: ReferenceWritableKeyPath<Value, Subject>) -> Binding<Subject> {
+        fatalError()
+    }
 }
 
 // environment: init(_:), wrappedvalue

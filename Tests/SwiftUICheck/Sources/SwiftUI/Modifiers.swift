@@ -25,6 +25,25 @@ extension View {
         isPresented: Binding<Bool>, onDismiss: (() -> Void)? = nil, @ViewBuilder content: @escaping () -> Content
     ) -> some View { EmptyView() }
 
+    // view/background(alignment:content:)
+    public nonisolated func background<V: View>(
+        alignment: Alignment = .center, @ViewBuilder content: () -> V
+    ) -> some View { EmptyView() }
+
+    // view/defaultscrollanchor(_:), view/navigationtitle(_:), view/toolbar(content:)
+    public nonisolated func defaultScrollAnchor(_ anchor: UnitPoint?) -> some View { EmptyView() }
+    public nonisolated func navigationTitle(_ titleKey: LocalizedStringKey) -> some View { EmptyView() }
+    public nonisolated func toolbar<Content: View>(@ViewBuilder content: () -> Content) -> some View { EmptyView() }
+
+    // view/task(name:priority:file:line:_:) without its name, view/onsubmit(of:_:)
+    public nonisolated func task(
+        priority: TaskPriority = .userInitiated,
+        @_inheritActorContext _ action: sending @escaping @isolated(any) () async -> Void
+    ) -> some View { EmptyView() }
+    public nonisolated func onSubmit(
+        of triggers: SubmitTriggers = .text, _ action: @escaping (() -> Void)
+    ) -> some View { EmptyView() }
+
     // view/padding(_:_:), view/padding(_:)
     public nonisolated func padding(_ edges: Edge.Set = .all, _ length: CGFloat? = nil) -> some View { EmptyView() }
     public nonisolated func padding(_ length: CGFloat) -> some View { EmptyView() }

@@ -45,6 +45,17 @@ public enum TextAlignment: Hashable, Sendable {
     case leading
 }
 
+// unitpoint, submittriggers
+public struct UnitPoint: Hashable, Sendable {
+    public static let bottom = UnitPoint()
+}
+
+public struct SubmitTriggers: OptionSet, Sendable {
+    public let rawValue: Int
+    public init(rawValue: Int) { self.rawValue = rawValue }
+    public static let text = SubmitTriggers(rawValue: 1)
+}
+
 public enum Edge: Sendable {
     public struct Set: OptionSet, Sendable {
         public let rawValue: Int8
@@ -54,6 +65,9 @@ public enum Edge: Sendable {
 }
 
 public enum Axis: Sendable {
+    case horizontal
+    case vertical
+
     public struct Set: OptionSet, Sendable {
         public let rawValue: Int8
         public init(rawValue: Int8) { self.rawValue = rawValue }

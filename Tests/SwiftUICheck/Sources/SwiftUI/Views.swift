@@ -149,6 +149,69 @@ public nonisolated struct HStack<Content: View>: View {
     public typealias Body = Never
 }
 
+public nonisolated struct ZStack<Content: View>: View {
+    public init(alignment: Alignment = .center, @ViewBuilder content: () -> Content) {}
+    public typealias Body = Never
+}
+
+// link: init(_:destination:)
+public nonisolated struct Link<Label: View>: View {
+    public typealias Body = Never
+}
+
+extension Link where Label == Text {
+    public nonisolated init(_ titleKey: LocalizedStringKey, destination: URL) {}
+    @_disfavoredOverload public nonisolated init<S: StringProtocol>(_ title: S, destination: URL) {}
+}
+
+// uiviewrepresentable: makeuiview(context:), updateuiview(_:context:), context; where there is UIKit. The type of the view is
+// a UIView there.
+@MainActor @preconcurrency public protocol UIViewRepresentable: View where Body == Never {
+    associatedtype UIViewType
+    @MainActor @preconcurrency func makeUIView(context: Context) -> UIViewType
+    @MainActor @preconcurrency func updateUIView(_ uiView: UIViewType, context: Context)
+    typealias Context = UIViewRepresentableContext<Self>
+}
+
+@MainActor @preconcurrency public struct UIViewRepresentableContext<Representable: UIViewRepresentable> {}
+
+// lazyvstack: init(alignment:spacing:pinnedviews:content:)
+public nonisolated struct LazyVStack<Content: View>: View {
+    public init(alignment: HorizontalAlignment = .center, spacing: CGFloat? = nil, @ViewBuilder content: () -> Content)
+    {}
+    public typealias Body = Never
+}
+
+// navigationstack: init(root:); navigationpath
+public struct NavigationPath {}
+
+public nonisolated struct NavigationStack<Data, Root: View>: View {
+    public init(@ViewBuilder root: () -> Root) where Data == NavigationPath {}
+    public typealias Body = Never
+}
+
+// menu: init(_:content:)
+public nonisolated struct Menu<Label: View, Content: View>: View {
+    public typealias Body = Never
+}
+
+extension Menu where Label == Text {
+    public nonisolated init(_ titleKey: LocalizedStringKey, @ViewBuilder content: () -> Content) {}
+    @_disfavoredOverload public nonisolated init<S: StringProtocol>(
+        _ title: S, @ViewBuilder content: () -> Content
+    ) {}
+}
+
+// textfield: init(_:text:axis:)
+public nonisolated struct TextField<Label: View>: View {
+    public typealias Body = Never
+}
+
+extension TextField where Label == Text {
+    public nonisolated init(_ titleKey: LocalizedStringKey, text: Binding<String>, axis: Axis) {}
+    @_disfavoredOverload public nonisolated init<S: StringProtocol>(_ title: S, text: Binding<String>, axis: Axis) {}
+}
+
 // scrollview: init(_:showsindicators:content:), init(_:content:)
 public nonisolated struct ScrollView<Content: View>: View {
     public init(_ axes: Axis.Set = .vertical, @ViewBuilder content: () -> Content) {}

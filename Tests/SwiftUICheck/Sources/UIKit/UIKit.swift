@@ -1,13 +1,18 @@
-// Declarations only. Signatures: developer.apple.com/documentation/uikit/uipasteboard, …/uipasteboard/general and
-// …/uipasteboard/string. Apple's pages name no actor for the class.
+// Declarations only. Signatures: developer.apple.com/documentation/uikit/uipasteboard, …/uipasteboard/general,
+// …/uipasteboard/setitems(_:options:), …/uipasteboard/optionskey, …/uiview and …/uiwindow. Apple's pages name no actor for
+// UIPasteboard.
 public import Foundation
 
 public class UIPasteboard {
-    public class var general: UIPasteboard { fatalError() }
-    public var string: String? {
-        get { fatalError() }
-        set {}
+    public struct OptionsKey: RawRepresentable, Hashable, Sendable {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+        public static let expirationDate = OptionsKey(rawValue: "")
+        public static let localOnly = OptionsKey(rawValue: "")
     }
+
+    public class var general: UIPasteboard { fatalError() }
+    public func setItems(_ items: [[String: Any]], options: [UIPasteboard.OptionsKey: Any] = [:]) {}
 }
 
 // …/uikit/uiapplication/protecteddatadidbecomeavailablenotification
@@ -21,3 +26,11 @@ extension ProcessInfo {
         DispatchQueue.global().async { block(false) }
     }
 }
+
+@MainActor open class UIView: NSObject {
+    public override nonisolated init() {}
+    open var isUserInteractionEnabled = true
+    open var window: UIWindow? { fatalError() }
+}
+
+@MainActor open class UIWindow: UIView {}

@@ -22,7 +22,9 @@ public import ChappieCore
 /// the credential reach them. The lock is a lease: it ends by itself 75 seconds after its holder was last seen. A holder
 /// that was suspended for longer gets ``CredentialStoreError/overtaken`` and changes nothing.
 ///
-/// A Mac's data protection keychain is available to programs that are signed with an application identifier.
+/// A Mac's data protection keychain is available to programs that are signed with an application identifier. A program
+/// that was started with `swift run` or is signed ad hoc has none. It keeps its credential in an encrypted file
+/// (`ChappieCredentialStorage.encryptedFile(passphrase:)` of ChappieSDK).
 /// <https://developer.apple.com/documentation/technotes/tn3137-on-mac-keychains>
 public struct KeychainCredentialStore: SharedCredentialStore {
     /// The maximum size of a secret, in bytes.

@@ -67,7 +67,8 @@ public struct KeychainQuery: Sendable, Hashable {
     ///
     /// An item has no key for the issuer, and a search without a group finds the items of every group. For this reason
     /// the service contains both: `com.chappie.sdk|issuer=…|group=…`, in which `%` and `|` of a name are escaped. The
-    /// items next to the credential have `|part=…` as well.
+    /// items next to the credential have `|part=…` as well. A program that looks for the item of a shared credential by
+    /// itself has to use this service.
     ///
     /// - Throws: ``CredentialStoreError/failed(_:)`` if a name contains a NUL character.
     init(_ slot: CredentialSlot, _ part: Part = .credential) throws(CredentialStoreError) {
@@ -149,7 +150,7 @@ public struct KeychainStatus: RawRepresentable, Sendable, Hashable {
         case .missingEntitlement:
             throw .denied(
                 query.accessGroup.map { "this program has no entitlement for the access group \($0)" }
-                    ?? "this program is not signed with an entitlement for the keychain")
+                    ?? "this program is not signed with an application identifier; without one, use `.encryptedFile`")
         case .userCanceled: throw .denied("the user cancelled the system's question")
         case .authFailed: throw .denied("the system could not verify the user")
         case .notAvailable: throw .absent("the system has none for this session")

@@ -28,7 +28,10 @@ struct KeychainFaultTests {
         arguments: [
             (.interactionNotAllowed, .locked("the device is locked")),
             (.inDarkWake, .locked("the device is locked")),
-            (.missingEntitlement, .denied("this program is not signed with an entitlement for the keychain")),
+            (
+                .missingEntitlement,
+                .denied("this program is not signed with an application identifier; without one, use `.encryptedFile`")
+            ),
             (.userCanceled, .denied("the user cancelled the system's question")),
             (.authFailed, .denied("the system could not verify the user")),
             (.notAvailable, .absent("the system has none for this session")),
@@ -79,7 +82,7 @@ struct KeychainFaultTests {
             let unsigned = KeychainCredentialStore(calls: keychain.calls(accessGroups: []))
             await #expect(
                 throws: CredentialStoreError.denied(
-                    "this program is not signed with an entitlement for the keychain")
+                    "this program is not signed with an application identifier; without one, use `.encryptedFile`")
             ) { try await use.perform(unsigned, slot) }
         }
         #expect(keychain.items.isEmpty)

@@ -20,7 +20,8 @@ import SystemPackage
 /// On Linux, the user of a request is the owner of the socket at its other end, which every user can read. On other
 /// systems, the user is unknown.
 ///
-/// On a Mac, a sandboxed program needs the entitlement `com.apple.security.network.server`.
+/// On a Mac, a sandboxed program needs the entitlement `com.apple.security.network.server`, in addition to
+/// `com.apple.security.network.client` for its requests.
 ///
 /// The listener ends with ``CallbackListening/close()``, or when the value that ``listen(_:)`` returned is released.
 public struct LoopbackCallbackListener: CallbackListener {

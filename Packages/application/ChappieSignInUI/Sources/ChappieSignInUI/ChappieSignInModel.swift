@@ -34,6 +34,7 @@ public final class ChappieSignInModel {
     private let browser: (any Browser)?
     private let clipboard: (any Clipboard)?
     private let notifier: (any Notifier)?
+    private let consents: (any ChappieConsentStore)?
     private let clock: any ChappieClock
     private let onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)?
 
@@ -60,17 +61,21 @@ public final class ChappieSignInModel {
     ///   - browser: Opens the page. Default none, so that the user opens it.
     ///   - clipboard: Receives the code. Default none.
     ///   - notifier: Notifies the user that the account is linked. Default: the session's notifier, if it has one.
+    ///   - consents: Remembers who has agreed on the consent page (``ChappieSignInState/consent``). Default none, so that
+    ///     there is no such page and the app asks by itself.
     ///   - clock: The clock for the countdown. Default: the machine's clock.
     ///   - onDeviceCode: Receives the code, for a program that shows it itself. Default none.
     public init(
         session: ChappieAuthSession, showsOnboardingSheet: Bool = true, requestsNotificationPermission: Bool = true,
         texts: ChappieSignInTexts? = nil, browser: (any Browser)? = nil,
-        clipboard: (any Clipboard)? = nil, notifier: (any Notifier)? = nil, clock: any ChappieClock = SystemClock(),
+        clipboard: (any Clipboard)? = nil, notifier: (any Notifier)? = nil,
+        consents: (any ChappieConsentStore)? = nil, clock: any ChappieClock = SystemClock(),
         onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)? = nil
     ) {
         self.session = session
         self.browser = browser
         self.clipboard = clipboard
+        self.consents = consents
         self.clock = clock
         self.onDeviceCode = onDeviceCode
         self.notifier = notifier ?? session.notifier
@@ -121,6 +126,10 @@ extension ChappieSignInModel {
     /// whose workspace does not allow device codes. Offer it while ``ChappieSignInState/offersBrowser`` is true.
     public func signInWithBrowser() { receive(.pressedBrowser) }
 
+    /// Continues with the sign-in after the user has agreed on the consent page, and remembers this for the session's
+    /// slot. Does nothing without ``ChappieSignInState/consent``. To decline, call ``cancel()``.
+    public func agree() { receive(.agreed) }
+
     /// Opens the page of the first step. Does nothing without a code or a browser.
     public func openPage() { receive(.pressedOpen) }
 
@@ -166,6 +175,8 @@ extension ChappieSignInModel {
 extension ChappieSignInModel {
     private func receive(_ event: SignInFlow.Event) {
         flow.planUse = session.accountInfo?.planUse
+        // A user may have agreed in another window. Later events don't depend on it.
+        if !state.isInProgress { flow.needsConsent = consents?.hasConsent(for: session.slot) == false }
         var actions = flow.handle(event, now: clock.now)
         if actions.contains(.cancelSignIn) {
             actions.removeAll { $0 == .cancelSignIn }
@@ -191,6 +202,7 @@ extension ChappieSignInModel {
 
     private func perform(_ action: SignInFlow.Action) {
         switch action {
+        case .rememberConsent: consents?.addConsent(for: session.slot)
         case .askPermission: begin { [notifier] in .answeredPermission(await Self.askPermission(notifier)) }
         case .beginSignIn: signInToSession(by: nil)
         case .beginBrowserSignIn: signInToSession(by: .browser)

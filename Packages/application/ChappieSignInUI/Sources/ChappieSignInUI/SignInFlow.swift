@@ -23,6 +23,8 @@ struct SignInFlow: Sendable {
         case pressed
         /// The user has pressed the button that uses a browser on this machine instead of a code.
         case pressedBrowser
+        /// The user has agreed on the consent page.
+        case agreed
         /// The user has answered whether notifications are allowed. `nil` means that they are.
         case answeredPermission(DesktopError?)
         case receivedCode(ChappieDeviceCode)
@@ -43,6 +45,8 @@ struct SignInFlow: Sendable {
 
     /// The next step of the model. The model carries out the actions in order.
     enum Action: Sendable, Hashable {
+        /// Remembers that the user has agreed, so that the consent page is not shown again.
+        case rememberConsent
         case askPermission
         case beginSignIn
         /// Begins a sign-in with a browser on this machine, without a code.
@@ -56,8 +60,10 @@ struct SignInFlow: Sendable {
     }
 
     private enum Phase: Sendable {
-        /// Next: `askingPermission`, `requestingCode`.
+        /// Next: `askingConsent`, `askingPermission`, `requestingCode`.
         case idle
+        /// The sheet shows the consent page, and nothing is sent. Next: `askingPermission`, `requestingCode`, `idle`.
+        case askingConsent
         /// Next: `requestingCode`, `ended`.
         case askingPermission
         /// Next: `waiting`, `ended`.
@@ -91,6 +97,10 @@ struct SignInFlow: Sendable {
     private var isShown = true
     /// The user's decision about the plan, as the session currently knows it.
     var planUse: ChappiePlanUse?
+    /// Whether the user has to agree before anything is sent, as the memory of consents currently knows it.
+    var needsConsent = false
+    /// Whether this sign-in began with the consent page. The sheet then stays until there is a code.
+    private var hasShownConsent = false
     private var hasAskedPermission = false
     private var mayNotify = true
     private var notices: [ChappieSignInNotice] = []
@@ -105,9 +115,13 @@ struct SignInFlow: Sendable {
 
     private var isRunning: Bool {
         switch phase {
-        case .idle, .ended: false
+        case .idle, .askingConsent, .ended: false
         case .askingPermission, .requestingCode, .waiting: true
         }
+    }
+
+    private var isAskingConsent: Bool {
+        if case .askingConsent = phase { true } else { false }
     }
 
     // MARK: Events
@@ -120,6 +134,10 @@ struct SignInFlow: Sendable {
         case (.pressed, .idle), (.pressed, .ended): return begin(withBrowser: false)
         case (.pressedBrowser, _) where !isRunning: return begin(withBrowser: true)
         case (.pressedBrowser, _) where !usesBrowser: return [.cancelSignIn] + begin(withBrowser: true)
+        case (.agreed, .askingConsent):
+            needsConsent = false
+            hasShownConsent = true
+            return [.rememberConsent] + askPermission()
         case (.answeredPermission(let refusal), .askingPermission):
             hasAskedPermission = true
             if let refusal {
@@ -161,6 +179,13 @@ struct SignInFlow: Sendable {
         notices = []
         wasSignedIn = session.isSignedIn
         isRenewal = session == .reauthenticationRequired
+        hasShownConsent = false
+        guard needsConsent, texts.consent != nil else { return askPermission() }
+        phase = .askingConsent
+        return []
+    }
+
+    private mutating func askPermission() -> [Action] {
         guard settings.requestsPermission, !hasAskedPermission else {
             phase = .requestingCode
             return [firstStep]
@@ -232,6 +257,8 @@ struct SignInFlow: Sendable {
         let isNew = state.isSignedIn && !session.isSignedIn
         session = state
         if state.isSignedIn, !wasSignedIn, isRunning { return end(.linked) }
+        // The user has agreed in another window, so this page has no purpose.
+        if isAskingConsent, isNew || isSigningInElsewhere { return putAway() }
         guard case .ended(let ending) = phase else { return [] }
         // The message about an ending stays until the session's state contradicts it.
         switch (ending.reason, state) {
@@ -274,12 +301,15 @@ struct SignInFlow: Sendable {
     var state: ChappieSignInState {
         var state = ChappieSignInState(title: title)
         state.isInProgress = isRunning || isSigningInElsewhere
-        state.isEnabled = !state.isInProgress
+        state.isEnabled = !state.isInProgress && !isAskingConsent
+        state.consent = isAskingConsent ? texts.consent : nil
         state.isHidden = session.isSignedIn && !state.isInProgress
         state.notices = notices
         var current: Prompt?
         switch phase {
-        case .idle, .askingPermission: break
+        case .idle: break
+        case .askingConsent: state.isSheetPresented = showsSheet
+        case .askingPermission: state.isSheetPresented = showsSheet && hasShownConsent
         case .requestingCode: state.isSheetPresented = showsSheet
         case .waiting(let prompt):
             state.isSheetPresented = showsSheet
@@ -311,7 +341,7 @@ struct SignInFlow: Sendable {
     private var offersBrowser: Bool {
         guard settings.offersBrowser, !usesBrowser else { return false }
         switch phase {
-        case .idle, .askingPermission, .requestingCode: return false
+        case .idle, .askingConsent, .askingPermission, .requestingCode: return false
         case .waiting(let prompt): return prompt.code.needsCode
         case .ended(let ending): return [.expired, .denied, .switchedOff, .service].contains(ending.reason)
         }

@@ -13,6 +13,10 @@ public struct ChappieSignInState: Sendable, Hashable {
     public var isInProgress = false
     /// Whether the sheet with the steps is shown. It stays to show the message about a sign-in that failed.
     public var isSheetPresented = false
+    /// The consent page, while the sheet asks whether data may be sent to OpenAI. Nothing is sent before the user agrees
+    /// with ``ChappieSignInModel/agree()``. While it is shown, the sheet shows nothing else but the button
+    /// ``ChappieSignInTexts/cancel``.
+    public var consent: ChappieSignInTexts.Consent?
     /// The steps of the sheet, in order. There are three, or two if there is no code to enter.
     public var steps: [ChappieSignInStep] = []
     /// The page and its code, while they wait for approval. The code is empty if the page needs none.

@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) public import ChappieAuth
-import ChappieCore
+public import ChappieCore
 
 /// The texts of a sign-in. The defaults are English. Replace them with your translations.
 ///
@@ -15,6 +15,10 @@ public struct ChappieSignInTexts: Sendable, Hashable {
     public var preparing = "Preparing sign in"
     /// The title of the button while the code waits for approval.
     public var openSignIn = "Open ChatGPT sign in"
+
+    /// The page that asks whether data may be sent to OpenAI, or `nil` if the app asks by itself. It is shown only if
+    /// the model has a ``ChappieConsentStore``, as the SwiftUI view has.
+    public var consent: Consent? = Consent()
 
     /// The first step.
     public var openPage = Step("Open OpenAI", "Open the sign-in page in your browser.", button: "Open OpenAI")
@@ -101,6 +105,32 @@ public struct ChappieSignInTexts: Sendable, Hashable {
             self.detail = detail
             self.button = button
         }
+    }
+
+    /// The texts of the page that asks whether data may be sent to OpenAI. They describe an app that sends what the SDK
+    /// sends. Replace them if your app sends other data, or sends data to others.
+    public struct Consent: Sendable, Hashable {
+        /// The question, as a title.
+        public var title = "Share data with OpenAI?"
+        /// The receiver, the data and the way, a paragraph each.
+        public var paragraphs = [
+            "This app uses ChatGPT, an AI service of OpenAI. OpenAI is a third party.",
+            "When you ask something, this app sends to OpenAI: your messages, the files and pictures that you attach, the "
+                + "earlier messages of the conversation, this app's instructions, and what this app's tools return. "
+                + "These can contain personal data.",
+            "It is sent from this device directly to OpenAI, under your own ChatGPT account. OpenAI tells this app "
+                + "the account's email address, identifiers and plan.",
+            "You can stop this at any time: sign out.",
+        ]
+        /// The title of the link to ``policyURL``.
+        public var policy = "OpenAI's privacy policy"
+        /// The address of the privacy policy, or `nil` for no link.
+        public var policyURL = URL(string: "https://openai.com/policies/privacy-policy/")
+        /// The title of the button with which the user agrees.
+        public var agree = "Agree and continue"
+
+        /// Creates the English texts.
+        public init() {}
     }
 
     /// The texts for an ending.

@@ -61,7 +61,8 @@ public struct ChappieEndpoints: Sendable, Hashable, Codable {
     /// Returns the endpoints of a simulator on this machine, such as `chappie simulator --auto-approve --port 8080`.
     ///
     /// - Parameters:
-    ///   - port: The port of the simulator, 1 to 65535. Default 8080.
+    ///   - port: The port of the simulator, 1 to 65535. Default 8080. An app for Apple's platforms also needs
+    ///     `NSAllowsLocalNetworking` in its `Info.plist`.
     ///   - grant: The kind of sign-in. Default: the device code.
     public static func simulator(port: Int = 8080, grant: ChappieGrant = .deviceCode) -> ChappieEndpoints {
         precondition((1...65_535).contains(port), "A port is a number from 1 to 65535.")

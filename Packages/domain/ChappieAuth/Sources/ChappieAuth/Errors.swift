@@ -41,7 +41,8 @@ public enum ChappieAuthError: Error, Sendable, Hashable {
     case renewableLater(Date)
     /// The user is signed in, but has not allowed this program to use the plan. Nothing was sent.
     case planUseNotGranted
-    /// The system returned no random bytes.
+    /// The source of random bytes returned none. Swift's own generator never reports this. It ends the process instead,
+    /// so that only a custom ``Entropy`` throws this error.
     case secureRandomFailed(statusCode: Int32)
     /// An answer could not be understood.
     case invalidResponse
@@ -60,8 +61,11 @@ extension ChappieAuthError {
     /// ``ChappieAuthState/reauthenticationRequired``. So does every renewal if the access token has expired or was
     /// refused. If the token endpoint's own JSON has a code about the token, such as `invalid_grant`, the stored
     /// credential loses its refresh token. After a 4xx with an unknown code it is unchanged, and the renewal is tried
-    /// again after ``ChappieAuthSession/reload()`` and at the next start of the program. A status without such a code,
-    /// for example 401, changes nothing, because a proxy may have sent it.
+    /// again after ``ChappieAuthSession/reload()`` and at the next start of the program. A status without the endpoint's
+    /// own JSON, for example 400, 401 or 403, yields `false` and changes nothing, because a proxy may have sent it.
+    ///
+    /// A sign-in that fails in this way leads to ``ChappieAuthState/reauthenticationRequired`` only if no credential is
+    /// stored. An account that is signed in stays signed in.
     public var requiresReauthentication: Bool {
         switch self {
         case .missingCredential, .missingAccountID, .missingRefreshToken, .reauthenticationRequired: true

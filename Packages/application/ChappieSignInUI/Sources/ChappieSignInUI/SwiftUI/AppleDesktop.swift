@@ -1,5 +1,5 @@
 #if canImport(SwiftUI)
-    import ChappieAuth
+    @_spi(ChappieInternals) import ChappieAuth
     import ChappieCore
     import SwiftUI
     import UserNotifications
@@ -14,16 +14,32 @@
     @MainActor
     final class SignInRelay: Browser {
         private var openURL: OpenURLAction?
+        private weak var session: ChappieAuthSession?
+        #if canImport(UIKit) && canImport(AuthenticationServices)
+            /// A view in the button's window, over which the page of a sign-in is shown.
+            weak var anchor: UIView?
+            private weak var page: InAppPage?
+        #endif
         private(set) var onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)?
 
         /// Stores the closures. Nothing observes them, so a view may set them while it is drawn.
-        func take(_ openURL: OpenURLAction, _ onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)?) {
+        func take(
+            _ openURL: OpenURLAction, _ session: ChappieAuthSession,
+            _ onDeviceCode: (@MainActor (ChappieDeviceCode) -> Void)?
+        ) {
             self.openURL = openURL
+            self.session = session
             self.onDeviceCode = onDeviceCode
         }
 
         @MainActor
         func open(_ url: URL) async throws(DesktopError) {
+            #if canImport(UIKit) && canImport(AuthenticationServices)
+                if let session, case .awaitingUserCode(let code) = session.deviceLinkState, !code.needsCode {
+                    if page == nil { page = try InAppPage.show(code, of: session, over: anchor?.window) }
+                    return
+                }
+            #endif
             guard let openURL else { throw DesktopError("There is no window to open the page from.") }
             let isAccepted = await withCheckedContinuation { continuation in
                 // A Mac calls this on another queue, on which a closure of the main actor would trap.
@@ -35,20 +51,37 @@
         }
     }
 
-    /// The general pasteboard.
+    /// The general pasteboard. Its entry stays on this device. On iOS it expires with the code.
     struct Pasteboard: Clipboard {
+        #if canImport(UIKit)
+            /// The time for which the service accepts a code.
+            private static let lifetime: TimeInterval = 15 * 60
+        #endif
+
         @MainActor
         func copy(_ text: String) async throws(DesktopError) -> ClipboardOutcome {
             #if canImport(UIKit)
-                UIPasteboard.general.string = text
+                UIPasteboard.general.setItems(
+                    [["public.utf8-plain-text": text]],
+                    options: [.localOnly: true, .expirationDate: Date(timeIntervalSinceNow: Self.lifetime)])
             #elseif canImport(AppKit)
-                NSPasteboard.general.clearContents()
+                NSPasteboard.general.prepareForNewContents(with: .currentHostOnly)
                 guard NSPasteboard.general.setString(text, forType: .string) else {
                     throw DesktopError("The clipboard did not take the code. Type it instead.")
                 }
             #endif
             return .copied
         }
+    }
+
+    /// The consents in the app's own settings, by a digest of the slot. The privacy manifest declares this use with the
+    /// reason CA92.1.
+    struct SettingsConsentStore: ChappieConsentStore {
+        func hasConsent(for slot: CredentialSlot) -> Bool { UserDefaults.standard.bool(forKey: key(of: slot)) }
+
+        func addConsent(for slot: CredentialSlot) { UserDefaults.standard.set(true, forKey: key(of: slot)) }
+
+        private func key(of slot: CredentialSlot) -> String { "com.chappie.sdk.consent.\(slot.digest)" }
     }
 
     /// Local notifications of the app.

@@ -23,7 +23,15 @@
     /// The compiler treats a trailing closure that creates no view as `onDeviceCode`.
     ///
     /// ``ChappieSignInModel`` decides everything that the button shows and does. The environment's `openURL` opens the
-    /// page, so an app can replace it.
+    /// page, so an app can replace it. The page of "Continue with ChatGPT" opens inside the app on iOS, because the
+    /// browser returns to the app. A user who closes that page cancels the sign-in.
+    ///
+    /// Before the first sign-in of a slot, the sheet asks whether data may be sent to OpenAI
+    /// (``ChappieSignInTexts/consent``). Nothing is sent before the user agrees. The app's settings remember it, also
+    /// after a sign-out. Without the sheet there is no such page, and the app has to ask.
+    ///
+    /// The sheet belongs to the button's place in the app. An empty view without a size stays there while the button is
+    /// hidden, and so does padding around it.
     ///
     /// Keep the view in place while a sign-in runs. If the app removes it because `authSession.state` is no longer
     /// `signedOut`, the view cancels the sign-in that it has started. The sign-in is also cancelled if another session
@@ -46,8 +54,8 @@
         /// - Parameters:
         ///   - authSession: The session to sign in.
         ///   - showsOnboardingSheet: Whether a sheet shows the steps. Default `true`. With `false`, the page opens
-        ///     automatically as soon as there is a code, a failed sign-in shows only as the session's `lastError`, and
-        ///     `authSession.cancelSignIn()` cancels a sign-in.
+        ///     automatically as soon as there is a code, a failed sign-in shows only as the session's `lastError`,
+        ///     `authSession.cancelSignIn()` cancels a sign-in, and the app asks whether data may be sent to OpenAI.
         ///   - requestsNotificationPermission: Whether the first press asks the user if the app may notify. Default
         ///     `true`. With `false`, the notification is still sent if the user has allowed notifications before.
         ///   - texts: The texts to show. Default: English, for the session's kind of sign-in.
@@ -69,7 +77,7 @@
 
         /// The button, and the sheet while it is shown.
         public var body: some View {
-            let _ = relay.take(openURL, onDeviceCode)
+            let _ = relay.take(openURL, settings.session, onDeviceCode)
             SignInButton(settings: settings, relay: relay, label: label)
                 // A model belongs to one session, so another session needs another model.
                 .id(settings.identity)
@@ -82,7 +90,7 @@
         /// - Parameters:
         ///   - authSession: The session to sign in.
         ///   - showsOnboardingSheet: Whether a sheet shows the steps. Default `true`. With `false`, the page opens
-        ///     automatically as soon as there is a code.
+        ///     automatically as soon as there is a code, and the app asks whether data may be sent to OpenAI.
         ///   - requestsNotificationPermission: Whether the first press asks the user if the app may notify. Default
         ///     `true`.
         ///   - texts: The texts to show. Default: English, for the session's kind of sign-in.
@@ -163,11 +171,13 @@
     /// A button that owns the model as long as its identity exists.
     private struct SignInButton<Label: View>: View {
         private let texts: ChappieSignInTexts
+        private let relay: SignInRelay
         private let label: @MainActor (String) -> Label
         @StateObject private var model: ChappieSignInModel
 
         init(settings: SignInViewSettings, relay: SignInRelay, label: @escaping @MainActor (String) -> Label) {
             texts = settings.texts
+            self.relay = relay
             self.label = label
             _model = StateObject(
                 wrappedValue: ChappieSignInModel(
@@ -175,20 +185,26 @@
                     requestsNotificationPermission: settings.requestsPermission, texts: settings.texts,
                     browser: relay, clipboard: Pasteboard(),
                     notifier: settings.session.notifier ?? UserNotificationCenter(),
+                    consents: settings.showsSheet ? SettingsConsentStore() : nil,
                     onDeviceCode: { [relay] in relay.onDeviceCode?($0) }))
         }
 
         var body: some View {
-            if !model.state.isHidden {
-                Button {
-                    model.signIn()
-                } label: {
-                    label(model.state.title)
+            // The sheet belongs to a view that stays. The button disappears in the update that closes the sheet.
+            ZStack {
+                if !model.state.isHidden {
+                    Button {
+                        model.signIn()
+                    } label: {
+                        label(model.state.title)
+                    }
+                    .disabled(!model.state.isEnabled)
                 }
-                .disabled(!model.state.isEnabled)
-                // The sheet comes after `disabled`, because otherwise it would inherit it.
-                .sheet(isPresented: isSheetPresented) { SignInSheet(model: model, texts: texts) }
             }
+            #if canImport(UIKit) && canImport(AuthenticationServices)
+                .background { InAppPageAnchor(relay: relay) }
+            #endif
+            .sheet(isPresented: isSheetPresented) { SignInSheet(model: model, texts: texts) }
         }
 
         private var isSheetPresented: Binding<Bool> {

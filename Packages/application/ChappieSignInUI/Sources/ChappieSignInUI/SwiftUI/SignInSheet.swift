@@ -4,8 +4,8 @@
     import ChappieCore
     import SwiftUI
 
-    /// The sheet of ``ChappieSignIn``. It shows the steps while the sign-in waits, and a message if the sign-in has
-    /// failed.
+    /// The sheet of ``ChappieSignIn``. It first asks whether data may be sent to OpenAI, unless the user has agreed
+    /// before. Then it shows the steps while the sign-in waits, and a message if the sign-in has failed.
     ///
     /// It scrolls, so that the largest text sizes have room. Colours are semantic, and fonts are text styles. The sheet
     /// sets its own styles, because it inherits the app's styles for the button. Each text has its own colour, because
@@ -18,12 +18,14 @@
         var body: some View {
             ScrollView {
                 VStack(alignment: .leading, spacing: 24) {
-                    Text(texts.signIn)
+                    Text(state.consent?.title ?? texts.signIn)
                         .font(.title2)
                         .bold()
                         .foregroundStyle(Color.primary)
                         .accessibilityAddTraits(.isHeader)
-                    if let ending = state.ending {
+                    if let consent = state.consent {
+                        ConsentPage(consent: consent) { model.agree() }
+                    } else if let ending = state.ending {
                         Ending(ending: ending, tryAgain: texts.tryAgain) { model.signIn() }
                     } else {
                         steps
@@ -125,6 +127,25 @@
                     ProgressView(state.title)
                 }
             }
+        }
+    }
+
+    /// A page that names the receiver and the data, and asks the user to agree. The button is not the default one, so
+    /// that the key that opened the sheet can't agree.
+    private struct ConsentPage: View {
+        let consent: ChappieSignInTexts.Consent
+        let agree: @MainActor () -> Void
+
+        var body: some View {
+            ForEach(consent.paragraphs, id: \.self) { paragraph in
+                Text(paragraph).foregroundStyle(Color.primary)
+            }
+            if let url = consent.policyURL {
+                Link(consent.policy, destination: url)
+                    .buttonStyle(.bordered)
+            }
+            Button(consent.agree, action: agree)
+                .buttonStyle(.borderedProminent)
         }
     }
 

@@ -40,8 +40,8 @@ public struct CredentialSlot: Sendable, Hashable, Codable {
         }
     }
 
-    /// A digest of the names, for the name of a lock. If two slots have the same digest, they share a lock, which is
-    /// harmless.
+    /// A digest of the names, for the name of a lock or a setting. If two slots have the same digest, they share a lock,
+    /// which is harmless.
     @_spi(ChappieInternals) public var digest: String {
         FNV1a.hexadecimal([service, account, accessGroup ?? ""] + [issuer].compactMap(\.self))
     }

@@ -190,6 +190,9 @@ extension ChappieAuthSession {
     /// The grant by which the endpoints let users sign in.
     @_spi(ChappieInternals) public var configuredGrant: ChappieGrant { manager.endpoints.grant }
 
+    /// The slot of the credential.
+    @_spi(ChappieInternals) public var slot: CredentialSlot { manager.slot }
+
     /// Whether the user can sign in with a browser on this machine instead of a device code (``ChappieGrant/browser``).
     /// This requires a program that was composed for it. `Chappie.authSession()` does so on Linux and on a Mac.
     public var canSignInWithBrowser: Bool {

@@ -7,7 +7,9 @@
 ///     print(error.explanation)
 /// }
 /// ```
-/// All other errors are `CancellationError`, and the errors of the program's own closures.
+/// All other errors are `CancellationError`, and the errors of the program's own closures. `localizedDescription` is the
+/// first sentence. On Linux it needs `import Foundation`. A `switch` over an error's cases needs a `default`, because
+/// later versions may add cases.
 public protocol ChappieError: LocalizedError, Sendable {
     /// The failure, as a sentence.
     var errorDescription: String? { get }
