@@ -32,7 +32,7 @@ func module(_ place: String, _ dependencies: [Target.Dependency]) -> Target {
 // Apple's platforms have libraries of their own for this.
 let onLinux = TargetDependencyCondition.when(platforms: [.linux])
 
-let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS]
+let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS, .visionOS]
 
 // The adapters and libraries of a platform: no other one builds them.
 func only(_ platforms: [Platform], _ names: [String]) -> [Target.Dependency] {
@@ -63,7 +63,7 @@ func crossing(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 
 let package = Package(
     name: "chappie",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [
         .library(name: "ChappieSDK", targets: ["ChappieSDK"]),
         .library(name: "ChappieSDKRuntime", targets: ["ChappieSDKRuntime"]),
@@ -176,7 +176,7 @@ let package = Package(
             "facade/ChappieSDK/ChappieSDKRuntime",
             ["ChappieAuth", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSDK"]),
         // Tools
-        module("testing/ChappieSimulator", ["ChappieCore", "CZstd", httpTypes]),
+        module("testing/ChappieSimulator", ["ChappieCore", .byName(name: "CZstd", condition: onLinux), httpTypes]),
         module(
             "testing/ChappieSimulator/ChappieSimulatorServer",
             ["ChappieCore", "ChappieSimulator", "CZlib"] + nio),

@@ -5,7 +5,7 @@ import PackageDescription
 
 let package = Package(
     name: "ChappieCrypto",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [.library(name: "ChappieCrypto", targets: ["ChappieCrypto"])],
     dependencies: [
         .package(path: "../../domain/ChappieCore"),
