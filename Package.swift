@@ -20,13 +20,24 @@ let nio: [Target.Dependency] = [
 
 // MARK: Shapes
 
+// For App Store Connect: a module has a privacy manifest if it collects data, or calls what Apple requires a reason for. On Linux
+// a resource would bring an accessor that imports all of Foundation.
+#if os(macOS)
+    let privacyResources: [Resource] = [.copy("PrivacyInfo.xcprivacy")]
+    let privacyExcluded: [String] = []
+#else
+    let privacyResources: [Resource] = []
+    let privacyExcluded = ["PrivacyInfo.xcprivacy"]
+#endif
+
 // `place` names the layer and the package, and the module itself if the package has several.
-func module(_ place: String, _ dependencies: [Target.Dependency]) -> Target {
+func module(_ place: String, _ dependencies: [Target.Dependency], hasPrivacyManifest: Bool = false) -> Target {
     let parts = place.split(separator: "/")
     let name = String(parts.last ?? "")
     return .target(
         name: name, dependencies: dependencies,
-        path: "Packages/\(parts.prefix(2).joined(separator: "/"))/Sources/\(name)")
+        path: "Packages/\(parts.prefix(2).joined(separator: "/"))/Sources/\(name)",
+        exclude: hasPrivacyManifest ? privacyExcluded : [], resources: hasPrivacyManifest ? privacyResources : [])
 }
 
 // Apple's platforms have libraries of their own for this.
@@ -38,15 +49,6 @@ let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS, .visionOS]
 func only(_ platforms: [Platform], _ names: [String]) -> [Target.Dependency] {
     names.map { .byName(name: $0, condition: .when(platforms: platforms)) }
 }
-
-// For App Store Connect. On Linux a resource would bring an accessor that imports all of Foundation.
-#if os(macOS)
-    let privacyResources: [Resource]? = [.copy("PrivacyInfo.xcprivacy")]
-    let privacyExcluded: [String] = []
-#else
-    let privacyResources: [Resource]? = nil
-    let privacyExcluded = ["PrivacyInfo.xcprivacy"]
-#endif
 
 func tests(of package: String, _ dependencies: [Target.Dependency] = []) -> Target {
     let name = String(package.split(separator: "/").last ?? "")
@@ -111,7 +113,7 @@ let package = Package(
         module("application/ChappieRuntime", ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient"]),
         module("application/ChappieSignInUI", ["ChappieCore", "ChappieAuth"]),
         // Adapters
-        module("adapters/ChappieFiles", ["ChappieCore", "ChappieAuth", system]),
+        module("adapters/ChappieFiles", ["ChappieCore", "ChappieAuth", system], hasPrivacyManifest: true),
         module("adapters/ChappieCurl/CCurl", []),
         module("adapters/CZstd", []),
         module("adapters/CZlib", []),
@@ -128,7 +130,8 @@ let package = Package(
         module("adapters/ChappieCrypto/COpenSSL", []),
         module(
             "adapters/ChappieCrypto",
-            ["ChappieCore", "ChappieAuth", "ChappieFiles", .byName(name: "COpenSSL", condition: onLinux), system]),
+            ["ChappieCore", "ChappieAuth", "ChappieFiles", .byName(name: "COpenSSL", condition: onLinux), system],
+            hasPrivacyManifest: true),
         module("adapters/ChappieSQLite/CSQLite", []),
         module("adapters/ChappieSQLite", ["CSQLite"]),
         module(
@@ -136,7 +139,8 @@ let package = Package(
             [
                 "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieFiles", "ChappieCrypto", "ChappieSQLite",
                 "CSQLite", system,
-            ]),
+            ],
+            hasPrivacyManifest: true),
         module("adapters/ChappieProcess/CSpawn", []),
         module("adapters/ChappieProcess", ["ChappieCore", "ChappieFiles", "CSpawn", system]),
         module(
@@ -159,9 +163,9 @@ let package = Package(
                 .byName(name: "CZstd", condition: onLinux),
             ]),
         // Facade
-        .target(
-            name: "ChappieSDK",
-            dependencies: [
+        module(
+            "facade/ChappieSDK",
+            [
                 "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieCrypto",
                 "ChappieLoopback", logging,
             ]
@@ -170,8 +174,7 @@ let package = Package(
                     ["ChappieCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieKeychainLinux", "ChappieDesktopLinux"])
                 // A program on Linux that wants the button's model asks for the module.
                 + only(applePlatforms, ["ChappieURLSession", "ChappieKeychainApple", "ChappieSignInUI"]),
-            path: "Packages/facade/ChappieSDK/Sources/ChappieSDK", exclude: privacyExcluded, resources: privacyResources
-        ),
+            hasPrivacyManifest: true),
         module(
             "facade/ChappieSDK/ChappieSDKRuntime",
             ["ChappieAuth", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSDK"]),

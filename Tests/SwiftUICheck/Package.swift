@@ -47,7 +47,7 @@ let package = Package(
             name: "ChappieAuth", dependencies: ["ChappieCore", "Combine", httpTypes, logging], swiftSettings: settings),
         .target(
             name: "ChappieFiles", dependencies: ["ChappieCore", "ChappieAuth", "Security", system],
-            swiftSettings: settings),
+            exclude: ["PrivacyInfo.xcprivacy"], swiftSettings: settings),
         .target(
             name: "ChappieKeychainApple", dependencies: ["ChappieCore", "ChappieAuth", "Security"],
             swiftSettings: settings),
@@ -66,7 +66,7 @@ let package = Package(
         .target(
             name: "ChappieCrypto",
             dependencies: ["ChappieCore", "ChappieAuth", "ChappieFiles", "CryptoKit", "Security", system],
-            swiftSettings: settings),
+            exclude: ["PrivacyInfo.xcprivacy"], swiftSettings: settings),
         .target(
             name: "ChappieLoopback", dependencies: ["ChappieAuth", "ChappieFiles", system], swiftSettings: settings),
         .target(name: "CSQLite"),
@@ -75,9 +75,9 @@ let package = Package(
             name: "ChappieThreadsSQLite",
             dependencies: [
                 "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieFiles", "ChappieCrypto", "ChappieSQLite",
-                "CSQLite", system,
+                "CSQLite", "Security", system,
             ],
-            swiftSettings: settings),
+            exclude: ["PrivacyInfo.xcprivacy"], swiftSettings: settings),
         .target(
             name: "ChappieSignInUI",
             dependencies: [

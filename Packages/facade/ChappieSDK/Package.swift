@@ -8,10 +8,10 @@ func only(_ platforms: [Platform], _ names: [String]) -> [Target.Dependency] {
     names.map { .byName(name: $0, condition: .when(platforms: platforms)) }
 }
 #if os(macOS)
-    let privacyResources: [Resource]? = [.copy("PrivacyInfo.xcprivacy")]
+    let privacyResources: [Resource] = [.copy("PrivacyInfo.xcprivacy")]
     let privacyExcluded: [String] = []
 #else
-    let privacyResources: [Resource]? = nil
+    let privacyResources: [Resource] = []
     let privacyExcluded = ["PrivacyInfo.xcprivacy"]
 #endif
 
