@@ -283,7 +283,7 @@ let package = Package(
             [
                 "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieFiles", "ChappieCrypto", "ChappieTesting",
                 "TestFixtures",
-                "CSQLite", "ThreadStoreWriter",
+                "CSQLite", "ChappieSQLite", "ThreadStoreWriter",
             ]),
         tests(of: "adapters/ChappieCrypto", ["ChappieAuth", "ChappieTesting", "TestFixtures", "FileStoreWriter"]),
         tests(
