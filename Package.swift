@@ -111,7 +111,7 @@ let package = Package(
         // Application
         module("application/ChappieClient", ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", httpTypes, logging]),
         module("application/ChappieRuntime", ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient"]),
-        module("application/ChappieSignInUI", ["ChappieCore", "ChappieAuth"]),
+        module("application/ChappieSignInUI", ["ChappieCore", "ChappieAuth"], hasPrivacyManifest: true),
         // Adapters
         module("adapters/ChappieFiles", ["ChappieCore", "ChappieAuth", system], hasPrivacyManifest: true),
         module("adapters/ChappieCurl/CCurl", []),

@@ -83,7 +83,7 @@ let package = Package(
             dependencies: [
                 "ChappieCore", "ChappieAuth", "Combine", "SwiftUI", "UIKit", "UserNotifications", "Accessibility",
             ],
-            swiftSettings: settings),
+            exclude: ["PrivacyInfo.xcprivacy"], swiftSettings: settings),
         .target(
             name: "ChappieSDK",
             dependencies: [
