@@ -20,33 +20,35 @@ let nio: [Target.Dependency] = [
 
 // MARK: Shapes
 
+// For App Store Connect: a module has a privacy manifest if it collects data, or calls what Apple requires a reason for. On Linux
+// a resource would bring an accessor that imports all of Foundation.
+#if os(macOS)
+    let privacyResources: [Resource] = [.copy("PrivacyInfo.xcprivacy")]
+    let privacyExcluded: [String] = []
+#else
+    let privacyResources: [Resource] = []
+    let privacyExcluded = ["PrivacyInfo.xcprivacy"]
+#endif
+
 // `place` names the layer and the package, and the module itself if the package has several.
-func module(_ place: String, _ dependencies: [Target.Dependency]) -> Target {
+func module(_ place: String, _ dependencies: [Target.Dependency], hasPrivacyManifest: Bool = false) -> Target {
     let parts = place.split(separator: "/")
     let name = String(parts.last ?? "")
     return .target(
         name: name, dependencies: dependencies,
-        path: "Packages/\(parts.prefix(2).joined(separator: "/"))/Sources/\(name)")
+        path: "Packages/\(parts.prefix(2).joined(separator: "/"))/Sources/\(name)",
+        exclude: hasPrivacyManifest ? privacyExcluded : [], resources: hasPrivacyManifest ? privacyResources : [])
 }
 
 // Apple's platforms have libraries of their own for this.
 let onLinux = TargetDependencyCondition.when(platforms: [.linux])
 
-let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS]
+let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS, .visionOS]
 
 // The adapters and libraries of a platform: no other one builds them.
 func only(_ platforms: [Platform], _ names: [String]) -> [Target.Dependency] {
     names.map { .byName(name: $0, condition: .when(platforms: platforms)) }
 }
-
-// For App Store Connect. On Linux a resource would bring an accessor that imports all of Foundation.
-#if os(macOS)
-    let privacyResources: [Resource]? = [.copy("PrivacyInfo.xcprivacy")]
-    let privacyExcluded: [String] = []
-#else
-    let privacyResources: [Resource]? = nil
-    let privacyExcluded = ["PrivacyInfo.xcprivacy"]
-#endif
 
 func tests(of package: String, _ dependencies: [Target.Dependency] = []) -> Target {
     let name = String(package.split(separator: "/").last ?? "")
@@ -63,7 +65,7 @@ func crossing(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 
 let package = Package(
     name: "chappie",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [
         .library(name: "ChappieSDK", targets: ["ChappieSDK"]),
         .library(name: "ChappieSDKRuntime", targets: ["ChappieSDKRuntime"]),
@@ -109,9 +111,9 @@ let package = Package(
         // Application
         module("application/ChappieClient", ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", httpTypes, logging]),
         module("application/ChappieRuntime", ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient"]),
-        module("application/ChappieSignInUI", ["ChappieCore", "ChappieAuth"]),
+        module("application/ChappieSignInUI", ["ChappieCore", "ChappieAuth"], hasPrivacyManifest: true),
         // Adapters
-        module("adapters/ChappieFiles", ["ChappieCore", "ChappieAuth", system]),
+        module("adapters/ChappieFiles", ["ChappieCore", "ChappieAuth", system], hasPrivacyManifest: true),
         module("adapters/ChappieCurl/CCurl", []),
         module("adapters/CZstd", []),
         module("adapters/CZlib", []),
@@ -128,7 +130,8 @@ let package = Package(
         module("adapters/ChappieCrypto/COpenSSL", []),
         module(
             "adapters/ChappieCrypto",
-            ["ChappieCore", "ChappieAuth", "ChappieFiles", .byName(name: "COpenSSL", condition: onLinux), system]),
+            ["ChappieCore", "ChappieAuth", "ChappieFiles", .byName(name: "COpenSSL", condition: onLinux), system],
+            hasPrivacyManifest: true),
         module("adapters/ChappieSQLite/CSQLite", []),
         module("adapters/ChappieSQLite", ["CSQLite"]),
         module(
@@ -136,7 +139,8 @@ let package = Package(
             [
                 "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieFiles", "ChappieCrypto", "ChappieSQLite",
                 "CSQLite", system,
-            ]),
+            ],
+            hasPrivacyManifest: true),
         module("adapters/ChappieProcess/CSpawn", []),
         module("adapters/ChappieProcess", ["ChappieCore", "ChappieFiles", "CSpawn", system]),
         module(
@@ -159,9 +163,9 @@ let package = Package(
                 .byName(name: "CZstd", condition: onLinux),
             ]),
         // Facade
-        .target(
-            name: "ChappieSDK",
-            dependencies: [
+        module(
+            "facade/ChappieSDK",
+            [
                 "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieCrypto",
                 "ChappieLoopback", logging,
             ]
@@ -170,13 +174,12 @@ let package = Package(
                     ["ChappieCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieKeychainLinux", "ChappieDesktopLinux"])
                 // A program on Linux that wants the button's model asks for the module.
                 + only(applePlatforms, ["ChappieURLSession", "ChappieKeychainApple", "ChappieSignInUI"]),
-            path: "Packages/facade/ChappieSDK/Sources/ChappieSDK", exclude: privacyExcluded, resources: privacyResources
-        ),
+            hasPrivacyManifest: true),
         module(
             "facade/ChappieSDK/ChappieSDKRuntime",
             ["ChappieAuth", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSDK"]),
         // Tools
-        module("testing/ChappieSimulator", ["ChappieCore", "CZstd", httpTypes]),
+        module("testing/ChappieSimulator", ["ChappieCore", .byName(name: "CZstd", condition: onLinux), httpTypes]),
         module(
             "testing/ChappieSimulator/ChappieSimulatorServer",
             ["ChappieCore", "ChappieSimulator", "CZlib"] + nio),
@@ -280,7 +283,7 @@ let package = Package(
             [
                 "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieFiles", "ChappieCrypto", "ChappieTesting",
                 "TestFixtures",
-                "CSQLite", "ThreadStoreWriter",
+                "CSQLite", "ChappieSQLite", "ThreadStoreWriter",
             ]),
         tests(of: "adapters/ChappieCrypto", ["ChappieAuth", "ChappieTesting", "TestFixtures", "FileStoreWriter"]),
         tests(

@@ -1,10 +1,11 @@
 """Says when the look at what changes without this repository is long ago: outside.py [TODAY]
 
-Prints nothing, or one note: it is never a failure. What is known, since when and where to look stands in one file, which
-`chappie doctor` reads as well.
+Prints nothing, or a note for each file: it is never a failure. What is known, since when and where to look stands in two files.
+`chappie doctor` reads the first one as well. The second one is Apple's list of APIs that need a reason.
 """
 
 import datetime
+import json
 import os
 import re
 import sys
@@ -21,3 +22,10 @@ if age > int(re.search(r"daysUntilOld = (\d+)", TEXT)[1]):
     print(f"note: services and formats were looked at {age} days ago, on {looked_at}. Look up, then raise the date in {FILE}:")
     for name, address in known:
         print(f"        {name}: {address}")
+
+apple = os.path.join("Scripts", "lib", "required-reasons.json")
+with open(os.path.join(os.path.dirname(__file__), "..", "..", apple), encoding="utf-8") as stream:
+    reasons = json.load(stream)
+age = (today - datetime.date.fromisoformat(reasons["lookedAt"])).days
+if age > reasons["daysUntilOld"]:
+    print(f"note: Apple's list was looked at {age} days ago. Look it up at {reasons['source']}, then raise the date in {apple}.")

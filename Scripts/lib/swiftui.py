@@ -1,7 +1,8 @@
 """Compiles the code for Apple's platforms without a Mac: swiftui.py check|planted
 
 check    builds Tests/SwiftUICheck, which has hand-written declarations in place of Apple's modules, and compiles its call forms
-         and the README's in other language modes, and the SwiftUI code and the example of an app over AppKit
+         and the README's in other language modes, the SwiftUI code and the example of an app over AppKit, and the tests that
+         only a Mac runs
 planted  plants a mistake of each kind, which has to be an error in its line
 
 Isolation and initialisation are checked after types, so everything is compiled as far as SIL.
@@ -17,14 +18,15 @@ import tempfile
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "Tests/SwiftUICheck"
 BUILD = PACKAGE / ".build/debug"
-OURS, FORMS, DOCUMENTS, CHAT = "ChappieSignInUI", "Forms", "DocumentsApp", "ChatApp"
+OURS, FORMS, DOCUMENTS, CHAT, MAC = "ChappieSignInUI", "Forms", "DocumentsApp", "ChatApp", "MacTests"
+CORE, SQLITE, SIMULATOR = "ChappieCore", "ChappieThreadsSQLite", "ChappieSimulator"
 FILES, KEYCHAIN, CRYPTO, SESSION, SOCKET = "ChappieFiles", "ChappieKeychainApple", "ChappieCrypto", "ChappieURLSession", "ChappieWebSocket"
 STRICT = [word for name in ("ExistentialAny", "InternalImportsByDefault", "MemberImportVisibility", "NonisolatedNonsendingByDefault")
           for word in ("-enable-upcoming-feature", name)]
 OPTIONS = {FORMS: ["-swift-version", "6", "-warnings-as-errors"],
-           **dict.fromkeys((DOCUMENTS, CHAT), ["-swift-version", "6", "-warnings-as-errors", "-parse-as-library"])}
+           **dict.fromkeys((DOCUMENTS, CHAT, MAC), ["-swift-version", "6", "-warnings-as-errors", "-parse-as-library"])}
 OPTIONS |= {module: ["-swift-version", "6", "-D", "CHAPPIE_FULL_FOUNDATION", "-warnings-as-errors", *STRICT]
-            for module in (OURS, FILES, KEYCHAIN, CRYPTO, SESSION, SOCKET)}
+            for module in (OURS, FILES, KEYCHAIN, CRYPTO, SESSION, SOCKET, CORE, SQLITE, SIMULATOR)}
 MODES = {"in Swift 6's mode": ["-swift-version", "6"], "in Swift 5's mode": ["-swift-version", "5"],
          "in Swift 5's mode on the main actor": ["-swift-version", "5", "-default-isolation", "MainActor"],
          "on the main actor": ["-swift-version", "6", "-default-isolation", "MainActor"]}
@@ -66,21 +68,25 @@ MISTAKES = [
     (CHAT, "ChatView.swift", "text: $model.draft", "text: model.draft", "cannot convert value"),
     (CHAT, "ChatApp.swift", "Chappie.client(configuration: ChatApp.configuration).runtime(", "Chappie.client(configuration: ChatApp.configuration).threads(",
      "has no member 'threads'"),
+    (SQLITE, "ThreadFolder.swift", "[.volumeIsLocalKey]", "[.volumeLocalKey]", "has no member 'volumeLocalKey'"),
+    (SIMULATOR, "Backend/Backend.swift", "#if canImport(CZstd)\n    import CZstd\n#endif", "import CZstd", "no such module 'CZstd'"),
+    (CORE, "Support/Foundation.swift", "#if os(tvOS) || os(watchOS)", "#if os(Linux)", "does not support tvOS", "    #error("),
+    (MAC, "MacTests.swift", "FileRegistrationStore(directory: folder)", "FileRegistrationStore(folder: folder)", "incorrect argument label"),
     (DOCUMENTS, "Errors.swift", "limit.plan?.displayName ?? ", "limit.plan.displayName ?? ", "must be unwrapped"),
 ]
 
 
 def sources(module):
     """path below the module's folder -> text"""
-    folder = PACKAGE / "Sources" / module
+    folder = PACKAGE.parent / "Mac/Tests" / module if module == MAC else PACKAGE / "Sources" / module
     found = [pathlib.Path(top) / name for top, _, names in os.walk(folder, followlinks=True) for name in names if name.endswith(".swift")]
     return {str(path.relative_to(folder)): path.read_text() for path in sorted(found)}
 
 
 def compile(module, texts, options=(), modules=BUILD / "Modules"):
     """What the compiler says of these sources: (path, line, error)."""
-    system = PACKAGE / ".build/checkouts/swift-system/Sources/CSystem/include/module.modulemap"
-    paths = [*BUILD.glob("*.build/module.modulemap"), *PACKAGE.glob("Sources/C*/include/module.modulemap"), system]
+    paths = [*BUILD.glob("*.build/module.modulemap"), *PACKAGE.glob("Sources/C*/include/module.modulemap"),
+             *PACKAGE.glob(".build/checkouts/*/Sources/*/include/module.modulemap")]
     maps = [word for path in paths for word in ("-Xcc", f"-fmodule-map-file={path}")]
     with tempfile.TemporaryDirectory() as folder:
         for path, text in texts.items():
@@ -134,6 +140,7 @@ def check():
             **{f"the documentation's app {mode}": [DOCUMENTS, documents, [*options, "-parse-as-library"]] for mode, options in MODES.items()},
             "the face": [OURS, ours],
             "the face over AppKit": [OURS, ours, [*OPTIONS[OURS], "-emit-module-path", f"{mac}/{OURS}.swiftmodule"], mac],
+            "the tests that only a Mac runs": [MAC, sources(MAC)],
         }
         answers = {name: pool.submit(compile, *what) for name, what in whole.items()}
         # It imports the face, as it is over AppKit.

@@ -1,4 +1,4 @@
-"""What the manifests and the imports say: tree.py test-targets|measured-tests|layers|manifests|walks|states
+"""What the manifests and the imports say: tree.py test-targets|measured-tests|layers|manifests|apple|walks|states
 
 test-targets   prints the names of the test targets of the root's manifest and of Apps
 measured-tests prints, for each target with suites and tests that carry the tag `.measured`, a pattern that selects them
@@ -7,6 +7,8 @@ layers         checks imports against the table in ARCHITECTURE.md and against w
 manifests      checks that the root manifest and the nested manifests say the same of every target's sources, and that the root
                manifest leaves out what has a root of its own, or with CHAPPIE_CONSUMERS says the same of what it depends on; and
                that no setting about warnings reaches those who depend on a package
+apple          checks that each target that an app for Apple's platforms links is compiled in Tests/SwiftUICheck, reached by Tests/Mac
+               and named in docs/Platforms.md, and that each platform links the same targets
 walks          checks that each file of ARCHITECTURE.md's walks is in the package that the walk names, and that each name of a type
                beside them is declared
 states         checks that docs/STATES.md draws the transitions that the machines' tables have
@@ -23,16 +25,17 @@ import sys
 import tempfile
 
 import printed
+from conditions import APPLE, NOT_APPLES, compiled_for_apple
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 # What every module may import, as the table's introduction says. Full Foundation is never among it.
 EVERYWHERE = {"FoundationEssentials", "Swift", "Synchronization", "Dispatch", "HTTPTypes"}
 C_LIBRARY = {"Glibc", "Musl", "Darwin", "Bionic", "Android"}
-# These also build on Apple platforms. One file chooses between FoundationEssentials and Foundation for them all.
-APPLE_IDIOM = {"ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieSignInUI", "ChappieFiles",
-               "ChappieKeychainApple", "ChappieRuntime", "ChappieCrypto", "ChappieSQLite", "ChappieThreadsSQLite",
-               "ChappieLoopback"}
-APPLE = {"Accessibility", "AppKit", "AuthenticationServices", "Combine", "CryptoKit", "Network", "Security", "SwiftUI", "UIKit", "UserNotifications"}
+# The products that only Linux has. All others are for Apple's platforms as well.
+LINUX_PRODUCTS = {"ChappieHTTP", "ChappieKeychainLinux", "ChappieDesktopLinux", "ChappieProgramTools", "ChappieThreadsPostgres",
+                  "ChappieMarkdown", "ChappieThreadForms", "_ChappieInternals"}
+# Apple's platforms by the names that manifests have for them.
+PLATFORMS = ["macos", "maccatalyst", "ios", "visionos"]
 LINUX = re.compile(r"\b(?:st_[amc]tim|CLOCK_BOOTTIME|O_PATH|O_TMPFILE|accept4|pipe2|dup3|epoll_\w+|eventfd|inotify_\w+|getrandom"
                    r"|memfd_create|prctl|renameat2|signalfd|timerfd_\w+|program_invocation_\w+)\b")
 FOUNDATION = "Packages/domain/ChappieCore/Sources/ChappieCore/Support/Foundation.swift"
@@ -100,17 +103,12 @@ def imports(text):
 
 
 def linux_names(text):
-    """(line, name) of what only Linux has, where no condition around it asks for the platform."""
-    conditions = []
-    for number, line in enumerate(text.splitlines(), 1):
-        directive = re.match(r"\s*#(if|else|elseif|endif)\b(.*)", line)
-        if directive:
-            if directive[1] == "if":
-                conditions.append(directive[2])
-            elif directive[1] == "endif":
-                conditions.pop()
-        elif not re.search(r"\b(?:Linux|Darwin)\b", " ".join(conditions)):
-            yield from ((number, name) for name in LINUX.findall(line.partition("//")[0]))
+    """(line, name) of what only Linux has in code that Apple's systems compile."""
+    for number, line in compiled_for_apple(text):
+        imported = IMPORT.match(line)
+        yield from ((number, name) for name in LINUX.findall(line))
+        if imported and imported[1] in NOT_APPLES:
+            yield number, imported[1]
 
 
 def law():
@@ -135,6 +133,52 @@ def own_targets():
     return found
 
 
+def reached(graph, names, platform):
+    """The targets that these names lead to on a platform, by a manifest's targets."""
+    found, waiting = set(), list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in graph and name not in found:
+            found.add(name)
+            waiting += [other for other, condition in dependencies(graph[name]).items()
+                        if condition is None or platform in condition["platformNames"]]
+    return found
+
+
+def linked_by_apps():
+    """platform -> the targets that an app for it may link"""
+    root = manifest(ROOT)
+    graph = {target["name"]: target for target in root["targets"]}
+    names = [name for product in root["products"] if product["name"] not in LINUX_PRODUCTS for name in product["targets"]]
+    return {platform: {name: graph[name] for name in reached(graph, names, platform)} for platform in PLATFORMS}
+
+
+def apple():
+    root, linked = manifest(ROOT), linked_by_apps()
+    graph = {target["name"]: target for target in root["targets"]}
+    every = {name: target for targets in linked.values() for name, target in targets.items()}
+    problems = [f"{name}: {platform} does not link it, unlike other platforms of Apple" for platform in PLATFORMS
+                for name in sorted(set(every) - set(linked[platform]))]
+    products = {product["name"]: product["targets"] for product in root["products"]}
+    problems += [f"Scripts/lib/tree.py: there is no product {name}" for name in sorted(LINUX_PRODUCTS - set(products))]
+    problems += [f"{name}: its product does not lead to ChappieCore, which refuses platforms" for name, targets in products.items()
+                 if name.startswith("Chappie") and "ChappieCore" not in reached(graph, targets, "ios")]
+    compiled = {target["name"] for target in manifest(f"{ROOT}/Tests/SwiftUICheck")["targets"]}
+    for name, target in sorted(every.items()):
+        if name not in compiled:
+            problems.append(f"Tests/SwiftUICheck: does not compile {name}, which an app for Apple's platforms may link")
+        elif os.path.realpath(f"{ROOT}/Tests/SwiftUICheck/Sources/{name}") != os.path.realpath(f"{ROOT}/{target['path']}"):
+            problems.append(f"Tests/SwiftUICheck/Sources/{name}: is not a link to {target['path']}")
+    tested = {name for target in manifest(f"{ROOT}/Tests/Mac")["targets"] for product in dependencies(target) for name in products.get(product, [])}
+    problems += [f"Tests/Mac: does not reach {name}" for name in sorted(set(every) - reached(graph, tested, "macos"))]
+    named = re.findall(r"\b(?:scheme|target): (\w+)", read(f"{ROOT}/.spi.yml"))
+    problems += [f".spi.yml: {name} is no product for Apple's platforms" for name in named if name not in set(products) - LINUX_PRODUCTS]
+    page = read(f"{ROOT}/docs/Platforms.md")
+    problems += [f"docs/Platforms.md: does not name {name}" for name in sorted(set(every) | set(products) - {INTERNAL})
+                 if name.startswith("Chappie") and not re.search(rf"\b{name}\b", page)]
+    report(problems, f"{len(every)} targets are compiled as an app for Apple's platforms links them")
+
+
 def layers():
     problems, looked_at, rows = [], 0, law()
     # A program that tests start imports what it declares, as tests do.
@@ -147,6 +191,7 @@ def layers():
     problems += [f"{path}: no manifest that is checked has a target here" for path in sorted(here)]
     problems += [f"ARCHITECTURE.md: its table has a row for {name}, which no manifest that is checked knows"
                  for name in sorted(set(rows) - {target["name"] for target in targets})]
+    apples = {name for linked in linked_by_apps().values() for name in linked}
     graph = {target["name"]: set(dependencies(target)) for target in targets}
     linked, waiting = set(), ["chappie"]
     while waiting:
@@ -165,13 +210,13 @@ def layers():
         problems += [f"Package.swift: the table doesn't let {name} depend on {other}" for other in sorted(declared - allowed)]
         for path in sorted(glob.glob(f"{ROOT}/{target['path']}/**/*.swift", recursive=True)):
             looked_at += 1
-            if name in APPLE_IDIOM:
+            if name in apples and relative(path) != FOUNDATION:
                 problems += [f"{relative(path)}:{line}: only Linux has {word}" for line, word in linux_names(read(path))]
             for line, imported in imports(read(path)):
                 place = f"{relative(path)}:{line}"
                 if relative(path) == FOUNDATION:
                     continue
-                if name in APPLE_IDIOM and imported in ("Foundation", "FoundationEssentials"):
+                if name in apples and imported in ("Foundation", "FoundationEssentials") and "Foundation" not in rows[name]:
                     problems.append(f"{place}: imports {imported}; `import ChappieCore` brings it ({FOUNDATION})")
                 elif imported == "Foundation" and imported not in rows[name]:
                     problems.append(f"{place}: imports Foundation; libraries import FoundationEssentials")
@@ -318,4 +363,4 @@ def measured_tests():
 
 if __name__ == "__main__":
     {"test-targets": lambda: print(*tests(), sep="\n"),
-     "measured-tests": measured_tests, "layers": layers, "manifests": manifests, "walks": walks, "states": states}[sys.argv[1]]()
+     "measured-tests": measured_tests, "layers": layers, "manifests": manifests, "apple": apple, "walks": walks, "states": states}[sys.argv[1]]()

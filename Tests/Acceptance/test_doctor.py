@@ -65,4 +65,4 @@ def test_an_old_look_at_the_outside_is_a_note_of_the_check(user):
     note = lambda days: subprocess.run(
         [sys.executable, ROOT / "Scripts/lib/outside.py", str(datetime.date.fromisoformat(looked_at) + datetime.timedelta(days))],
         check=True, capture_output=True, text=True).stdout
-    assert note(60) == "" and "61 days ago" in note(61) and note(61).count("https://") == 3, note(61)
+    assert note(60) == "" and "61 days ago" in note(61) and note(61).count("https://") >= 3, note(61)

@@ -16,6 +16,8 @@ let package = Package(
             dependencies: [
                 chappie("ChappieSDKTesting"), chappie("ChappieAuth"), chappie("ChappieCore"),
                 chappie("ChappieURLSession"), chappie("ChappieKeychainApple"), chappie("ChappieCrypto"),
+                chappie("ChappieFiles"), chappie("ChappieThreadsSQLite"), chappie("ChappieMCP"),
+                chappie("ChappieWebSocket"),
             ]),
     ],
     swiftLanguageModes: [.v6]

@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
-// Compiles the libraries without Linux headers as an Apple platform sees them: with full Foundation, with OpenCombine as
-// `Combine`, and with hand-written empty declarations as `SwiftUI` and its neighbours. It is a package of its own, since
-// `canImport(SwiftUI)` must be true here and nowhere else. Nothing of it runs. Scripts/lib/swiftui.py builds it and plants
-// mistakes.
+// Compiles every target that an app for Apple's platforms links, as far as possible as these platforms see it: with full
+// Foundation, with OpenCombine as `Combine`, and with hand-written empty declarations as `SwiftUI` and its neighbours. It is a
+// package of its own, since `canImport(SwiftUI)` must be true here and nowhere else. Scripts/lib/swiftui.py builds it and plants
+// mistakes. `Scripts/lib/tree.py apple` checks that no target is missing.
 import PackageDescription
 
 let strict: [SwiftSetting] = Context.environment["CHAPPIE_STRICT"] == "1" ? [.treatAllWarnings(as: .error)] : []
@@ -13,10 +13,12 @@ var settings: [SwiftSetting] = [
 ]
 settings += strict
 let apple: [SwiftSetting] = [.swiftLanguageMode(.v5)]
-settings += strict
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let nio = ["NIOCore", "NIOEmbedded", "NIOPosix", "NIOHTTP1", "NIOWebSocket"].map {
+    Target.Dependency.product(name: $0, package: "swift-nio")
+}
 
 let package = Package(
     name: "swiftui-check",
@@ -24,6 +26,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
     ],
     targets: [
@@ -45,7 +48,7 @@ let package = Package(
             name: "ChappieAuth", dependencies: ["ChappieCore", "Combine", httpTypes, logging], swiftSettings: settings),
         .target(
             name: "ChappieFiles", dependencies: ["ChappieCore", "ChappieAuth", "Security", system],
-            swiftSettings: settings),
+            exclude: ["PrivacyInfo.xcprivacy"], swiftSettings: settings),
         .target(
             name: "ChappieKeychainApple", dependencies: ["ChappieCore", "ChappieAuth", "Security", "UIKit"],
             swiftSettings: settings),
@@ -64,7 +67,7 @@ let package = Package(
         .target(
             name: "ChappieCrypto",
             dependencies: ["ChappieCore", "ChappieAuth", "ChappieFiles", "CryptoKit", "Security", system],
-            swiftSettings: settings),
+            exclude: ["PrivacyInfo.xcprivacy"], swiftSettings: settings),
         .target(
             name: "ChappieLoopback", dependencies: ["ChappieAuth", "ChappieFiles", system], swiftSettings: settings),
         .target(name: "CSQLite"),
@@ -73,16 +76,16 @@ let package = Package(
             name: "ChappieThreadsSQLite",
             dependencies: [
                 "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieFiles", "ChappieCrypto", "ChappieSQLite",
-                "CSQLite", system,
+                "CSQLite", "Security", system,
             ],
-            swiftSettings: settings),
+            exclude: ["PrivacyInfo.xcprivacy"], swiftSettings: settings),
         .target(
             name: "ChappieSignInUI",
             dependencies: [
                 "ChappieCore", "ChappieAuth", "Combine", "SwiftUI", "UIKit", "AuthenticationServices",
                 "UserNotifications", "Accessibility",
             ],
-            swiftSettings: settings),
+            exclude: ["PrivacyInfo.xcprivacy"], swiftSettings: settings),
         .target(
             name: "ChappieSDK",
             dependencies: [
@@ -94,6 +97,24 @@ let package = Package(
         .target(
             name: "ChappieSDKRuntime",
             dependencies: ["ChappieAuth", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSDK"],
+            swiftSettings: settings),
+        .target(
+            name: "ChappieMCP",
+            dependencies: ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", httpTypes],
+            swiftSettings: settings),
+        .target(name: "ChappieSimulator", dependencies: ["ChappieCore", httpTypes], swiftSettings: settings),
+        .target(
+            name: "ChappieSimulatorServer", dependencies: ["ChappieCore", "ChappieSimulator", "CZlib"] + nio,
+            swiftSettings: settings),
+        .target(
+            name: "ChappieTesting",
+            dependencies: [
+                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieRuntime", "ChappieKeychainApple",
+                "ChappieSimulator", "ChappieSimulatorServer", "Security", httpTypes,
+            ],
+            swiftSettings: settings),
+        .target(
+            name: "ChappieSDKTesting", dependencies: ["ChappieTesting", "ChappieSimulatorServer"],
             swiftSettings: settings),
         // An app's own code.
         .target(

@@ -4,7 +4,7 @@ import PackageDescription
 
 let package = Package(
     name: "CZstd",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [.library(name: "CZstd", targets: ["CZstd"])],
     targets: [
         .target(name: "CZstd")

@@ -3,9 +3,18 @@
 // platforms.
 import PackageDescription
 
+// As in the root manifest.
+#if os(macOS)
+    let privacyResources: [Resource] = [.copy("PrivacyInfo.xcprivacy")]
+    let privacyExcluded: [String] = []
+#else
+    let privacyResources: [Resource] = []
+    let privacyExcluded = ["PrivacyInfo.xcprivacy"]
+#endif
+
 let package = Package(
     name: "ChappieCrypto",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [.library(name: "ChappieCrypto", targets: ["ChappieCrypto"])],
     dependencies: [
         .package(path: "../../domain/ChappieCore"),
@@ -23,7 +32,8 @@ let package = Package(
                 "ChappieFiles",
                 .byName(name: "COpenSSL", condition: .when(platforms: [.linux])),
                 .product(name: "SystemPackage", package: "swift-system"),
-            ]),
+            ],
+            exclude: privacyExcluded, resources: privacyResources),
         .executableTarget(
             name: "FileStoreWriter",
             dependencies: [

@@ -2,9 +2,18 @@
 // Adapter: files of one user: private ones, locks, lists of models, attachments.
 import PackageDescription
 
+// As in the root manifest.
+#if os(macOS)
+    let privacyResources: [Resource] = [.copy("PrivacyInfo.xcprivacy")]
+    let privacyExcluded: [String] = []
+#else
+    let privacyResources: [Resource] = []
+    let privacyExcluded = ["PrivacyInfo.xcprivacy"]
+#endif
+
 let package = Package(
     name: "ChappieFiles",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [.library(name: "ChappieFiles", targets: ["ChappieFiles"])],
     dependencies: [
         .package(path: "../../domain/ChappieCore"),
@@ -18,7 +27,8 @@ let package = Package(
                 "ChappieCore",
                 "ChappieAuth",
                 .product(name: "SystemPackage", package: "swift-system"),
-            ])
+            ],
+            exclude: privacyExcluded, resources: privacyResources)
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

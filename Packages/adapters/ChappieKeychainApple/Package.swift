@@ -4,7 +4,7 @@ import PackageDescription
 
 let package = Package(
     name: "ChappieKeychainApple",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [.library(name: "ChappieKeychainApple", targets: ["ChappieKeychainApple"])],
     dependencies: [
         .package(path: "../../domain/ChappieCore"),

@@ -4,7 +4,7 @@ import PackageDescription
 
 let package = Package(
     name: "ChappieMCP",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [.library(name: "ChappieMCP", targets: ["ChappieMCP"])],
     dependencies: [
         .package(path: "../../domain/ChappieCore"),

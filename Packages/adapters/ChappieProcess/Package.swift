@@ -4,7 +4,7 @@ import PackageDescription
 
 let package = Package(
     name: "ChappieProcess",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [.library(name: "ChappieProcess", targets: ["ChappieProcess"])],
     dependencies: [
         .package(path: "../../domain/ChappieCore"),

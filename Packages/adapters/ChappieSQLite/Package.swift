@@ -4,7 +4,7 @@ import PackageDescription
 
 let package = Package(
     name: "ChappieSQLite",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [
         .library(name: "ChappieSQLite", targets: ["ChappieSQLite"]),
         .library(name: "CSQLite", targets: ["CSQLite"]),

@@ -2,9 +2,18 @@
 // Adapter: ChappieThreadStore in a file, over SQLite.
 import PackageDescription
 
+// As in the root manifest.
+#if os(macOS)
+    let privacyResources: [Resource] = [.copy("PrivacyInfo.xcprivacy")]
+    let privacyExcluded: [String] = []
+#else
+    let privacyResources: [Resource] = []
+    let privacyExcluded = ["PrivacyInfo.xcprivacy"]
+#endif
+
 let package = Package(
     name: "ChappieThreadsSQLite",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [.library(name: "ChappieThreadsSQLite", targets: ["ChappieThreadsSQLite"])],
     dependencies: [
         .package(path: "../../domain/ChappieCore"),
@@ -27,7 +36,8 @@ let package = Package(
                 "ChappieSQLite",
                 .product(name: "CSQLite", package: "ChappieSQLite"),
                 .product(name: "SystemPackage", package: "swift-system"),
-            ]),
+            ],
+            exclude: privacyExcluded, resources: privacyResources),
         .executableTarget(
             name: "ThreadStoreWriter",
             dependencies: [

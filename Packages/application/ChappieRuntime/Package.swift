@@ -4,7 +4,7 @@ import PackageDescription
 
 let package = Package(
     name: "ChappieRuntime",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [.library(name: "ChappieRuntime", targets: ["ChappieRuntime"])],
     dependencies: [
         .package(path: "../../domain/ChappieCore"),

@@ -2,9 +2,18 @@
 // Presentation: what every face of a sign-in shows, decided once.
 import PackageDescription
 
+// As in the root manifest.
+#if os(macOS)
+    let privacyResources: [Resource] = [.copy("PrivacyInfo.xcprivacy")]
+    let privacyExcluded: [String] = []
+#else
+    let privacyResources: [Resource] = []
+    let privacyExcluded = ["PrivacyInfo.xcprivacy"]
+#endif
+
 let package = Package(
     name: "ChappieSignInUI",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [.library(name: "ChappieSignInUI", targets: ["ChappieSignInUI"])],
     dependencies: [
         .package(path: "../../domain/ChappieCore"),
@@ -16,7 +25,8 @@ let package = Package(
             dependencies: [
                 "ChappieCore",
                 "ChappieAuth",
-            ])
+            ],
+            exclude: privacyExcluded, resources: privacyResources)
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

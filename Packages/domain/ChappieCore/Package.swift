@@ -4,7 +4,7 @@ import PackageDescription
 
 let package = Package(
     name: "ChappieCore",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [.library(name: "ChappieCore", targets: ["ChappieCore"])],
     dependencies: [
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0")

@@ -3,21 +3,21 @@
 import PackageDescription
 
 // As in the root manifest.
-let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS]
+let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS, .visionOS]
 func only(_ platforms: [Platform], _ names: [String]) -> [Target.Dependency] {
     names.map { .byName(name: $0, condition: .when(platforms: platforms)) }
 }
 #if os(macOS)
-    let privacyResources: [Resource]? = [.copy("PrivacyInfo.xcprivacy")]
+    let privacyResources: [Resource] = [.copy("PrivacyInfo.xcprivacy")]
     let privacyExcluded: [String] = []
 #else
-    let privacyResources: [Resource]? = nil
+    let privacyResources: [Resource] = []
     let privacyExcluded = ["PrivacyInfo.xcprivacy"]
 #endif
 
 let package = Package(
     name: "ChappieSDK",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [
         .library(name: "ChappieSDK", targets: ["ChappieSDK"]),
         .library(name: "ChappieSDKRuntime", targets: ["ChappieSDKRuntime"]),

@@ -4,7 +4,7 @@ import PackageDescription
 
 let package = Package(
     name: "ChappieSimulator",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [
         .library(name: "ChappieSimulator", targets: ["ChappieSimulator"]),
         .library(name: "ChappieSimulatorServer", targets: ["ChappieSimulatorServer"]),
@@ -21,7 +21,7 @@ let package = Package(
             name: "ChappieSimulator",
             dependencies: [
                 "ChappieCore",
-                "CZstd",
+                .byName(name: "CZstd", condition: .when(platforms: [.linux])),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]),
         .target(

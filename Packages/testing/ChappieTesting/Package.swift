@@ -4,7 +4,7 @@ import PackageDescription
 
 let package = Package(
     name: "ChappieTesting",
-    platforms: [.macOS(.v15), .iOS(.v18)],
+    platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
     products: [.library(name: "ChappieTesting", targets: ["ChappieSDKTesting", "ChappieTesting"])],
     dependencies: [
         .package(path: "../../domain/ChappieCore"),

@@ -126,9 +126,13 @@ public import SystemPackage
         return status
     }
 
-    /// Waits until the written bytes are on the disk. Some file systems can't do that for a folder, which is not an
-    /// error.
+    /// Waits until the written bytes are on the disk, so that they survive a power failure. Some file systems can't do
+    /// that for a folder, which is not an error.
     public func synchronize() throws(Errno) {
+        #if canImport(Darwin)
+            // There fsync leaves the bytes in the cache of the drive. A file system without the request has only fsync.
+            if fcntl(number, F_FULLFSYNC) == 0 { return }
+        #endif
         while fsync(number) != 0 {
             if errno == EINVAL { return }
             guard errno == EINTR else { throw .latest }

@@ -1,5 +1,4 @@
 import ChappieCore
-import FoundationEssentials
 
 /// Something that a tool server offers for reading: a file, a page or a record.
 ///

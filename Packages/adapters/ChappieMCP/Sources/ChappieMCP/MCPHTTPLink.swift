@@ -1,6 +1,5 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 import HTTPTypes
 import Synchronization
 

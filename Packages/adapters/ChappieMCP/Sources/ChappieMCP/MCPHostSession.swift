@@ -1,6 +1,5 @@
 import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
-import FoundationEssentials
 
 /// The server side of the Model Context Protocol, sans-IO. It takes the client's lines, and returns messages for the
 /// client and calls to carry out.

@@ -1,6 +1,5 @@
 import ChappieAuth
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 
 /// Functions that read and make parts of the protocol's messages.
 enum MCPMessage {

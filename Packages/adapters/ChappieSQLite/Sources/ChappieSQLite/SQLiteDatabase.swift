@@ -74,7 +74,8 @@ public final class SQLiteDatabase<Failure: Error> {
         self.failure = failure
     }
 
-    /// Opens the file at `path`. With an `example`, a missing file is created with the mode of that file.
+    /// Opens the file at `path`. With an `example`, a missing file is created with the mode of that file. What a
+    /// transaction writes survives a power failure, on Apple's systems as well.
     ///
     /// - Parameters:
     ///   - patience: The time that a statement waits for another process.
@@ -92,6 +93,8 @@ public final class SQLiteDatabase<Failure: Error> {
         }
         try self.init(opening: address, flags, failure: failure)
         sqlite3_busy_timeout(handle, CInt(patience / .milliseconds(1)))
+        // On Apple's systems fsync leaves the bytes in the cache of the drive. Elsewhere these have no effect.
+        for setting in ["fullfsync", "checkpoint_fullfsync"] { try run("PRAGMA \(setting) = ON") }
     }
 
     /// Opens a file that no program changes, because its file system is read-only. SQLite takes no locks and ignores its

@@ -34,13 +34,19 @@ import SystemPackage
         0x2003_0528, 0x786F_4256, 0xBACB_ACBC, 0x7C7C_6673,
     ]
 
+    /// Finds the kind of the file system with this folder. On Apple's platforms `statfs` would need a declared reason,
+    /// and there is none for this question. A file system that does not answer it there counts as shared.
     init(of path: String) throws(StoreError) {
-        var found = statfs()
-        guard statfs(path, &found) == 0 else { throw .system("\(path) can't be examined") }
-        #if os(Linux)
-            self.init(number: UInt32(truncatingIfNeeded: found.f_type))
+        #if canImport(Security)
+            let folder = URL(filePath: path, directoryHint: .isDirectory)
+            guard let values = try? folder.resourceValues(forKeys: [.volumeIsLocalKey]) else {
+                throw .system("\(path) can't be examined")
+            }
+            self = values.volumeIsLocal == true ? .local : .shared
         #else
-            self = found.f_flags & UInt32(MNT_LOCAL) == 0 ? .shared : .local
+            var found = statfs()
+            guard statfs(path, &found) == 0 else { throw .system("\(path) can't be examined") }
+            self.init(number: UInt32(truncatingIfNeeded: found.f_type))
         #endif
     }
 }

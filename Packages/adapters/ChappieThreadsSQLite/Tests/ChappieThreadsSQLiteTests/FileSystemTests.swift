@@ -1,4 +1,5 @@
 import ChappieRuntime
+import ChappieSQLite
 import ChappieTesting
 @_spi(ChappieInternals) import ChappieThreadsSQLite
 import Testing
@@ -22,6 +23,13 @@ struct FileSystemTests {
         let place = try Place()
         try await place.store(on: .local).say(["first"], in: "one")
         #expect(try RawDatabase(place.database).text("PRAGMA journal_mode") == "wal")
+    }
+
+    /// On Apple's systems SQLite then waits until the drive has the bytes. Elsewhere the settings have no effect.
+    @Test(arguments: ["fullfsync", "checkpoint_fullfsync"])
+    func aConnectionThatWritesAsksTheDrive(_ setting: String) throws {
+        let database = try SQLiteDatabase<SQLiteFailure>("", patience: .zero) { $0 }
+        #expect(try database.integer("PRAGMA \(setting)") == 1)
     }
 
     /// Another machine may have the database open that was moved from a network to this machine's disk.

@@ -1,7 +1,6 @@
 #if canImport(ChappieCurl)
     @_spi(ChappieInternals) public import ChappieCore
     @_spi(ChappieInternals) public import ChappieCurl
-    public import FoundationEssentials
     public import HTTPTypes
 
     /// A ``WebSocketTransport`` with our own RFC 6455 codec on connections that libcurl opens. Proxy, TLS, trust and

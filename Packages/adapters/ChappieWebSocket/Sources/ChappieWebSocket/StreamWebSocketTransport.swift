@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) public import ChappieCore
-public import FoundationEssentials
 public import HTTPTypes
 
 /// A transport that opens connections for bytes in both directions. A WebSocket needs nothing else of a platform's

@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 import HTTPTypes
 
 /// The client's opening handshake (RFC 6455, 4.1), from the request to the answer.

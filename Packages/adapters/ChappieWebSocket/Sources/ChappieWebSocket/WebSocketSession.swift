@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieCore
-import FoundationEssentials
 import HTTPTypes
 
 /// A WebSocket from the first attempt to its end. It covers the handshake, messages in both directions, closing, the

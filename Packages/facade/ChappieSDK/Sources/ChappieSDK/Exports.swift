@@ -78,7 +78,7 @@
 @_exported import struct ChappieJSONSchema.ChappieSchemaViolation
 @_exported import struct ChappieJSONSchema.ChappieStrictSchema
 
-#if canImport(SwiftUI) && !os(tvOS) && !os(watchOS) && !os(visionOS)
+#if canImport(SwiftUI)
     // The sign-in button, its texts and its model, on the platforms on which the manifest depends on the module.
     @_exported import ChappieSignInUI
 #endif

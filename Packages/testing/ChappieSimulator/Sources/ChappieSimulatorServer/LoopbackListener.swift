@@ -1,10 +1,17 @@
 import ChappieSimulator
-import Glibc
 import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOWebSocket
 import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
 
 /// A listener's reaction to a request.
 enum ServerReply: Sendable {

@@ -1,5 +1,5 @@
+public import ChappieCore
 @_exported public import ChappieSimulator
-public import FoundationEssentials
 
 /// A ChatGPT backend on this machine, for development, demonstrations and tests. It has device sign-in with a page for
 /// the approval, tokens that are used once, models, usage, and a "model" that repeats its prompt, over server-sent

@@ -1,6 +1,13 @@
 import ChappieSimulator
-import Glibc
 import NIOCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
 
 /// A player for the steps of answers on one channel. It plays one answer after the other, and lets control frames in
 /// between two of them.

@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) public import ChappieCore
-public import FoundationEssentials
 import Synchronization
 
 /// A clock whose time passes only when a test moves it.

@@ -1,7 +1,6 @@
-import ChappieCore
+public import ChappieCore
 // The scripted servers, answers and gates are part of the kit.
 @_exported import ChappieSimulatorServer
-public import FoundationEssentials
 
 /// A violation of a port's contract by an adapter.
 ///

@@ -1,5 +1,5 @@
 public import ChappieAuth
-public import FoundationEssentials
+public import ChappieCore
 import Synchronization
 
 /// A ``Notifier``, ``Browser`` and ``Clipboard`` that shows nothing and records every call.

@@ -1,6 +1,5 @@
 public import ChappieCore
 public import ChappieSimulatorServer
-public import FoundationEssentials
 import HTTPTypes
 
 /// The behaviour of every ``HTTPTransport``, as a list of cases that any testing framework can run.

@@ -1,6 +1,5 @@
 @_spi(ChappieInternals) public import ChappieAuth
 @_spi(ChappieInternals) public import ChappieCore
-public import FoundationEssentials
 
 /// A user who is already signed in, for tests, with unsigned tokens and the stored credential made of them.
 ///

@@ -1,7 +1,6 @@
 public import ChappieCore
 @_spi(ChappieInternals) import ChappieSimulator
 public import ChappieSimulatorServer
-public import FoundationEssentials
 import HTTPTypes
 
 /// The behaviour of every ``WebSocketTransport``, as a list of cases that any testing framework can run.

@@ -5,3 +5,8 @@
 #else
     @_exported public import Foundation
 #endif
+
+// Every product leads here, so that this is the only place that refuses a platform.
+#if os(tvOS) || os(watchOS)
+    #error("Chappie supports iOS, macOS, visionOS and Linux. It does not support tvOS and watchOS.")
+#endif

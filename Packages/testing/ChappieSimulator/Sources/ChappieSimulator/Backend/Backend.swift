@@ -1,5 +1,8 @@
-import CZstd
 @_spi(ChappieInternals) import ChappieCore
+
+#if canImport(CZstd)
+    import CZstd
+#endif
 
 /// An endpoint of the backend.
 enum Route: String, Sendable {
@@ -107,30 +110,44 @@ extension ReceivedRequest {
     /// The body without its zstd coding, or `nil` if it can't be decoded.
     public var decodedBody: [UInt8]? { try? decoded() }
 
+    #if canImport(CZstd)
+        private static let codings = "zstd, identity"
+    #else
+        // Apple's systems have no libzstd.
+        private static let codings = "identity"
+    #endif
+
     /// Returns the body without its content coding.
     ///
     /// - Throws: the answer to a body that can't be read.
     func decoded() throws(BackendResponse) -> [UInt8] {
         switch (header("content-encoding") ?? "identity").trimmed.lowercased() {
         case "identity", "": return body
-        case "zstd": break
+        #if canImport(CZstd)
+            case "zstd": return try decompressed()
+        #endif
         default:
             throw .error(
-                415, code: "unsupported_content_encoding", message: "Only zstd and identity are understood.",
-                headers: [("accept-encoding", "zstd, identity")])
+                415, code: "unsupported_content_encoding", message: "The supported codings are: \(Self.codings).",
+                headers: [("accept-encoding", Self.codings)])
         }
-        var result = 0
-        let output = [UInt8](unsafeUninitializedCapacity: BackendRequest.bodyLimit) { buffer, count in
-            result = ZSTD_decompress(buffer.baseAddress, buffer.count, body, body.count)
-            count = ZSTD_isError(result) == 0 ? result : 0
-        }
-        if ZSTD_isError(result) == 0 { return Array(output[...]) }
-        guard String(cString: ZSTD_getErrorName(result)).contains("buffer is too small") else {
-            throw .invalid("The body could not be decompressed.")
-        }
-        throw .error(
-            413, code: "request_too_large", message: "The body has more than \(BackendRequest.bodyLimit) bytes.")
     }
+
+    #if canImport(CZstd)
+        private func decompressed() throws(BackendResponse) -> [UInt8] {
+            var result = 0
+            let output = [UInt8](unsafeUninitializedCapacity: BackendRequest.bodyLimit) { buffer, count in
+                result = ZSTD_decompress(buffer.baseAddress, buffer.count, body, body.count)
+                count = ZSTD_isError(result) == 0 ? result : 0
+            }
+            if ZSTD_isError(result) == 0 { return Array(output[...]) }
+            guard String(cString: ZSTD_getErrorName(result)).contains("buffer is too small") else {
+                throw .invalid("The body could not be decompressed.")
+            }
+            throw .error(
+                413, code: "request_too_large", message: "The body has more than \(BackendRequest.bodyLimit) bytes.")
+        }
+    #endif
 }
 
 /// A field of a query or a form.

@@ -1,5 +1,4 @@
 import ChappieCore
-import FoundationEssentials
 
 /// The endpoints that make pictures and change them.
 extension Backend {

@@ -1,5 +1,4 @@
 import ChappieCore
-import FoundationEssentials
 
 /// The endpoints of the credits that reset a used plan.
 extension Backend {

@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) package import ChappieCore
-import FoundationEssentials
 
 /// The Responses endpoint: turns over server-sent events, handshakes, and turns over WebSocket.
 extension Backend {

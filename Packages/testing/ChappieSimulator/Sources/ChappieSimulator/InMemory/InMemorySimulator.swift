@@ -1,5 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
-public import FoundationEssentials
+@_spi(ChappieInternals) public import ChappieCore
 import HTTPTypes
 import Synchronization
 

@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) public import ChappieCore
-public import FoundationEssentials
 public import HTTPTypes
 import Synchronization
 
