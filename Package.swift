@@ -117,7 +117,7 @@ let package = Package(
         module("adapters/CZlib", []),
         module("adapters/ChappieCurl", ["ChappieCore", "CCurl", heap]),
         module("adapters/ChappieHTTP", ["ChappieCore", "ChappieCurl", "CZstd", httpTypes]),
-        module("adapters/ChappieURLSession", ["ChappieCore", "ChappieFiles", httpTypes]),
+        module("adapters/ChappieURLSession", ["ChappieCore", "ChappieFiles", "ChappieWebSocket", httpTypes]),
         module(
             "adapters/ChappieWebSocket",
             ["ChappieCore", .byName(name: "ChappieCurl", condition: onLinux), "CZlib", httpTypes]),
@@ -163,11 +163,9 @@ let package = Package(
             name: "ChappieSDK",
             dependencies: [
                 "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieCrypto",
-                "ChappieLoopback", logging,
+                "ChappieLoopback", "ChappieWebSocket", logging,
             ]
-                + only(
-                    [.linux],
-                    ["ChappieCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieKeychainLinux", "ChappieDesktopLinux"])
+                + only([.linux], ["ChappieCurl", "ChappieHTTP", "ChappieKeychainLinux", "ChappieDesktopLinux"])
                 // A program on Linux that wants the button's model asks for the module.
                 + only(applePlatforms, ["ChappieURLSession", "ChappieKeychainApple", "ChappieSignInUI"]),
             path: "Packages/facade/ChappieSDK/Sources/ChappieSDK", exclude: privacyExcluded, resources: privacyResources

@@ -15,7 +15,8 @@ let package = Package(
             name: "MacTests",
             dependencies: [
                 chappie("ChappieSDKTesting"), chappie("ChappieAuth"), chappie("ChappieCore"),
-                chappie("ChappieURLSession"), chappie("ChappieKeychainApple"), chappie("ChappieCrypto"),
+                chappie("ChappieURLSession"), chappie("ChappieWebSocket"), chappie("ChappieKeychainApple"),
+                chappie("ChappieCrypto"),
             ]),
     ],
     swiftLanguageModes: [.v6]

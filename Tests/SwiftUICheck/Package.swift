@@ -17,6 +17,9 @@ settings += strict
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let nio = ["NIOCore", "NIOEmbedded", "NIOPosix", "NIOHTTP1", "NIOWebSocket"].map {
+    Target.Dependency.product(name: $0, package: "swift-nio")
+}
 
 let package = Package(
     name: "swiftui-check",
@@ -24,6 +27,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
     ],
     targets: [
@@ -36,7 +40,8 @@ let package = Package(
         .target(name: "Accessibility", swiftSettings: apple),
         .target(name: "Security", swiftSettings: apple),
         .target(name: "CryptoKit", swiftSettings: apple),
-        .target(name: "Network", swiftSettings: apple),
+        .target(name: "CTLS"),
+        .target(name: "Network", dependencies: ["CTLS", "Security"], swiftSettings: apple),
         // Links to the packages' own sources.
         .target(name: "ChappieCore", dependencies: ["Security", httpTypes], swiftSettings: settings),
         .target(name: "ChappieJSONSchema", dependencies: ["ChappieCore"], swiftSettings: settings),
@@ -50,7 +55,8 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "ChappieURLSession",
-            dependencies: ["ChappieCore", "ChappieFiles", "Security", "Network", httpTypes], swiftSettings: settings),
+            dependencies: ["ChappieCore", "ChappieFiles", "ChappieWebSocket", "Security", "Network", httpTypes],
+            swiftSettings: settings),
         .target(name: "CZlib"),
         .target(name: "ChappieWebSocket", dependencies: ["ChappieCore", "CZlib", httpTypes], swiftSettings: settings),
         .target(
@@ -85,13 +91,37 @@ let package = Package(
             name: "ChappieSDK",
             dependencies: [
                 "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieCrypto",
-                "ChappieLoopback", "ChappieURLSession", "ChappieKeychainApple", "ChappieSignInUI", "Security",
-                httpTypes, logging,
+                "ChappieLoopback", "ChappieWebSocket", "ChappieURLSession", "ChappieKeychainApple", "ChappieSignInUI",
+                "Security", httpTypes, logging,
             ],
             exclude: ["PrivacyInfo.xcprivacy"], swiftSettings: settings),
         .target(
             name: "ChappieSDKRuntime",
             dependencies: ["ChappieAuth", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSDK"],
+            swiftSettings: settings),
+        .target(name: "CZstd"),
+        .target(name: "ChappieSimulator", dependencies: ["ChappieCore", "CZstd", httpTypes], swiftSettings: settings),
+        .target(
+            name: "ChappieSimulatorServer", dependencies: ["ChappieCore", "ChappieSimulator", "CZlib"] + nio,
+            swiftSettings: settings),
+        .target(
+            name: "ChappieTesting",
+            dependencies: [
+                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieRuntime", "ChappieKeychainApple",
+                "ChappieSimulator", "ChappieSimulatorServer", "Security", httpTypes,
+            ],
+            swiftSettings: settings),
+        // The adapter of Network.framework over the stand-in, which Tests/Acceptance runs, with the tests' own fixtures.
+        .target(name: "TestFixtures", dependencies: ["ChappieCore", "ChappieFiles", system], swiftSettings: settings),
+        .executableTarget(
+            name: "network-tests",
+            dependencies: [
+                "ChappieCore", "ChappieURLSession", "ChappieWebSocket", "ChappieTesting", "ChappieSimulatorServer",
+                "TestFixtures", httpTypes,
+            ],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "autobahn", dependencies: ["ChappieCore", "ChappieURLSession", "ChappieWebSocket", httpTypes],
             swiftSettings: settings),
         // An app's own code.
         .target(
