@@ -117,7 +117,7 @@ let package = Package(
             name: "network-tests",
             dependencies: [
                 "ChappieCore", "ChappieURLSession", "ChappieWebSocket", "ChappieTesting", "ChappieSimulatorServer",
-                "TestFixtures", httpTypes,
+                "TestFixtures", "Network", "Security", httpTypes,
             ],
             swiftSettings: settings),
         .executableTarget(

@@ -1,4 +1,5 @@
 #include "CTLS.h"
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stdlib.h>
@@ -42,6 +43,8 @@ size_t ctls_give(ctls *tls, void *buffer, size_t size) {
 }
 
 int ctls_shake_hands(ctls *tls) {
+    // SSL_get_error also reads what other connections of this thread have left.
+    ERR_clear_error();
     int result = SSL_do_handshake(tls->ssl);
     if (result == 1) return 1;
     return SSL_get_error(tls->ssl, result) == SSL_ERROR_WANT_READ ? 0 : -1;
@@ -52,6 +55,7 @@ void ctls_write(ctls *tls, const void *bytes, size_t count) {
 }
 
 int ctls_read(ctls *tls, void *buffer, size_t size) {
+    ERR_clear_error();
     int count = SSL_read(tls->ssl, buffer, (int)size);
     if (count > 0) return count;
     switch (SSL_get_error(tls->ssl, count)) {

@@ -1,12 +1,15 @@
 @_spi(ChappieInternals) import ChappieCore
 import ChappieSimulatorServer
 import ChappieTesting
-import ChappieURLSession
 import ChappieWebSocket
 import Foundation
 import HTTPTypes
+import Network
+import Security
 import TestFixtures
 import Testing
+
+@testable import ChappieURLSession
 
 /// The adapter of Network.framework over the stand-in of this package.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct NetworkTests {
@@ -107,6 +110,26 @@ import Testing
             }
             #expect(error.code == code && error.stage == .configuration)
         }
+    }
+
+    @Test(arguments: [
+        (NWError.posix(.ECONNREFUSED), ChappieTransportError.Code.connectFailed, ChappieTransportError.Stage.connect),
+        (.posix(.ENETDOWN), .connectFailed, .connect), (.posix(.ETIMEDOUT), .timedOut, .connect),
+        (.posix(.ECONNRESET), .connectionLost, .connect), (.dns(-65554), .unknownHost, .connect),
+        (.tls(errSSLCertExpired), .certificateRejected, .tls),
+        (.tls(errSSLCertNotYetValid), .certificateRejected, .tls),
+        (.tls(errSSLUnknownRootCert), .certificateRejected, .tls), (.tls(errSSLNoRootCert), .certificateRejected, .tls),
+        (.tls(errSSLXCertChainInvalid), .certificateRejected, .tls),
+        (.tls(errSSLHostNameMismatch), .certificateRejected, .tls), (.tls(errSSLBadCert), .certificateRejected, .tls),
+        (.tls(errSSLClosedNoNotify), .connectionLost, .connect), (.tls(errSSLProtocol), .tlsFailed, .tls),
+    ])
+    func `each error of a connection has a meaning`(
+        error: NWError, code: ChappieTransportError.Code, stage: ChappieTransportError.Stage
+    ) {
+        let meaning = SessionFailure(error, isProxied: false).error(at: .connect, host: "host.test")
+        #expect(meaning.code == code && meaning.stage == stage, "\(meaning)")
+        let throughProxy = SessionFailure(error, isProxied: true).error(at: .connect, host: "host.test")
+        if case .tls = error { #expect(throughProxy == meaning) } else { #expect(throughProxy.code == .proxyFailed) }
     }
 
     // MARK: Bytes
