@@ -207,7 +207,8 @@ let package = Package(
             path: "Packages/adapters/ChappieCurl/Tests/ExitWhileConnecting"),
         // A program that Tests/Acceptance runs
         .executableTarget(
-            name: "autobahn", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
+            name: "autobahn",
+            dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes] + only(applePlatforms, ["ChappieURLSession"]),
             path: "Tests/Autobahn/Sources/autobahn"),
         // Tests of one package
         tests(of: "domain/ChappieCore", ["TestFixtures", httpTypes]),

@@ -2,10 +2,12 @@
 // Runs every case of the fuzzing server at URL, PARALLEL of them at a time, then has it write its report for AGENT.
 import ChappieCore
 import ChappieWebSocket
-import Glibc
 
 #if canImport(Network)
     import ChappieURLSession
+#endif
+#if canImport(Glibc)
+    import Glibc
 #endif
 
 let arguments = CommandLine.arguments
