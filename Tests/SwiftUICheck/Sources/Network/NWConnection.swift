@@ -203,7 +203,7 @@ public final class NWConnection: @unchecked Sendable {
     }
 
     private func tunnel(through proxy: ProxyConfiguration) -> NWError? {
-        guard proxy.isPlainCONNECT else { fatalError("this proxy is not in the stand-in") }
+        guard proxy.isCONNECT, proxy.tlsOptions == nil else { fatalError("this proxy is not in the stand-in") }
         guard case .hostPort(.name(let host), let port) = endpoint else { fatalError() }
         let place = "\(host.contains(":") ? "[\(host)]" : host):\(port.rawValue)"
         let credential = proxy.credential.base64.map { "Proxy-Authorization: Basic \($0)\r\n" } ?? ""

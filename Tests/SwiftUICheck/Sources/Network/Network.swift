@@ -61,18 +61,21 @@ public struct ProxyConfiguration: Sendable {
     final class Credential: @unchecked Sendable { var base64: String? }
 
     let endpoint: NWEndpoint
-    let isPlainCONNECT: Bool
+    let isCONNECT: Bool
+    let tlsOptions: NWProtocolTLS.Options?
     let credential = Credential()
     public var allowFailover = false
     public var excludedDomains: [String] = []
 
     public init(httpCONNECTProxy: NWEndpoint, tlsOptions: NWProtocolTLS.Options? = nil) {
         endpoint = httpCONNECTProxy
-        isPlainCONNECT = tlsOptions == nil
+        isCONNECT = true
+        self.tlsOptions = tlsOptions
     }
     public init(socksv5Proxy: NWEndpoint) {
         endpoint = socksv5Proxy
-        isPlainCONNECT = false
+        isCONNECT = false
+        tlsOptions = nil
     }
     public func applyCredential(username: String, password: String) {
         credential.base64 = Data("\(username):\(password)".utf8).base64EncodedString()

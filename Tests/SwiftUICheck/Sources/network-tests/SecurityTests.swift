@@ -1,9 +1,12 @@
-import ChappieCore
-import ChappieURLSession
+@_spi(ChappieInternals) import ChappieCore
 import ChappieWebSocket
 import Foundation
+import Security
 import TestFixtures
 import Testing
+
+@testable import ChappieURLSession
+@testable import Network
 
 /// TLS and proxies of the adapter, over the stand-in's OpenSSL and its tunnels.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct SecurityTests {
@@ -74,6 +77,23 @@ import Testing
         // The peer ends without an answer.
         #expect(error.code == .connectionLost && error.stage == .connect)
         #expect(try await hello.value?.contains(words) == true)
+    }
+
+    /// The stand-in has no connection to such a proxy, so this reads the options.
+    @Test func `a proxy over https is held to the policy`() throws {
+        let directory = try TemporaryDirectory()
+        let block = "-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----\n"
+        let policy = ChappieNetworkPolicy(
+            proxy: .url("https://127.0.0.1:1"), extraCAFile: try directory.write(block, to: "authority.pem"),
+            minimumTLS: .tls13)
+        let origin = try Origin(of: #require(URL(string: "https://host.test")), for: .webSocket)
+        let parameters = try SessionSettings(policy).parameters(
+            proxy: ProxySelection(policy.proxy, for: origin, environment: [:]), for: origin)
+        let proxy = try #require(parameters.context?.proxyConfigurations.first?.tlsOptions)
+        let options = try #require(proxy.securityProtocolOptions as? ProtocolOptions)
+        #expect(options.minimumVersion == .TLSv13)
+        #expect(options.verification != nil)
+        #expect(options.applicationProtocols == [])
     }
 
     @Test func `a proxy with credentials is asked for a tunnel`() async throws {
