@@ -119,7 +119,7 @@ let package = Package(
         module("adapters/CZlib", []),
         module("adapters/ChappieCurl", ["ChappieCore", "CCurl", heap]),
         module("adapters/ChappieHTTP", ["ChappieCore", "ChappieCurl", "CZstd", httpTypes]),
-        module("adapters/ChappieURLSession", ["ChappieCore", "ChappieFiles", httpTypes]),
+        module("adapters/ChappieURLSession", ["ChappieCore", "ChappieFiles", "ChappieWebSocket", httpTypes]),
         module(
             "adapters/ChappieWebSocket",
             ["ChappieCore", .byName(name: "ChappieCurl", condition: onLinux), "CZlib", httpTypes]),
@@ -167,11 +167,9 @@ let package = Package(
             "facade/ChappieSDK",
             [
                 "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieCrypto",
-                "ChappieLoopback", logging,
+                "ChappieLoopback", "ChappieWebSocket", logging,
             ]
-                + only(
-                    [.linux],
-                    ["ChappieCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieKeychainLinux", "ChappieDesktopLinux"])
+                + only([.linux], ["ChappieCurl", "ChappieHTTP", "ChappieKeychainLinux", "ChappieDesktopLinux"])
                 // A program on Linux that wants the button's model asks for the module.
                 + only(applePlatforms, ["ChappieURLSession", "ChappieKeychainApple", "ChappieSignInUI"]),
             hasPrivacyManifest: true),
@@ -212,7 +210,8 @@ let package = Package(
             path: "Packages/adapters/ChappieCurl/Tests/ExitWhileConnecting"),
         // A program that Tests/Acceptance runs
         .executableTarget(
-            name: "autobahn", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
+            name: "autobahn",
+            dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes] + only(applePlatforms, ["ChappieURLSession"]),
             path: "Tests/Autobahn/Sources/autobahn"),
         // Tests of one package
         tests(of: "domain/ChappieCore", ["TestFixtures", httpTypes]),

@@ -33,7 +33,7 @@ MODES = {"in Swift 6's mode": ["-swift-version", "6"], "in Swift 5's mode": ["-s
 VIEW, SHEET, DESKTOP = "SwiftUI/ChappieSignIn.swift", "SwiftUI/SignInSheet.swift", "SwiftUI/AppleDesktop.swift"
 PAGE = "SwiftUI/InAppPage.swift"
 FOLDERS, SECURITY, CRYPTOKIT = "UserFolders.swift", "SecItemCalls+Security.swift", "CryptoLibrary+CryptoKit.swift"
-SETTINGS = "SessionSettings+Apple.swift"
+SETTINGS, NETWORK = "SessionSettings+Apple.swift", "NetworkByteStreamTransport.swift"
 
 # One of each kind, and one in each module: (module, file, the code there, the mistake, the error, where the error is reported if not
 # in the mistake's line).
@@ -58,6 +58,12 @@ MISTAKES = [
     (KEYCHAIN, SECURITY, "SecItemAdd(item as CFDictionary, nil)", "SecItemAdd(item as CFDictionary)", "missing argument"),
     (FILES, FOLDERS, "            var folder = URL(", "            let folder = URL(", "mutating member", "folder.setResourceValues(values)"),
     (SESSION, SETTINGS, "NWEndpoint.Port(rawValue: UInt16(proxy.port)) else", "NWEndpoint.Port(rawValue: proxy.port) else", "cannot convert"),
+    (SESSION, SETTINGS, "sec_trust_copy_ref(trust).takeRetainedValue()", "sec_trust_copy_ref(trust)", "cannot convert",
+     "let policy = SecPolicyCreateSSL(true, NSString(string: name) as CFString)\n                    complete(SecTrustSetPolicies(trust"),
+    (SESSION, SETTINGS, "parameters.setPrivacyContext(context)", "parameters.privacyContext = context", "has no member 'privacyContext'"),
+    (SESSION, NETWORK, "port: endpoint,", "port: port,", "cannot convert"),
+    (SESSION, NETWORK, "private let isAtEnd = Atomic(false)", "private var isAtEnd = false", "stored property 'isAtEnd' of 'Sendable'-conforming class"),
+    (SESSION, NETWORK, "                default: break\n", "", "switch must be exhaustive", "switch state {"),
     (SOCKET, "StreamWebSocketTransport.swift", "streams.connect(host: host,", "streams.open(host: host,", "has no member 'open'"),
     (FORMS, "Forms.swift", "{ ChappieSignInLabel($0).bold() }", "{ title in title }", "is unused"),
     (FORMS, "Forms.swift", "            showsOnboardingSheet: true,\n            requestsNotificationPermission: true,",

@@ -1,4 +1,5 @@
-"""The composition of Apple's platforms, run here: URLSession over FoundationNetworking, the keychain's calls over a list in memory. It does with a simulator what the documentation's app does."""
+"""The composition of Apple's platforms, run here: URLSession over FoundationNetworking, Network.framework over sockets, the keychain's
+calls over a list in memory. It does with a simulator what the documentation's app does."""
 
 import json
 import subprocess
@@ -13,6 +14,8 @@ sys.path.insert(0, str(ROOT / "Scripts/lib"))
 import swiftui
 
 REFRESH, CALL = "POST /oauth/token", 'call weather {"name": "Oslo"}'
+# A message of a WebSocket has its connection behind the status.
+UPGRADED, REFUSED, EVENTS = [f"{line} /backend-api/codex/responses {status}" for line, status in (("GET", 101), ("GET", 426), ("POST", 200))]
 
 pytestmark = pytest.mark.xdist_group("apple")
 
@@ -55,8 +58,14 @@ def test_the_documents_app_signs_in_asks_calls_a_tool_keeps_a_thread_and_signs_o
     assert "Sunny in Oslo" in called["answer"]
     assert threads["threads"] == "reply: kept"
     assert out["state"] == "signedOut" and refused["error"] == "missingCredential"
-    # Without a WebSocket of its own, all of it came as server-sent events.
-    assert not any("GET /backend-api/codex/responses" in line for line in simulator.log)
+    assert UPGRADED in simulator.log and EVENTS not in simulator.log
+
+
+def test_a_service_without_websockets_answers_by_server_sent_events(run, simulate):
+    simulator = simulate(webSocket=False)
+    _, answer = run(simulator, "sign-in", "ask:reply: here")
+    assert answer.get("answer") == "here", answer
+    assert REFUSED in simulator.log and EVENTS in simulator.log
 
 
 def test_eight_clients_renew_an_expired_token_once(run, simulate):
@@ -108,3 +117,10 @@ def test_the_plans_page_inside_the_app_closes_with_the_sign_in_and_a_user_who_cl
     # The issuer's own page, which the system names to the user, and not an address of this machine.
     assert url.startswith(simulator.issuer + "/api/accounts/authorize?")
     assert ended.startswith(state), ended
+
+
+def test_the_adapter_of_network_framework_passes_its_tests(documents_run):
+    """Its program has the contract of WebSockets, TLS and proxies, each against real servers."""
+    done = subprocess.run([documents_run.with_name("network-tests"), "--testing-library", "swift-testing"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300 * PATIENCE)
+    assert done.returncode == 0 and " passed after " in done.stdout, done.stdout

@@ -1,5 +1,6 @@
-"""The Autobahn fuzzing server against ChappieWebSocket: with --full every case of groups 1 to 13 over ws and wss, which takes ten
-to twenty minutes; otherwise the quick ones, and a few of the others."""
+"""The Autobahn fuzzing server against ChappieWebSocket, over libcurl and over the adapter of Network.framework with its stand-in:
+with --full every case of groups 1 to 13 over ws and wss, which takes ten to twenty minutes each; otherwise the quick ones, and a few of
+the others."""
 
 import contextlib
 import fcntl
@@ -9,12 +10,16 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import pytest
 import trustme
 
 from conftest import ROOT
 from counterparts import PATIENCE, Authority, Counterpart, free_port
+
+sys.path.insert(0, str(ROOT / "Scripts/lib"))
+import swiftui
 
 pytestmark = [pytest.mark.conformance, pytest.mark.autobahn, pytest.mark.slow, pytest.mark.xdist_group("autobahn")]
 VERSION, VIRTUALENV = "autobahntestsuite==0.8.2", "virtualenv==20.15.1"  # The last that makes environments for Python 2.7.
@@ -75,13 +80,22 @@ def install(there):
     (there / "complete").touch()
 
 
-@pytest.mark.parametrize("scheme", ["ws", "wss"])
-def test_autobahn(scheme, python2, full, tmp_path, stack):
+def client_over(network, full):
+    """The program that runs the cases. The stand-in's is built for debugging, in both forms."""
+    if network == "Network.framework":
+        swiftui.build()
+        return swiftui.BUILD / "autobahn"
     if full:
         # With the program's own options: with others, each would have the modules of both built again.
         options = ["-c", "release", "--static-swift-stdlib", "-debug-info-format", "none"]
         subprocess.run(["swift", "build", *options, "--product", "autobahn", "--package-path", ROOT], check=True)
-    client = ROOT / ".build" / ("release" if full else "debug") / "autobahn"
+    return ROOT / ".build" / ("release" if full else "debug") / "autobahn"
+
+
+@pytest.mark.parametrize("network", ["libcurl", "Network.framework"])
+@pytest.mark.parametrize("scheme", ["ws", "wss"])
+def test_autobahn(scheme, network, python2, full, tmp_path, stack):
+    client = client_over(network, full)
     authority = Authority(tmp_path, trustme.KeyType.RSA)
     certificate = authority.issue("127.0.0.1")
     servers, clients, results = [], [], {}

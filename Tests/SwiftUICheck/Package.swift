@@ -40,7 +40,8 @@ let package = Package(
         .target(name: "Accessibility", swiftSettings: apple),
         .target(name: "Security", swiftSettings: apple),
         .target(name: "CryptoKit", swiftSettings: apple),
-        .target(name: "Network", swiftSettings: apple),
+        .target(name: "CTLS"),
+        .target(name: "Network", dependencies: ["CTLS", "Security"], swiftSettings: apple),
         // Links to the packages' own sources.
         .target(name: "ChappieCore", dependencies: ["Security", httpTypes], swiftSettings: settings),
         .target(name: "ChappieJSONSchema", dependencies: ["ChappieCore"], swiftSettings: settings),
@@ -54,7 +55,8 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "ChappieURLSession",
-            dependencies: ["ChappieCore", "ChappieFiles", "Security", "Network", httpTypes], swiftSettings: settings),
+            dependencies: ["ChappieCore", "ChappieFiles", "ChappieWebSocket", "Security", "Network", httpTypes],
+            swiftSettings: settings),
         .target(name: "CZlib"),
         .target(name: "ChappieWebSocket", dependencies: ["ChappieCore", "CZlib", httpTypes], swiftSettings: settings),
         .target(
@@ -90,8 +92,8 @@ let package = Package(
             name: "ChappieSDK",
             dependencies: [
                 "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieCrypto",
-                "ChappieLoopback", "ChappieURLSession", "ChappieKeychainApple", "ChappieSignInUI", "Security",
-                httpTypes, logging,
+                "ChappieLoopback", "ChappieWebSocket", "ChappieURLSession", "ChappieKeychainApple", "ChappieSignInUI",
+                "Security", httpTypes, logging,
             ],
             exclude: ["PrivacyInfo.xcprivacy"], swiftSettings: settings),
         .target(
@@ -115,6 +117,18 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "ChappieSDKTesting", dependencies: ["ChappieTesting", "ChappieSimulatorServer"],
+            swiftSettings: settings),
+        // The adapter of Network.framework over the stand-in, which Tests/Acceptance runs, with the tests' own fixtures.
+        .target(name: "TestFixtures", dependencies: ["ChappieCore", "ChappieFiles", system], swiftSettings: settings),
+        .executableTarget(
+            name: "network-tests",
+            dependencies: [
+                "ChappieCore", "ChappieURLSession", "ChappieWebSocket", "ChappieTesting", "ChappieSimulatorServer",
+                "TestFixtures", "Network", "Security", httpTypes,
+            ],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "autobahn", dependencies: ["ChappieCore", "ChappieURLSession", "ChappieWebSocket", httpTypes],
             swiftSettings: settings),
         // An app's own code.
         .target(

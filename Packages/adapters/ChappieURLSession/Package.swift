@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// Adapter: HTTPTransport over Foundation's URLSession, for Apple's platforms.
+// Adapters: HTTPTransport over Foundation's URLSession, and WebSockets over Network.framework, for Apple's platforms.
 import PackageDescription
 
 let package = Package(
@@ -9,6 +9,7 @@ let package = Package(
     dependencies: [
         .package(path: "../../domain/ChappieCore"),
         .package(path: "../ChappieFiles"),
+        .package(path: "../ChappieWebSocket"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     ],
     targets: [
@@ -17,6 +18,7 @@ let package = Package(
             dependencies: [
                 "ChappieCore",
                 "ChappieFiles",
+                "ChappieWebSocket",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ])
     ],

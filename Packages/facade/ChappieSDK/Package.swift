@@ -53,11 +53,10 @@ let package = Package(
                 "ChappieFiles",
                 "ChappieCrypto",
                 "ChappieLoopback",
+                "ChappieWebSocket",
                 .product(name: "Logging", package: "swift-log"),
             ]
-                + only(
-                    [.linux],
-                    ["ChappieCurl", "ChappieHTTP", "ChappieWebSocket", "ChappieKeychainLinux", "ChappieDesktopLinux"])
+                + only([.linux], ["ChappieCurl", "ChappieHTTP", "ChappieKeychainLinux", "ChappieDesktopLinux"])
                 + only(applePlatforms, ["ChappieURLSession", "ChappieKeychainApple", "ChappieSignInUI"]),
             exclude: privacyExcluded, resources: privacyResources),
         .target(

@@ -1,5 +1,4 @@
 import ChappieCore
-import FoundationEssentials
 import HTTPTypes
 
 /// What the fuzzing server of the Autobahn test suite can be asked for.

@@ -33,7 +33,7 @@ public protocol ByteStream: Sendable {
 }
 
 /// A ``WebSocketTransport`` with our own RFC 6455 codec over any ``ByteStreamTransport``, for platforms without
-/// libcurl. An adapter for Network.framework is one conformance to that protocol.
+/// libcurl. ChappieURLSession has the conformance over Network.framework.
 ///
 /// - A message may have 64 MiB, and a frame 16 MiB. `send` refuses a longer message with code `.bodyTooLarge`. At most
 ///   about 4 MiB are read ahead of the receiver, except that a message that was begun is read to its end.

@@ -347,7 +347,11 @@ struct WebSocketSession {
     /// Returns the messages that a receiver gets without waiting, or the end. Returns `nil` if the receiver has to
     /// wait.
     mutating func takeInbound(at now: Int) -> Result<WebSocketInbound, any Error>? {
-        guard !messages.isEmpty else { return end.map { $0.map { .closed($0) }.mapError { $0 } } }
+        guard !messages.isEmpty else {
+            // A receiver that then releases the connection would drop the answer to the peer's close frame.
+            guard phase != .lingering || outbox.isEmpty || isWriteBroken else { return nil }
+            return end.map { $0.map { .closed($0) }.mapError { $0 } }
+        }
         if isFull {
             // Reading continues. The liveness deadline starts again at this point.
             pace.mustReadOn = true

@@ -413,6 +413,16 @@ private final class SessionRun {
         #expect(run.session.isOver)
     }
 
+    @Test func `a close is delivered once its answer is written, or can't be in time`() throws {
+        for isTaken in [true, false] {
+            let run = try SessionRun.opened()
+            run.receive(WebSocketFrames.close(1001), at: .seconds(1))
+            #expect(try run.take() == nil)
+            if isTaken { #expect(run.takeOutput() != []) } else { run.tick(at: .seconds(2)) }
+            #expect(try run.take() == .closed(.goingAway))
+        }
+    }
+
     /// A peer that refuses and resets while we still write has had its say all the same.
     @Test func `a socket that accepts nothing more is read to its end`() throws {
         let run = try SessionRun.opened()

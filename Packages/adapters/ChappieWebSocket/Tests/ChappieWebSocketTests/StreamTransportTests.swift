@@ -61,6 +61,17 @@ extension OverTheWire {
             server.stop()
         }
 
+        @Test func `a receiver that releases a closed connection does not drop the answer to the close`() async throws {
+            let server = try ScriptedWebSocketServer.start {
+                .upgrade($0, then: [.send(WebSocketFrames.close(1001))])
+            }
+            for _ in 0..<50 {
+                #expect(try await connection(server).receive(within: nil) == .closed(.goingAway))
+            }
+            #expect(try await eventually { server.record.closeCodes == Array(repeating: 1001, count: 50) })
+            server.stop()
+        }
+
         /// The stream comes too late for the deadline, and is closed.
         @Test func aConnectionThatIsNotMadeInTimeIsATimeOut() async throws {
             let server = try ScriptedWebSocketServer.echo()

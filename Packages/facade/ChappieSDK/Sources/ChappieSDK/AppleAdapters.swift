@@ -4,15 +4,18 @@
     @_spi(ChappieInternals) import ChappieFiles
     import ChappieKeychainApple
     import ChappieURLSession
+    import ChappieWebSocket
 
-    /// The adapters of Apple's platforms: URLSession and the keychain. Without a `ByteStreamTransport` over
-    /// Network.framework, answers arrive as server-sent events.
+    /// The adapters of Apple's platforms: URLSession, Network.framework and the keychain.
     enum PlatformAdapters {
         /// The sign-in button has its own notifier.
         static let notifier: (any Notifier)? = nil
 
         static func transports(for policy: ChappieNetworkPolicy) -> Transports {
-            Transports(http: URLSessionHTTPTransport(policy: policy), webSocket: nil)
+            Transports(
+                http: URLSessionHTTPTransport(policy: policy),
+                webSocket: StreamWebSocketTransport(
+                    over: NetworkByteStreamTransport(policy: policy), deadlines: policy.deadlines))
         }
 
         /// Returns the keychain, which the system unlocks with the device without asking the user.

@@ -10,10 +10,9 @@ import Synchronization
 /// The transports of one network policy.
 final class Transports: Sendable {
     let http: any HTTPTransport
-    /// The transport for WebSockets. Without one, answers arrive only as server-sent events.
-    let webSocket: (any WebSocketTransport)?
+    let webSocket: any WebSocketTransport
 
-    init(http: any HTTPTransport, webSocket: (any WebSocketTransport)?) {
+    init(http: any HTTPTransport, webSocket: any WebSocketTransport) {
         self.http = http
         self.webSocket = webSocket
     }
