@@ -31,7 +31,7 @@ public import ChappieCore
 public final class ChappieSignInModel {
     /// The session that signs in.
     public let session: ChappieAuthSession
-    private let browser: (any Browser)?
+    let browser: (any Browser)?
     private let clipboard: (any Clipboard)?
     private let notifier: (any Notifier)?
     private let consents: (any ChappieConsentStore)?

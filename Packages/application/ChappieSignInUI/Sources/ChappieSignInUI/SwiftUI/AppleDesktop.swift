@@ -32,6 +32,14 @@
             self.onDeviceCode = onDeviceCode
         }
 
+        /// Stores the closures of another view's relay, whose sign-in this relay serves.
+        func take(from other: SignInRelay) {
+            guard other !== self else { return }
+            openURL = other.openURL
+            session = other.session
+            onDeviceCode = other.onDeviceCode
+        }
+
         @MainActor
         func open(_ url: URL) async throws(DesktopError) {
             #if canImport(UIKit) && canImport(AuthenticationServices)

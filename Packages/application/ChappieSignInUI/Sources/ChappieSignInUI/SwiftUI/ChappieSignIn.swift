@@ -33,11 +33,14 @@
     /// The sheet belongs to the button's place in the app. An empty view without a size stays there while the button is
     /// hidden, and so does padding around it.
     ///
-    /// Keep the view in place while a sign-in runs. If the app removes it because `authSession.state` is no longer
-    /// `signedOut`, the view cancels the sign-in that it has started. The sign-in is also cancelled if another session
-    /// replaces `authSession`, or if `texts` or the switches change. A phone may suspend the app while the user is in
-    /// the browser. The wait for the approval is then also suspended, and continues when the user returns. At that time
-    /// the app is in the foreground, and the system shows the notification only if the delegate of
+    /// The app may remove the view while a sign-in runs, for example because it switches over `authSession.state`. The
+    /// sign-in continues. Its page then opens by itself, with the code in the pasteboard. Another view of the same
+    /// session shows the sheet again. The button of the sheet, swiping the sheet away, `cancelSignIn()` and `signOut()`
+    /// end a sign-in.
+    ///
+    /// iOS suspends an app some 30 seconds after the user has left it for the browser. Until then the approval is
+    /// noticed, and the user is notified. After that, the wait is also suspended, and continues when the user returns.
+    /// At that time the app is in the foreground, and the system shows the notification only if the delegate of
     /// `UNUserNotificationCenter` allows it.
     ///
     /// - Important: This view is compiled on Linux against hand-written declarations of SwiftUI. It has not yet run on
@@ -168,26 +171,74 @@
         var identity: [AnyHashable] { [ObjectIdentifier(session), showsSheet, requestsPermission, texts] }
     }
 
-    /// A button that owns the model as long as its identity exists.
-    private struct SignInButton<Label: View>: View {
-        private let texts: ChappieSignInTexts
-        private let relay: SignInRelay
-        private let label: @MainActor (String) -> Label
-        @StateObject private var model: ChappieSignInModel
+    /// The part that a button has in a model. It exists as long as the button's identity.
+    @MainActor
+    private final class SignInPresentation: ObservableObject {
+        let model: ChappieSignInModel
+        let relay: SignInRelay
 
-        init(settings: SignInViewSettings, relay: SignInRelay, label: @escaping @MainActor (String) -> Label) {
-            texts = settings.texts
-            self.relay = relay
-            self.label = label
-            _model = StateObject(
-                wrappedValue: ChappieSignInModel(
+        /// Takes a running sign-in up, or creates a model.
+        init(_ settings: SignInViewSettings, _ relay: SignInRelay) {
+            if let running = ChappieSignInModel.running(for: settings.session),
+                let earlier = running.browser as? SignInRelay
+            {
+                model = running
+                self.relay = earlier
+            } else {
+                model = ChappieSignInModel(
                     session: settings.session, showsOnboardingSheet: settings.showsSheet,
                     requestsNotificationPermission: settings.requestsPermission, texts: settings.texts,
                     browser: relay, clipboard: Pasteboard(),
                     notifier: settings.session.notifier ?? UserNotificationCenter(),
                     consents: settings.showsSheet ? SettingsConsentStore() : nil,
-                    onDeviceCode: { [relay] in relay.onDeviceCode?($0) }))
+                    onDeviceCode: { [relay] in relay.onDeviceCode?($0) })
+                self.relay = relay
+            }
+            // The view is being drawn, and the model must not change before that has ended.
+            Task { [model] in model.viewAppeared() }
         }
+
+        deinit {
+            Task { @MainActor [model] in model.viewDisappeared() }
+        }
+
+        /// Cancels the sign-in whose sheet the user has swiped away. A sheet also closes when the app removes the view.
+        /// This object is then released, and the sign-in continues.
+        func sheetWasClosed() {
+            Task { [weak self] in
+                await Task.yield()
+                if let self, model.state.isSheetPresented { model.cancel() }
+            }
+        }
+    }
+
+    /// A button that owns its presentation.
+    private struct SignInButton<Label: View>: View {
+        private let texts: ChappieSignInTexts
+        private let relay: SignInRelay
+        private let label: @MainActor (String) -> Label
+        @StateObject private var presentation: SignInPresentation
+
+        init(settings: SignInViewSettings, relay: SignInRelay, label: @escaping @MainActor (String) -> Label) {
+            texts = settings.texts
+            self.relay = relay
+            self.label = label
+            _presentation = StateObject(wrappedValue: SignInPresentation(settings, relay))
+        }
+
+        var body: some View {
+            let _ = presentation.relay.take(from: relay)
+            PresentedSignInButton(
+                model: presentation.model, presentation: presentation, texts: texts, label: label)
+        }
+    }
+
+    /// The button and its sheet, as the model has them.
+    private struct PresentedSignInButton<Label: View>: View {
+        @ObservedObject var model: ChappieSignInModel
+        let presentation: SignInPresentation
+        let texts: ChappieSignInTexts
+        let label: @MainActor (String) -> Label
 
         var body: some View {
             // The sheet belongs to a view that stays. The button disappears in the update that closes the sheet.
@@ -202,7 +253,7 @@
                 }
             }
             #if canImport(UIKit) && canImport(AuthenticationServices)
-                .background { InAppPageAnchor(relay: relay) }
+                .background { InAppPageAnchor(relay: presentation.relay) }
             #endif
             .sheet(isPresented: isSheetPresented) { SignInSheet(model: model, texts: texts) }
         }
@@ -210,9 +261,8 @@
         private var isSheetPresented: Binding<Bool> {
             Binding(
                 get: { model.state.isSheetPresented },
-                // A user who swipes the sheet away cancels the sign-in. A sheet that the model closes does not cancel
-                // it.
-                set: { if !$0, model.state.isSheetPresented { model.cancel() } })
+                // A sheet that the model closes does not cancel the sign-in.
+                set: { [weak presentation] in if !$0 { presentation?.sheetWasClosed() } })
         }
     }
 #endif
