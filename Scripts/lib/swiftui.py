@@ -45,7 +45,7 @@ MISTAKES = [
     (OURS, SHEET, "    import Accessibility\n", "", "cannot find 'AccessibilityNotification'", "Announcement(words.sentence"),
     (OURS, VIEW, "isPresented: isSheetPresented", "isPresented: model.state.isSheetPresented", "to expected argument type 'Binding<Bool>'"),
     (OURS, VIEW, "            texts = settings.texts\n", "", "without initializing all stored properties|before all stored properties are initialized",
-     "onDeviceCode: { [relay] in relay.onDeviceCode?($0) }))\n        }"),
+     "_presentation = StateObject(wrappedValue: SignInPresentation(settings, relay))\n        }"),
     (OURS, DESKTOP, "continuation.resume(returning: $0)", "self.openURL = nil; continuation.resume(returning: $0)", "main actor-isolated property 'openURL'"),
     (OURS, DESKTOP, "try await center.requestAuthorization(", "try center.requestAuthorization(", "'async' but is not marked with 'await'"),
     (OURS, DESKTOP, "throw DesktopError(\"There is no window to open the page from.\")", "throw CancellationError()", "cannot be converted to error type"),
@@ -55,6 +55,9 @@ MISTAKES = [
     (OURS, PAGE, "func presentationAnchor(for session: ASWebAuthenticationSession)", "func presentationAnchor(of session: ASWebAuthenticationSession)",
      "has different argument labels"),
     (OURS, PAGE, "Task { @MainActor [weak self] in self?.closed() }", "self?.closed()", "main actor-isolated"),
+    (KEYCHAIN, "SystemBackgroundTime.swift", "performExpiringActivity(withReason: reason)", "performExpiringActivity(reason: reason)",
+     "incorrect argument label"),
+    (FORMS, "Observer.swift", "session.$state.sink", "session.$states.sink", "has no"),
     (KEYCHAIN, SECURITY, "SecItemAdd(item as CFDictionary, nil)", "SecItemAdd(item as CFDictionary)", "missing argument"),
     (FILES, FOLDERS, "            var folder = URL(", "            let folder = URL(", "mutating member", "folder.setResourceValues(values)"),
     (SESSION, SETTINGS, "NWEndpoint.Port(rawValue: UInt16(proxy.port)) else", "NWEndpoint.Port(rawValue: proxy.port) else", "cannot convert"),
@@ -139,17 +142,18 @@ def check():
     with tempfile.TemporaryDirectory() as mac, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         # As on a Mac: AppKit, and no UIKit.
         for path in (BUILD / "Modules").glob("*.swiftmodule"):
-            if path.stem not in ("UIKit", OURS):
+            if path.stem not in ("UIKit", OURS, KEYCHAIN):
                 os.symlink(path, f"{mac}/{path.name}")
         whole = {
             **{f"the call forms {mode}": [FORMS, forms, options] for mode, options in MODES.items()},
             **{f"the documentation's app {mode}": [DOCUMENTS, documents, [*options, "-parse-as-library"]] for mode, options in MODES.items()},
             "the face": [OURS, ours],
-            "the face over AppKit": [OURS, ours, [*OPTIONS[OURS], "-emit-module-path", f"{mac}/{OURS}.swiftmodule"], mac],
+            **{f"{module} over AppKit": [module, sources(module), [*OPTIONS[module], "-emit-module-path", f"{mac}/{module}.swiftmodule"], mac]
+               for module in (OURS, KEYCHAIN)},
             "the tests that only a Mac runs": [MAC, sources(MAC)],
         }
         answers = {name: pool.submit(compile, *what) for name, what in whole.items()}
-        # It imports the face, as it is over AppKit.
+        # It imports both, as they are over AppKit.
         concurrent.futures.wait(answers.values())
         answers["the example of an app over AppKit"] = pool.submit(compile, CHAT, chat, OPTIONS[CHAT], mac)
         problems = [f"{name}: {answer.result()}" for name, answer in answers.items() if answer.result()]

@@ -26,7 +26,8 @@ struct KeychainSharingTests {
 
     @Test(arguments: RegistrationStoreContract.cases)
     func keepsTheContractOfRegistrations(_ demand: RegistrationStoreContract.Case) async throws {
-        try await demand.run(KeychainRegistrationStore(calls: keychain.calls()))
+        let groups = ["TEAM.app", "other", "group", ""]
+        try await demand.run(KeychainRegistrationStore(calls: keychain.calls(accessGroups: groups)))
     }
 
     @Test func `the access group is all that two programs need in common`() async throws {

@@ -409,10 +409,10 @@ import Testing
         let model = it.model(session)
         model.viewAppeared()
         model.signIn()
+        _ = await state(of: model) { $0.deviceCode != nil }
         #expect(ChappieSignInModel.running(for: session) === model)
         model.viewAppeared()
         model.viewDisappeared()
-        _ = await state(of: model) { $0.deviceCode != nil }
         #expect(model.state.isSheetPresented)
         model.cancel()
         #expect(session.deviceLinkState == .cancelled && ChappieSignInModel.running(for: session) == nil)

@@ -1,6 +1,7 @@
 #if canImport(SwiftUI)
     @_spi(ChappieInternals) public import ChappieAuth
     import ChappieCore
+    import Combine
     public import SwiftUI
 
     /// The button "Sign in with ChatGPT" for SwiftUI, with the sheet that guides the user.
