@@ -6,8 +6,8 @@ public import Logging
 /// The entry point, which creates sessions and clients over the platform's own adapters.
 ///
 /// On Linux these are libcurl for the network, the Secret Service for credentials, and the desktop's notifications. On
-/// macOS and iOS they are URLSession and the keychain, and the sign-in button has its own notifications. No Mac has
-/// built or run this yet. Use the initialisers of `ChappieAuthSession` and `ChappieClient` to bring other adapters.
+/// macOS, iOS and visionOS they are URLSession, Network.framework and the keychain, and the sign-in button has its own
+/// notifications. No Mac has built or run this yet. Use the initialisers of `ChappieAuthSession` and `ChappieClient` to bring other adapters.
 ///
 /// Sessions and clients with the same `store:` and the same slot (service, account, access group, issuer, backend and
 /// OAuth client) share one credential manager, so that a token is refreshed only once and not once per object, and a
