@@ -89,6 +89,11 @@ def test_an_app_and_its_extensions_share_a_credential_by_their_access_group_alon
     assert not folders, "a lock or a registration is in a folder of one program"
 
 
+def test_background_time_ends_with_its_hold_and_begins_again_after_it_has_expired(run, simulate):
+    said, = run(simulate(), "background")
+    assert said["activities"] == "1 0 1 0 1 0"
+
+
 def test_a_switch_over_the_state_that_removes_the_button_ends_no_sign_in(run, simulate):
     said, = run(simulate(pollInterval=0), "switch")
     assert said["states"] == "signedOut|signingIn|awaitingDeviceCode|signedIn" and said["link"].startswith("linked")

@@ -148,7 +148,9 @@ let package = Package(
             exclude: ["Info.plist", "ChatApp.entitlements"], swiftSettings: strict),
         .executableTarget(
             name: "documents-run",
-            dependencies: ["ChappieSDK", "ChappieSDKRuntime", "ChappieAuth", "ChappieSignInUI"],
+            dependencies: [
+                "ChappieSDK", "ChappieSDKRuntime", "ChappieAuth", "ChappieKeychainApple", "ChappieSignInUI", "UIKit",
+            ],
             swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]

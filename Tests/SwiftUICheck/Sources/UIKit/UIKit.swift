@@ -21,11 +21,34 @@ public class UIPasteboard {
 }
 
 // …/foundation/processinfo/performexpiringactivity(withreason:using:); Foundation lacks it on Linux and on a Mac.
+// An activity lasts until its block returns. It expires by a second call of the block.
 extension ProcessInfo {
     public func performExpiringActivity(withReason reason: String, using block: @escaping @Sendable (Bool) -> Void) {
-        DispatchQueue.global().async { block(false) }
+        let id = UUID()
+        activities.change { $0[id] = block }
+        DispatchQueue.global().async {
+            block(false)
+            activities.change { $0[id] = nil }
+        }
+    }
+
+    /// The stand-in's own: the number of activities, and their end.
+    public var activityCount: Int { activities.change { $0.count } }
+    public func expireActivities() { for block in activities.change({ Array($0.values) }) { block(true) } }
+}
+
+private final class Activities: @unchecked Sendable {
+    private let lock = NSLock()
+    private var blocks: [UUID: @Sendable (Bool) -> Void] = [:]
+
+    func change<Output>(_ body: (inout [UUID: @Sendable (Bool) -> Void]) -> Output) -> Output {
+        lock.lock()
+        defer { lock.unlock() }
+        return body(&blocks)
     }
 }
+
+private let activities = Activities()
 
 @MainActor open class UIView: NSObject {
     public override nonisolated init() {}

@@ -3,10 +3,12 @@
 // a class without @Published properties. Each argument is a step, and prints a line of JSON. CHAPPIE_ISSUER and
 // CHAPPIE_BACKEND name the simulator, and the first argument a folder for threads.
 import ChappieAuth
+import ChappieKeychainApple
 import ChappieSDK
 import ChappieSDKRuntime
 import ChappieSignInUI
 import Foundation
+import UIKit
 
 /// What the button does on Apple's desktop, written down.
 @MainActor final class Desk: Browser, Clipboard, Notifier {
@@ -54,6 +56,7 @@ import Foundation
         switch step {
         case "status": break
         case "sign-in": return try await signIn()
+        case "background": return ["activities": await holdInBackground()]
         case "switch": return await signInOverSwitch()
         case "ask": return ["answer": try await client.send(argument)]
         case "stream":
@@ -81,6 +84,29 @@ import Foundation
         default: throw UnknownStep(step: step)
         }
         return ["state": "\(session.state)", "plan": session.accountInfo?.plan?.displayName ?? ""]
+    }
+
+    /// An activity is there while it is held, ends with its hold, and begins again after it has expired.
+    private func holdInBackground() async -> String {
+        let system = ProcessInfo.processInfo
+        func wait(for count: Int) async -> String {
+            while system.activityCount != count { try? await Task.sleep(for: .milliseconds(5)) }
+            return "\(count)"
+        }
+        var seen: [String] = []
+        for expirations in 0...1 {
+            var hold: BackgroundHold? = SystemBackgroundTime().hold("a test")
+            seen.append(await wait(for: 1))
+            for _ in 0..<expirations {
+                system.expireActivities()
+                seen.append(await wait(for: 0))
+                seen.append(await wait(for: 1))
+            }
+            withExtendedLifetime(hold) {}
+            hold = nil
+            seen.append(await wait(for: 0))
+        }
+        return seen.joined(separator: " ")
     }
 
     /// By a model that is released as soon as the session's state changes, as a view's is whose app switches over it.
