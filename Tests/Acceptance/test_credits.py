@@ -120,6 +120,7 @@ def test_a_usage_limit_mentions_a_credit_that_is_known(simulate, signed_in):
     person = signed_in(simulator)
     assert "usage --reset" not in person.ask("hello", status=USAGE_LIMIT).errors
     person.run("usage")
+    simulator.wait_for_log(lambda log: any(line.startswith(f"{LIST} ") for line in log))
     listed = asked(simulator, LIST)
     person.ask("hello", status=USAGE_LIMIT, says="chappie usage --reset")
     assert "usage --reset" in person.run("chat", "--transport", "sse", input="hello\n", status=None).errors

@@ -61,17 +61,20 @@ private final class Items: @unchecked Sendable {
         lock.lock()
         defer { lock.unlock() }
         guard let path = ProcessInfo.processInfo.environment["STANDIN_KEYCHAIN"] else { return body(&all) }
-        let file = open(path, O_RDWR | O_CREAT, 0o600)
+        let file = open(path + ".lock", O_RDWR | O_CREAT, 0o600)
         defer { close(file) }
         guard flock(file, LOCK_EX) == 0 else { fatalError("the stand-in's file has no lock") }
-        let stored = (try? Data(contentsOf: URL(filePath: path))) ?? Data()
-        let list = try? PropertyListSerialization.propertyList(from: stored, format: nil) as? [[String: Any]]
+        let stored = try? Data(contentsOf: URL(filePath: path))
+        let list = stored.flatMap {
+            try? PropertyListSerialization.propertyList(from: $0, format: nil) as? [[String: Any]]
+        }
         all = (list ?? []).map { NSMutableDictionary(dictionary: $0) }
         let status = body(&all)
         let plain = all.map { item in Dictionary(uniqueKeysWithValues: item.map { ("\($0.key)", $0.value) }) }
         do {
             let bytes = try PropertyListSerialization.data(fromPropertyList: plain, format: .binary, options: 0)
-            try bytes.write(to: URL(filePath: path))
+            // In one step, because a process may end in the middle of it.
+            try bytes.write(to: URL(filePath: path), options: .atomic)
         } catch {
             fatalError("the stand-in's file can't be written: \(error)")
         }
