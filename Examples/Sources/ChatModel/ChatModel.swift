@@ -119,7 +119,11 @@ public final class ChatModel {
     }
 
     private func refresh() async {
-        do { chats = try await runtime.listThreads() } catch { explain(error) }
+        do {
+            chats = try await runtime.listThreads()
+        } catch {
+            explain(error)
+        }
     }
 
     // MARK: Messages and failures
@@ -140,7 +144,11 @@ public final class ChatModel {
 
     private func attempt(_ work: () async throws -> Void) async {
         forgetProblem()
-        do { try await work() } catch { explain(error) }
+        do {
+            try await work()
+        } catch {
+            explain(error)
+        }
     }
 
     private func forgetProblem() {

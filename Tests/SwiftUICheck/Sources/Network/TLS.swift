@@ -86,7 +86,7 @@ final class TLS: @unchecked Sendable {
         }
     }
 
-    /// What there is to send.
+    /// The bytes to send.
     func outgoing() -> [UInt8] {
         locked {
             var all: [UInt8] = []

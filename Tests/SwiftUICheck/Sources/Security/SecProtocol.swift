@@ -17,7 +17,7 @@ public typealias sec_protocol_verify_complete_t = (Bool) -> Void
 public typealias sec_protocol_verify_t =
     (sec_protocol_metadata_t, sec_trust_t, @escaping sec_protocol_verify_complete_t) -> Void
 
-/// What the functions below have set.
+/// The values that the functions below have set.
 public final class ProtocolOptions: NSObject, OS_sec_protocol_options {
     public fileprivate(set) var minimumVersion = tls_protocol_version_t.TLSv12
     public fileprivate(set) var applicationProtocols: [String] = []

@@ -14,7 +14,7 @@ public final class CFError {}
 
 // security/sectrust, security/seccertificate, security/secpolicy
 public final class SecTrust {
-    /// What the functions below have set, for whoever evaluates.
+    /// The values that the functions below have set.
     public private(set) var anchors: [Data] = []
     public private(set) var hasOnlyAnchors = false
     public private(set) var host: String?

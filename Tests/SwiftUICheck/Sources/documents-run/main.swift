@@ -89,6 +89,7 @@ import UIKit
     /// An activity is there while it is held, ends with its hold, and begins again after it has expired.
     private func holdInBackground() async -> String {
         let system = ProcessInfo.processInfo
+        // The count changes on threads that announce nothing. The caller limits the time.
         func wait(for count: Int) async -> String {
             while system.activityCount != count { try? await Task.sleep(for: .milliseconds(5)) }
             return "\(count)"
