@@ -1088,6 +1088,8 @@ def test_a_switch_lets_the_model_search_the_web(window):
     wait_until(lambda: "no such tool is declared" in window.answer, lambda: window.answer)
     window.wait_for(BUTTON, "Send", "sensitive")
     window.act(BUTTON, "Search the web")
+    # GTK presses a button that is activated, and toggles it a quarter of a second later.
+    window.wait_for(BUTTON, "Search the web", "pressed")
     window.paste(search)
     wait_until(lambda: "Searches the web: swift news" in window.answer, lambda: window.answer)
     window.wait_for(BUTTON, "Send", "sensitive")
