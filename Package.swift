@@ -51,10 +51,11 @@ func only(_ platforms: [Platform], _ names: [String]) -> [Target.Dependency] {
 }
 
 func tests(of package: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    let name = String(package.split(separator: "/").last ?? "")
+    let parts = package.split(separator: "/")
+    let name = String(parts.last ?? "")
     return .testTarget(
         name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies,
-        path: "Packages/\(package)/Tests/\(name)Tests")
+        path: "Packages/\(parts.prefix(2).joined(separator: "/"))/Tests/\(name)Tests")
 }
 
 func crossing(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -90,7 +91,9 @@ let package = Package(
         .library(name: "ChappieLoopback", targets: ["ChappieLoopback"]),
         .library(name: "ChappieMCP", targets: ["ChappieMCP"]),
         .library(name: "ChappieProgramTools", targets: ["ChappieProgramTools"]),
+        .library(name: "ChappiePostgres", targets: ["ChappiePostgres"]),
         .library(name: "ChappieThreadsPostgres", targets: ["ChappieThreadsPostgres"]),
+        .library(name: "ChappieCredentialsPostgres", targets: ["ChappieCredentialsPostgres"]),
         .library(name: "ChappieSimulator", targets: ["ChappieSimulator"]),
         .library(name: "ChappieSimulatorServer", targets: ["ChappieSimulatorServer"]),
         // Internal: for the programs in Apps. Its declarations may change in any version.
@@ -151,8 +154,13 @@ let package = Package(
         module(
             "adapters/ChappieProgramTools",
             ["ChappieCore", "ChappieJSONSchema", "ChappieClient", "ChappieProcess", "ChappieMCP"]),
-        module("adapters/ChappieThreadsPostgres/CPostgres", []),
-        module("adapters/ChappieThreadsPostgres", ["ChappieCore", "ChappieAuth", "ChappieRuntime", "CPostgres"]),
+        module("adapters/ChappiePostgres/CPostgres", []),
+        module("adapters/ChappiePostgres", ["ChappieCore", "ChappieAuth", "CPostgres"]),
+        module(
+            "adapters/ChappiePostgres/ChappieThreadsPostgres", ["ChappieCore", "ChappieRuntime", "ChappiePostgres"]),
+        module(
+            "adapters/ChappiePostgres/ChappieCredentialsPostgres",
+            ["ChappieCore", "ChappieAuth", "ChappieCrypto", "ChappiePostgres"]),
         // Faces
         module("faces/ChappieMarkdown/CCMark", []),
         module("faces/ChappieMarkdown", ["ChappieCore", "CCMark"]),
@@ -203,7 +211,7 @@ let package = Package(
             path: "Packages/adapters/ChappieThreadsSQLite/Tests/ThreadStoreWriter"),
         .executableTarget(
             name: "PostgresThreadWriter", dependencies: ["ChappieCore", "ChappieRuntime", "ChappieThreadsPostgres"],
-            path: "Packages/adapters/ChappieThreadsPostgres/Tests/PostgresThreadWriter"),
+            path: "Packages/adapters/ChappiePostgres/Tests/PostgresThreadWriter"),
         // A program that tests interrupt
         .executableTarget(
             name: "ExitWhileConnecting", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
@@ -286,9 +294,9 @@ let package = Package(
             ]),
         tests(of: "adapters/ChappieCrypto", ["ChappieAuth", "ChappieTesting", "TestFixtures", "FileStoreWriter"]),
         tests(
-            of: "adapters/ChappieThreadsPostgres",
+            of: "adapters/ChappiePostgres/ChappieThreadsPostgres",
             [
-                "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieTesting", "TestFixtures",
+                "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappiePostgres", "ChappieTesting", "TestFixtures",
                 "PostgresThreadWriter",
             ]),
         tests(

@@ -32,7 +32,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 EVERYWHERE = {"FoundationEssentials", "Swift", "Synchronization", "Dispatch", "HTTPTypes"}
 C_LIBRARY = {"Glibc", "Musl", "Darwin", "Bionic", "Android"}
 # The products that only Linux has. All others are for Apple's platforms as well.
-LINUX_PRODUCTS = {"ChappieHTTP", "ChappieKeychainLinux", "ChappieDesktopLinux", "ChappieProgramTools", "ChappieThreadsPostgres",
+LINUX_PRODUCTS = {"ChappieHTTP", "ChappieKeychainLinux", "ChappieDesktopLinux", "ChappieProgramTools", "ChappiePostgres", "ChappieThreadsPostgres", "ChappieCredentialsPostgres",
                   "ChappieMarkdown", "ChappieThreadForms", "_ChappieInternals"}
 # Apple's platforms by the names that manifests have for them.
 PLATFORMS = ["macos", "maccatalyst", "ios", "visionos"]

@@ -23,6 +23,8 @@ import SystemPackage
         /// A file with a passphrase from systemd. systemd uses an access control list to let the service's user read a
         /// file that root owns. The mask of the list appears as the group's permission to read.
         case systemdPassphrase
+        /// A file with the keys of a service, under the conditions of a passphrase.
+        case sealingKeys
     }
 
     /// Opens a file or folder for reading, without following a link, and checks it. Returns `nil` if there is none.
@@ -94,13 +96,15 @@ import SystemPackage
                 "\(path) is a symbolic link",
                 remedy: "Put what it leads to in its place. A folder above may be a link.")
         }
-        let isSecret = purpose == .passphrase || purpose == .systemdPassphrase
+        let isSecret = [.passphrase, .systemdPassphrase, .sealingKeys].contains(purpose)
         guard kind == (purpose == .credentialFolder ? S_IFDIR : S_IFREG) || purpose == .passphrase && kind == S_IFIFO
         else {
             throw .unsafeFile(
                 "\(path) is not a \(purpose == .credentialFolder ? "folder" : "regular file")",
                 remedy: isSecret
-                    ? "Name a file that holds the passphrase, or a pipe such as <(pass show chappie)."
+                    ? purpose == .sealingKeys
+                        ? "Name a file that has the keys."
+                        : "Name a file that holds the passphrase, or a pipe such as <(pass show chappie)."
                     : "Move it out of the way: \(shellQuoted(path)).")
         }
         let isRoots = isSecret && status.st_uid == 0
@@ -125,9 +129,9 @@ import SystemPackage
                     ("", "If no other user could read or write it: chmod -R go-rwx \(shellQuoted(folder))")
                 case .credentialFolder:
                     ("the folder ", "If no other user could change it: chmod -R go-rwx \(shellQuoted(folder))")
-                case .passphrase:
+                case .passphrase, .sealingKeys:
                     (
-                        "the passphrase in ",
+                        purpose == .passphrase ? "the passphrase in " : "the keys in ",
                         "If no other user could \(isRoots ? "change" : "read") it: chmod \(isRoots ? "go-w" : "600") "
                             + shellQuoted(path)
                     )

@@ -44,3 +44,10 @@ extension ChappieEndpoints {
     /// ``chatGPT``.
     public var credentialIssuer: String? { CredentialOrigin(self).slotName }
 }
+
+extension CredentialSlot {
+    /// Whether the slot is for sign-ins of the plan route ("Continue with ChatGPT").
+    @_spi(ChappieInternals) public var isOfPlanRoute: Bool {
+        issuer?.split(separator: " ").last.map(String.init) == OpenID.bootstrapClientID
+    }
+}

@@ -84,7 +84,8 @@ struct SlotStore: Sendable {
 ///
 /// The work runs on the global executor's threads and doesn't need the caller's thread, so the two can't wait for each
 /// other.
-func blocking(within limit: Duration, _ work: @escaping @Sendable () async -> Void) -> Bool {
+@_spi(ChappieInternals)
+public func blocking(within limit: Duration, _ work: @escaping @Sendable () async -> Void) -> Bool {
     let done = DispatchSemaphore(value: 0)
     // The priority of the main thread, for which TaskPriority has no name. A lower one would let other work delay it.
     Task.detached(priority: TaskPriority(rawValue: 33)) {

@@ -26,8 +26,8 @@ public protocol CredentialLock: Sendable {
 }
 
 extension ChappieClock {
-    /// Waits until this process has a lock. Calls `isTaken` every few milliseconds, for the last time at `limit` after
-    /// `start`.
+    /// Waits until this process has a lock. Calls `isTaken` again after pauses that grow from 5 milliseconds to
+    /// `longestPause`, for the last time at `limit` after `start`.
     ///
     /// A loop can be interrupted at any time, unlike a wait in the system.
     ///
@@ -35,7 +35,8 @@ extension ChappieClock {
     /// - Throws: ``CredentialStoreError/busy(_:)``, ``CredentialStoreError/cancelled``, and the errors of `isTaken`.
     @_spi(ChappieInternals)
     public func waitForLock(
-        _ limit: Duration, since start: Duration, _ isTaken: () async throws(CredentialStoreError) -> Bool
+        _ limit: Duration, since start: Duration, pausingAtMost longestPause: Duration = .milliseconds(50),
+        _ isTaken: () async throws(CredentialStoreError) -> Bool
     ) async throws(CredentialStoreError) {
         var pause = Duration.milliseconds(5)
         while try await !isTaken() {
@@ -45,7 +46,7 @@ extension ChappieClock {
             } catch {
                 throw .cancelled
             }
-            pause = min(pause * 2, .milliseconds(50))
+            pause = min(pause * 2, longestPause)
         }
     }
 }

@@ -1,7 +1,6 @@
 import CPostgres
 import ChappieAuth
-@_spi(ChappieInternals) import ChappieCore
-import ChappieRuntime
+@_spi(ChappieInternals) package import ChappieCore
 import Synchronization
 
 #if canImport(Glibc)
@@ -13,11 +12,11 @@ import Synchronization
 #endif
 
 /// The reason why work with the server failed.
-enum PostgresFailure: Error {
-    /// The store's own answer, after the transaction has ended cleanly.
-    case answer(ChappieThreadStoreError)
+package enum PostgresFailure: Error {
+    /// A store's own error, after the transaction has ended cleanly.
+    case answer(any Error & Sendable)
     /// The server refuses, and another attempt would not help.
-    case refused(ChappieThreadStoreError)
+    case refused(ChappiePostgresError)
     /// The store could not connect, and another attempt may help.
     case unreachable(String)
     /// The connection broke before anything was committed.
@@ -36,14 +35,14 @@ enum PostgresFailure: Error {
     /// Returns whether an error with this SQLSTATE may have passed at the next attempt, perhaps at another server
     /// (https://www.postgresql.org/docs/15/errcodes-appendix.html). The connection broke (08), the server starts or
     /// ends (57P), it has no connection left (53300), or it can only be read, as a stand-by server (25006).
-    static func passes(_ code: some StringProtocol) -> Bool {
+    package static func passes(_ code: some StringProtocol) -> Bool {
         code.hasPrefix("08") || code.hasPrefix("57P") || code == "53300" || code == "25006"
     }
 }
 
 /// A statement and its values, which never become part of its text.
-struct PostgresStatement: Sendable, ExpressibleByStringLiteral {
-    enum Value: Sendable {
+package struct PostgresStatement: Sendable, ExpressibleByStringLiteral {
+    package enum Value: Sendable {
         case text(String?)
         case bytes([UInt8])
         case integer(Int)
@@ -54,12 +53,12 @@ struct PostgresStatement: Sendable, ExpressibleByStringLiteral {
     let text: String
     let values: [Value]
 
-    init(_ text: String, _ values: [Value] = []) {
+    package init(_ text: String, _ values: [Value] = []) {
         self.text = text
         self.values = values
     }
 
-    init(stringLiteral value: String) { self.init(value) }
+    package init(stringLiteral value: String) { self.init(value) }
 
     /// Queues the statement, with values and results in binary form. Returns the number of its bytes, or `nil` if libpq
     /// did not accept it.
@@ -104,7 +103,7 @@ struct PostgresStatement: Sendable, ExpressibleByStringLiteral {
 }
 
 /// The server's result of one statement.
-final class PostgresResult {
+package final class PostgresResult {
     private let handle: OpaquePointer
 
     fileprivate init(_ handle: OpaquePointer) { self.handle = handle }
@@ -112,11 +111,11 @@ final class PostgresResult {
     deinit { PQclear(handle) }
 
     fileprivate var status: ExecStatusType { PQresultStatus(handle) }
-    var rows: Range<Int> { 0..<Int(PQntuples(handle)) }
+    package var rows: Range<Int> { 0..<Int(PQntuples(handle)) }
     /// The command that the server executed. It is `COMMIT`, or `ROLLBACK` if the server answered COMMIT with that.
-    var command: String { PQcmdStatus(handle).map { String(cString: $0) } ?? "" }
+    package var command: String { PQcmdStatus(handle).map { String(cString: $0) } ?? "" }
 
-    func bytes(_ row: Int, _ column: Int) -> [UInt8] {
+    package func bytes(_ row: Int, _ column: Int) -> [UInt8] {
         guard let start = PQgetvalue(handle, CInt(row), CInt(column)) else { return [] }
         let count = Int(PQgetlength(handle, CInt(row), CInt(column)))
         return start.withMemoryRebound(to: UInt8.self, capacity: count) {
@@ -124,10 +123,10 @@ final class PostgresResult {
         }
     }
 
-    func text(_ row: Int, _ column: Int) -> String { String(decoding: bytes(row, column), as: UTF8.self) }
+    package func text(_ row: Int, _ column: Int) -> String { String(decoding: bytes(row, column), as: UTF8.self) }
 
     /// Returns a bigint, or a boolean as 0 or 1.
-    func integer(_ row: Int, _ column: Int) -> Int {
+    package func integer(_ row: Int, _ column: Int) -> Int {
         Int(bytes(row, column).reduce(into: Int64(0)) { $0 = $0 << 8 | Int64($1) })
     }
 
@@ -150,7 +149,7 @@ final class PostgresResult {
 }
 
 /// An object with which a cancelled task ends its wait for the server, which blocks another thread.
-final class PostgresInterruption: Sendable {
+package final class PostgresInterruption: Sendable {
     private let state = Mutex((isCancelled: false, socket: CInt?.none))
 
     var isCancelled: Bool { state.withLock(\.isCancelled) }
@@ -181,7 +180,7 @@ final class PostgresInterruption: Sendable {
 ///
 /// Statements are sent in batches (libpq's pipeline mode), so that statements that don't depend on each other's results
 /// need only one round trip. After a failure that is not an answer, the connection can't be used any more.
-final class PostgresConnection {
+package final class PostgresConnection {
     private let handle: OpaquePointer
     /// The interruption of the task that currently uses the connection.
     var interruption: PostgresInterruption
@@ -195,7 +194,7 @@ final class PostgresConnection {
 
     /// Connects to the server. Only the look-up of the server's name may take longer than `limit`, because the system's
     /// resolver has its own limits.
-    static func open(
+    package static func open(
         _ address: PostgresAddress, within limit: Duration, for interruption: PostgresInterruption
     ) throws(PostgresFailure) -> PostgresConnection {
         guard let handle = address.withText({ chappie_postgres_connect($0) }) else {
@@ -256,7 +255,7 @@ final class PostgresConnection {
     ///     longer.
     ///   - commits: Whether the batch ends in COMMIT. Such a batch is not interrupted, and its outcome is unknown if
     ///     the connection breaks.
-    func run(
+    package func run(
         _ statements: [PostgresStatement], within limit: Duration, commits: Bool = false
     ) throws(PostgresFailure) -> [PostgresResult] {
         do throws(PostgresFailure) {
@@ -343,13 +342,13 @@ final class PostgresConnection {
 }
 
 /// The address of the server and the credentials for it, in libpq's form.
-struct PostgresAddress: Sendable {
+package struct PostgresAddress: Sendable {
     private let text: Secret
     private let secrets: [Secret]
 
     /// Creates an address. Returns `nil` for a text that libpq does not understand. libpq's message is discarded,
     /// because it would repeat parts of the text.
-    init?(_ text: String) {
+    package init?(_ text: String) {
         guard !text.utf8.contains(0), let options = PQconninfoParse(text, nil) else { return nil }
         defer { PQconninfoFree(options) }
         var secrets: [Secret] = []

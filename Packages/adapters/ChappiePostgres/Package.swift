@@ -1,25 +1,44 @@
 // swift-tools-version: 6.2
-// Adapter: ChappieThreadStore in PostgreSQL, for many machines and many users, over libpq.
+// Adapters: threads and sign-ins in PostgreSQL, for many machines and many users, over libpq.
 import PackageDescription
 
 let package = Package(
-    name: "ChappieThreadsPostgres",
+    name: "ChappiePostgres",
     platforms: [.macOS(.v15), .iOS(.v18), .visionOS(.v2)],
-    products: [.library(name: "ChappieThreadsPostgres", targets: ["ChappieThreadsPostgres"])],
+    products: [
+        .library(name: "ChappiePostgres", targets: ["ChappiePostgres"]),
+        .library(name: "ChappieThreadsPostgres", targets: ["ChappieThreadsPostgres"]),
+        .library(name: "ChappieCredentialsPostgres", targets: ["ChappieCredentialsPostgres"]),
+    ],
     dependencies: [
         .package(path: "../../domain/ChappieCore"),
         .package(path: "../../domain/ChappieAuth"),
         .package(path: "../../application/ChappieRuntime"),
+        .package(path: "../ChappieCrypto"),
     ],
     targets: [
         .target(name: "CPostgres"),
         .target(
-            name: "ChappieThreadsPostgres",
+            name: "ChappiePostgres",
             dependencies: [
                 "ChappieCore",
                 "ChappieAuth",
-                "ChappieRuntime",
                 "CPostgres",
+            ]),
+        .target(
+            name: "ChappieThreadsPostgres",
+            dependencies: [
+                "ChappieCore",
+                "ChappieRuntime",
+                "ChappiePostgres",
+            ]),
+        .target(
+            name: "ChappieCredentialsPostgres",
+            dependencies: [
+                "ChappieCore",
+                "ChappieAuth",
+                "ChappieCrypto",
+                "ChappiePostgres",
             ]),
         .executableTarget(
             name: "PostgresThreadWriter",

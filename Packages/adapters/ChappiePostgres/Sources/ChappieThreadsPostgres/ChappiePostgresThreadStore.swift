@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+@_exported public import ChappiePostgres
 @_spi(ChappieInternals) public import ChappieRuntime
 
 /// A store that keeps threads in a PostgreSQL database, for a service on many machines with many users.
@@ -27,56 +28,16 @@
 /// only about the first 100,000 different words of a record. Make backups with a role that has BYPASSRLS, because other
 /// roles see at most one tenant.
 public final class ChappiePostgresThreadStore: ChappieThreadStore {
-    /// The settings in addition to the address and the tenant.
-    public struct Options: Sendable, Hashable {
-        /// The schema of the tables, whose name has 1 to 63 bytes. The default is `chappie`.
-        public var schema: String
-        /// The maximum number of connections of one database, which is at least 1. The default is 4.
-        public var connections: Int
-        /// The time for which a connection that is not used stays open. The default is one minute.
-        public var idleTimeout: Duration
-        /// The limit for connecting, without the look-up of the server's name. It is also the time for which a call
-        /// tries to connect again, if the server refuses, starts, has too many connections or can't be found. Errors
-        /// that a user must correct, such as a wrong password, end the call at once. The default is 10 s.
-        public var connectTimeout: Duration
-        /// The limit for a statement, including the wait for other transactions, and for the server's silence while
-        /// data is transferred. It is also the time for which the store asks for the outcome of an append whose
-        /// connection broke at its end. The final attempt may take longer. More than 24 days mean no limit, and the
-        /// store then asks for 30 s. The default is 30 s.
-        public var statementTimeout: Duration
-        /// The maximum sum of the bytes of all bodies of one tenant's records. An append that would exceed it is
-        /// refused. Appends at the same time may exceed it together. By default, there is no limit.
-        public var limit: Int?
-        /// Whether the store accepts a role for which row-level security has no effect. Each statement still asks only
-        /// for the tenant's own rows. The default is `false`.
-        public var allowsUnrestrictedRole: Bool
+    /// The settings of its database.
+    public typealias Options = ChappiePostgresDatabase.Options
 
-        /// Creates options with the given properties.
-        public init(
-            schema: String = "chappie", connections: Int = 4, connectTimeout: Duration = .seconds(10),
-            statementTimeout: Duration = .seconds(30), limit: Int? = nil, allowsUnrestrictedRole: Bool = false,
-            idleTimeout: Duration = .seconds(60)
-        ) {
-            self.schema = schema
-            self.connections = connections
-            self.idleTimeout = idleTimeout
-            self.connectTimeout = connectTimeout
-            self.statementTimeout = statementTimeout
-            self.limit = limit
-            self.allowsUnrestrictedRole = allowsUnrestrictedRole
-        }
-    }
-
-    private let options: Options
     private let schema: PostgresSchema
-    /// The connections, which belong to the database.
-    private let pool: PostgresPool
+    private let database: ChappiePostgresDatabase
 
-    init(of tenant: String, in pool: PostgresPool, _ options: Options) throws(ChappieThreadStoreError) {
+    init(of tenant: String, in database: ChappiePostgresDatabase) throws(ChappieThreadStoreError) {
         guard !tenant.isEmpty, !tenant.utf8.contains(0) else { throw .unavailable("the tenant has no name") }
-        self.options = options
-        schema = PostgresSchema(name: options.schema, tenant: tenant, limit: options.statementTimeout)
-        self.pool = pool
+        schema = database.schema(of: .threads, tenant: tenant)
+        self.database = database
     }
 
     // MARK: Reading
@@ -110,19 +71,20 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
                 ], on: connection)
             let counts = results[2]
             let found = results[4]
-            guard !counts.rows.isEmpty else { throw .answer(.notFound(thread: thread)) }
+            guard !counts.rows.isEmpty else { throw .answer(ChappieThreadStoreError.notFound(thread: thread)) }
             var records: [ChappieThreadRecord] = []
             records.reserveCapacity(found.rows.count)
             for row in found.rows {
                 guard found.integer(row, 0) == first + row else {
-                    throw .answer(.damaged(thread: thread, "its record \(first + row) is missing"))
+                    throw .answer(
+                        ChappieThreadStoreError.damaged(thread: thread, "its record \(first + row) is missing"))
                 }
                 records.append(try found.record(of: thread, row, 0))
             }
             let count = counts.integer(0, 0)
             guard records.count == max(count - first, 0) else {
                 let words = "it was left with \(count) records, and has \(first + records.count)"
-                throw .answer(.damaged(thread: thread, words))
+                throw .answer(ChappieThreadStoreError.damaged(thread: thread, words))
             }
             return records
         }
@@ -147,10 +109,10 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
     }
 
     public func usage() async throws(ChappieThreadStoreError) -> ChappieThreadStoreUsage {
-        try await perform { [schema, options] connection, _ throws(PostgresFailure) in
+        try await perform { [schema, limit = database.options.limit] connection, _ throws(PostgresFailure) in
             let found = try schema.read([schema.usage], on: connection)[2]
             return ChappieThreadStoreUsage(
-                bytes: found.integer(0, 2), limit: options.limit, threads: found.integer(0, 0),
+                bytes: found.integer(0, 2), limit: limit, threads: found.integer(0, 0),
                 records: found.integer(0, 1))
         }
     }
@@ -175,12 +137,12 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
     ) async throws(ChappieThreadStoreError) {
         let key = UUID()
         let (writes, bytes) = try schema.writes(of: records, to: thread, at: position, key)
-        try await perform { [schema, options] connection, isRepeated throws(PostgresFailure) in
+        try await perform { [schema, limit = database.options.limit] connection, isRepeated throws(PostgresFailure) in
             // The first statements read everything, under the lock of the thread's row.
             var looks = [schema.lock(thread.id), schema.count(of: thread.id)]
             // This creates a row to lock. If two calls begin the same thread, one of them waits here for the other.
             if end == 0 { looks.insert(schema.row(for: thread.id), at: 0) }
-            if options.limit != nil { looks.append(schema.usage) }
+            if limit != nil { looks.append(schema.usage) }
             var results = try schema.begin(looks, on: connection)
             if end == 0 { results.removeFirst() }
             let row = results.removeFirst()
@@ -193,13 +155,13 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
                 let isOwn = isRepeated ? try !connection.run([own], within: schema.patience)[0].rows.isEmpty : false
                 try schema.rollBack(on: connection)
                 guard !isOwn else { return }
-                throw .answer(.conflict(thread: thread.id, expected: end, actual: actual))
+                throw .answer(ChappieThreadStoreError.conflict(thread: thread.id, expected: end, actual: actual))
             }
             let isReplaced = position < end
             let replaced = isReplaced ? row.integer(0, 1) : 0
-            if let limit = options.limit, let held = results.first?.integer(0, 2), held - replaced + bytes > limit {
+            if let limit, let held = results.first?.integer(0, 2), held - replaced + bytes > limit {
                 try schema.rollBack(on: connection)
-                throw .answer(.full(bytes: held - replaced + bytes, limit: limit))
+                throw .answer(ChappieThreadStoreError.full(bytes: held - replaced + bytes, limit: limit))
             }
             // Records and words are deleted with the row.
             let removal = isReplaced ? [schema.deletion(of: thread.id), schema.row(for: thread.id)] : []
@@ -216,65 +178,36 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
 
     // MARK: Attempts
 
-    /// Runs `work` with a connection until it succeeds or must not be tried again. `isRepeated` is whether an earlier
-    /// attempt may have been committed.
+    /// Runs `work` as ``ChappiePostgresDatabase/perform(_:_:)`` does, and throws the errors of a thread store.
     private func perform<Value: Sendable>(
         _ work: @escaping @Sendable (PostgresConnection, _ isRepeated: Bool) throws(PostgresFailure) -> Value
     ) async throws(ChappieThreadStoreError) -> Value {
-        // Calls that wait for a connection of the pool all end together if the server does not return.
-        var retries = PostgresRetries(
-            reconnecting: options.connectTimeout.bounded, findingOut: schema.findingOut, began: .now)
-        let worker: PostgresWorker
         do {
-            worker = try await pool.take()
+            return try await database.perform(schema, work)
+        } catch let error as ChappieThreadStoreError {
+            throw error
+        } catch let error as ChappiePostgresError {
+            throw ChappieThreadStoreError(error)
         } catch {
-            throw publicError(of: .cancelled, isUncertain: false)
-        }
-        defer { pool.give(worker) }
-        while true {
-            // Even for a cancelled task, the store determines whether an earlier attempt was committed.
-            let isRepeated = retries.isUncertain
-            do throws(PostgresFailure) {
-                if retries.wantsMigration {
-                    try await worker.run(isInterruptible: !isRepeated) { [schema] connection throws(PostgresFailure) in
-                        try schema.migrate(connection)
-                    }
-                    retries.migrated()
-                }
-                return try await worker.run(isInterruptible: !isRepeated) { connection throws(PostgresFailure) in
-                    try work(connection, isRepeated)
-                }
-            } catch {
-                guard
-                    let pause = retries.pause(after: error, now: .now, jitter: Double.random(in: 0..<1))
-                else { throw publicError(of: error, isUncertain: retries.isUncertain) }
-                do {
-                    if retries.isUncertain {
-                        try await uncancelled { try await Task.sleep(for: pause) }
-                    } else {
-                        try await Task.sleep(for: pause)
-                    }
-                } catch {
-                    throw publicError(of: .cancelled, isUncertain: retries.isUncertain)
-                }
-            }
+            throw .unavailable("the work with the database failed")
         }
     }
+}
 
-    private func publicError(of failure: PostgresFailure, isUncertain: Bool) -> ChappieThreadStoreError {
-        if case .answer(let error) = failure { return error }
-        if isUncertain {
-            return .unavailable(
-                "the connection broke at the end of the save, and the server can't be asked whether it has the "
-                    + "records; open the thread again to see")
-        }
-        return switch failure {
-        case .answer(let error), .refused(let error): error
-        case .unreachable(let words), .lost(let words): .unavailable(words)
-        case .outdated(let words): .unavailable("the tables have another version than this program: \(words)")
-        case .late, .contended: .busy(options.statementTimeout)
-        case .uncertain: .unavailable("the connection to the server broke")
-        case .cancelled: .unavailable("the task was cancelled")
-        }
+extension ChappieThreadStoreError {
+    init(_ error: ChappiePostgresError) {
+        self =
+            switch error {
+            case .invalidAddress(let words), .unavailable(let words): .unavailable(words)
+            case .unsafeRole(let reason, let remedy): .unsafeFile(reason, remedy: remedy)
+            case .busy(let limit): .busy(limit)
+            case .outdated(let words): .unavailable("the tables have another version than this program: \(words)")
+            case .tooNew(let found, let known): .tooNew(found: found, known: known)
+            case .damaged(let words): .damaged(thread: nil, words)
+            case .uncertain:
+                .unavailable(
+                    "the connection broke at the end of the save, and the server can't be asked whether it has the "
+                        + "records; open the thread again to see")
+            }
     }
 }

@@ -1,4 +1,5 @@
 import ChappieCore
+import ChappiePostgres
 @_spi(ChappieInternals) import ChappieRuntime
 
 /// The statements, each of which applies only to the tenant's own rows.
@@ -174,7 +175,7 @@ extension PostgresResult {
     func summary(of thread: String, _ row: Int, _ column: Int) throws(PostgresFailure) -> ChappieThreadSummary {
         guard let summary = try? JSONDecoder().decode(ChappieThreadSummary.self, from: Data(bytes(row, column))),
             summary.id == thread
-        else { throw .answer(.damaged(thread: thread, "its summary can't be read")) }
+        else { throw .answer(ChappieThreadStoreError.damaged(thread: thread, "its summary can't be read")) }
         return summary
     }
 
@@ -182,7 +183,7 @@ extension PostgresResult {
     func record(of thread: String, _ row: Int, _ column: Int) throws(PostgresFailure) -> ChappieThreadRecord {
         let position = integer(row, column)
         guard let body = try? ChappieJSON(parsing: bytes(row, column + 3)) else {
-            throw .answer(.damaged(thread: thread, "its record \(position) can't be read"))
+            throw .answer(ChappieThreadStoreError.damaged(thread: thread, "its record \(position) can't be read"))
         }
         return ChappieThreadRecord(
             position: position, kind: .init(rawValue: text(row, column + 1)),

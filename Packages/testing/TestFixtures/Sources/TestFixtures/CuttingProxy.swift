@@ -1,21 +1,39 @@
 import Dispatch
 import Glibc
 import Synchronization
-import TestFixtures
 
-/// Stands between a store and the server, and ends the connection at a chosen message of PostgreSQL's protocol
-/// (https://www.postgresql.org/docs/15/protocol-message-formats.html): a byte for the kind, which the client's first message
-/// does without, and four for the length.
-final class CuttingProxy: Sendable {
-    enum Direction: Sendable, CaseIterable { case toServer, toClient }
+/// A proxy between a store and PostgreSQL, which ends the connection at a chosen message of the protocol
+/// (https://www.postgresql.org/docs/15/protocol-message-formats.html). A message begins with a byte for its kind, which
+/// the client's first message omits, and four bytes for its length.
+public final class CuttingProxy: Sendable {
+    /// The direction of a message.
+    public enum Direction: Sendable, CaseIterable {
+        /// From the store to the server.
+        case toServer
+        /// From the server to the store.
+        case toClient
+    }
 
-    /// The message at which to cut, counted from 0, and whether its first half is still passed on.
-    struct Cut: Sendable {
-        var direction: Direction
-        var message: Int
-        var passesHalf: Bool
+    /// A message at which to cut.
+    public struct Cut: Sendable {
+        /// The direction of the message.
+        public var direction: Direction
+        /// The number of the message, counted from 0.
+        public var message: Int
+        /// Whether its first half is still passed on.
+        public var passesHalf: Bool
         /// Runs before the connection ends.
-        var andBefore: @Sendable () -> Void = {}
+        public var andBefore: @Sendable () -> Void
+
+        /// Creates a cut.
+        public init(
+            direction: Direction, message: Int, passesHalf: Bool, andBefore: @escaping @Sendable () -> Void = {}
+        ) {
+            self.direction = direction
+            self.message = message
+            self.passesHalf = passesHalf
+            self.andBefore = andBefore
+        }
     }
 
     private struct State {
@@ -25,34 +43,36 @@ final class CuttingProxy: Sendable {
         var isSlow = false
     }
 
-    var port: Int { listener.port }
+    /// The port of the proxy on 127.0.0.1.
+    public var port: Int { listener.port }
     private let server: Int
     private let listener: LoopbackListener
     private let state = Mutex(State())
 
-    init(to server: Int) throws {
+    /// Creates a proxy to the server at this port.
+    public init(to server: Int) throws {
         self.server = server
         listener = try LoopbackListener()
         DispatchQueue(label: "proxy").async { [self] in acceptAll() }
     }
 
-    /// Ends everything.
-    func close() {
+    /// Ends all connections, and accepts no more.
+    public func close() {
         listener.close()
         state.withLock { state in for connection in state.connections { connection.shutDown() } }
     }
 
-    /// Counts messages from 0 again, on whatever connection they pass, and cuts as said, once.
-    func count(cuttingAt cut: Cut?) { state.withLock { ($0.cut, $0.passed) = (cut, [:]) } }
+    /// Counts the messages of all connections from 0 again, and cuts once, at `cut`.
+    public func count(cuttingAt cut: Cut?) { state.withLock { ($0.cut, $0.passed) = (cut, [:]) } }
 
-    /// How many messages have passed since then.
-    func passed(_ direction: Direction) -> Int { state.withLock { $0.passed[direction] ?? 0 } }
+    /// Returns the number of messages that have passed since ``count(cuttingAt:)``.
+    public func passed(_ direction: Direction) -> Int { state.withLock { $0.passed[direction] ?? 0 } }
 
-    /// From now on 16 KiB pass each 1.3 ms.
-    func slowDown() { state.withLock { $0.isSlow = true } }
+    /// Lets only 16 KiB pass each 1.3 ms from now on.
+    public func slowDown() { state.withLock { $0.isSlow = true } }
 
     /// Whether the cut is still to come.
-    var isArmed: Bool { state.withLock { $0.cut != nil } }
+    public var isArmed: Bool { state.withLock { $0.cut != nil } }
 
     private func acceptAll() {
         while let client = listener.accept() {

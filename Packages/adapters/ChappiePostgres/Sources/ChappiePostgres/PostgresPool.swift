@@ -1,5 +1,4 @@
 @_spi(ChappieInternals) import ChappieCore
-import ChappieRuntime
 import Dispatch
 import Synchronization
 
@@ -93,14 +92,14 @@ final class PostgresPool: Sendable {
 
 /// A connection of a pool, and the thread on which its calls block. The threads of Swift's tasks never wait for the
 /// server.
-final class PostgresWorker: Sendable {
-    private let queue = DispatchQueue(label: "chappie.threads.postgres")
+package final class PostgresWorker: Sendable {
+    private let queue = DispatchQueue(label: "chappie.postgres")
     /// The connection. It is `nil` before the first use, after a failure, and after a time without use. It is used on
     /// the queue, and locked for the duration of a call.
     private let connection = Mutex<PostgresConnection?>(nil)
     private let open: @Sendable (PostgresInterruption) throws(PostgresFailure) -> PostgresConnection
 
-    init(open: @escaping @Sendable (PostgresInterruption) throws(PostgresFailure) -> PostgresConnection) {
+    package init(open: @escaping @Sendable (PostgresInterruption) throws(PostgresFailure) -> PostgresConnection) {
         self.open = open
     }
 
@@ -113,7 +112,7 @@ final class PostgresWorker: Sendable {
     /// Runs `work` with the connection, or with a new one if there is none. Drops the connection if the work fails.
     ///
     /// - Parameter isInterruptible: Whether a cancellation of the task ends the work.
-    func run<Value: Sendable>(
+    package func run<Value: Sendable>(
         isInterruptible: Bool = true,
         _ work: @escaping @Sendable (PostgresConnection) throws(PostgresFailure) -> Value
     ) async throws(PostgresFailure) -> Value {
@@ -151,7 +150,7 @@ final class PostgresWorker: Sendable {
 
 /// The rules that decide whether failed work is tried again, and when. They have no clock. The caller passes the times.
 struct PostgresRetries {
-    /// The times for which the store tries to connect, and for which it asks for the outcome of a COMMIT.
+    /// The times for which the database tries to connect, and for which it asks for the outcome of a COMMIT.
     let reconnecting: Duration
     let findingOut: Duration
     /// The time at which the call began.

@@ -1,0 +1,163 @@
+@_spi(ChappieInternals) import ChappieCore
+
+/// A PostgreSQL database with the threads of many tenants, and the connections to it.
+///
+/// ```swift
+/// let database = try ChappiePostgresDatabase(
+///     connectionString: "postgresql://chat@db.example/chat?sslmode=verify-full")
+/// let runtime = client.runtime(store: try database.threads(of: user.id))
+/// ```
+/// Create one database for each process. All its stores share the connections, whatever their number. The tenant is set
+/// inside each transaction. A connection that was not used for a minute is closed.
+public final class ChappiePostgresDatabase: Sendable {
+    /// The settings in addition to the address.
+    public struct Options: Sendable, Hashable {
+        /// The schema of the tables, whose name has 1 to 63 bytes. The default is `chappie`.
+        public var schema: String
+        /// The maximum number of connections of one database, which is at least 1. The default is 4.
+        public var connections: Int
+        /// The time for which a connection that is not used stays open. The default is one minute.
+        public var idleTimeout: Duration
+        /// The limit for connecting, without the look-up of the server's name. It is also the time for which a call
+        /// tries to connect again, if the server refuses, starts, has too many connections or can't be found. Errors
+        /// that a user must correct, such as a wrong password, end the call at once. The default is 10 s.
+        public var connectTimeout: Duration
+        /// The limit for a statement, including the wait for other transactions, and for the server's silence while
+        /// data is transferred. It is also the time for which the store asks for the outcome of an append whose
+        /// connection broke at its end. The final attempt may take longer. More than 24 days mean no limit, and the
+        /// store then asks for 30 s. The default is 30 s.
+        public var statementTimeout: Duration
+        /// The maximum sum of the bytes of all bodies of one tenant's records. An append that would exceed it is
+        /// refused. Appends at the same time may exceed it together. By default, there is no limit.
+        public var limit: Int?
+        /// Whether the store accepts a role for which row-level security has no effect. Each statement still asks only
+        /// for the tenant's own rows. The default is `false`.
+        public var allowsUnrestrictedRole: Bool
+
+        /// Creates options with the given properties.
+        public init(
+            schema: String = "chappie", connections: Int = 4, connectTimeout: Duration = .seconds(10),
+            statementTimeout: Duration = .seconds(30), limit: Int? = nil, allowsUnrestrictedRole: Bool = false,
+            idleTimeout: Duration = .seconds(60)
+        ) {
+            self.schema = schema
+            self.connections = connections
+            self.idleTimeout = idleTimeout
+            self.connectTimeout = connectTimeout
+            self.statementTimeout = statementTimeout
+            self.limit = limit
+            self.allowsUnrestrictedRole = allowsUnrestrictedRole
+        }
+    }
+
+    let pool: PostgresPool
+    package let options: Options
+
+    /// Creates the database at an address. It does not connect yet.
+    ///
+    /// - Parameters:
+    ///   - connectionString: A URI, or pairs of keyword and value, in the form that libpq accepts. Missing settings are
+    ///     read from libpq's environment variables and password file. Use `sslmode=verify-full` over a network. No
+    ///     message repeats the string.
+    ///   - options: See ``ChappiePostgresThreadStore/Options``.
+    /// - Throws: ``ChappiePostgresError/invalidAddress(_:)`` for an invalid connection string or schema.
+    public init(connectionString: String, options: Options = Options()) throws(ChappiePostgresError) {
+        guard let address = PostgresAddress(connectionString) else {
+            throw .invalidAddress("the connection string is neither a URI of PostgreSQL nor pairs of keyword=value")
+        }
+        guard (1...63).contains(options.schema.utf8.count), !options.schema.utf8.contains(0) else {
+            throw .invalidAddress("the schema's name must have 1 to 63 bytes")
+        }
+        self.options = options
+        let patience = options.statementTimeout.bounded + .seconds(2)
+        pool = PostgresPool(of: options.connections, idleTimeout: options.idleTimeout.bounded) {
+            PostgresWorker { interruption throws(PostgresFailure) in
+                let connection = try PostgresConnection.open(
+                    address, within: options.connectTimeout.bounded, for: interruption)
+                if !options.allowsUnrestrictedRole { try connection.refuseUnrestrictedRole(within: patience) }
+                return connection
+            }
+        }
+    }
+
+    /// Returns the tables of one kind of store in this database's schema.
+    package func schema(of tables: PostgresTables, tenant: String = "") -> PostgresSchema {
+        PostgresSchema(tables, in: options.schema, tenant: tenant, limit: options.statementTimeout)
+    }
+
+    /// Runs `work` with a connection until it succeeds or must not be tried again. Creates the tables if they are
+    /// missing. `isRepeated` is whether an earlier attempt may have been committed.
+    ///
+    /// - Throws: The error of ``PostgresFailure/answer(_:)``, or ``ChappiePostgresError``.
+    package func perform<Value: Sendable>(
+        _ schema: PostgresSchema,
+        _ work: @escaping @Sendable (PostgresConnection, _ isRepeated: Bool) throws(PostgresFailure) -> Value
+    ) async throws -> Value {
+        // Calls that wait for a connection of the pool all end together if the server does not return.
+        var retries = PostgresRetries(
+            reconnecting: options.connectTimeout.bounded, findingOut: schema.findingOut, began: .now)
+        let worker: PostgresWorker
+        do {
+            worker = try await pool.take()
+        } catch {
+            throw publicError(of: .cancelled, isUncertain: false)
+        }
+        defer { pool.give(worker) }
+        while true {
+            // Even for a cancelled task, the outcome of an earlier attempt is determined.
+            let isRepeated = retries.isUncertain
+            do throws(PostgresFailure) {
+                if retries.wantsMigration {
+                    try await worker.run(isInterruptible: !isRepeated) { connection throws(PostgresFailure) in
+                        try schema.migrate(connection)
+                    }
+                    retries.migrated()
+                }
+                return try await worker.run(isInterruptible: !isRepeated) { connection throws(PostgresFailure) in
+                    try work(connection, isRepeated)
+                }
+            } catch {
+                guard
+                    let pause = retries.pause(after: error, now: .now, jitter: Double.random(in: 0..<1))
+                else { throw publicError(of: error, isUncertain: retries.isUncertain) }
+                do {
+                    if retries.isUncertain {
+                        try await uncancelled { try await Task.sleep(for: pause) }
+                    } else {
+                        try await Task.sleep(for: pause)
+                    }
+                } catch {
+                    throw publicError(of: .cancelled, isUncertain: retries.isUncertain)
+                }
+            }
+        }
+    }
+
+    private func publicError(of failure: PostgresFailure, isUncertain: Bool) -> any Error {
+        if case .answer(let error) = failure { return error }
+        if isUncertain { return ChappiePostgresError.uncertain }
+        return switch failure {
+        case .answer(let error): error
+        case .refused(let error): error
+        case .unreachable(let words), .lost(let words): ChappiePostgresError.unavailable(words)
+        case .outdated(let words): ChappiePostgresError.outdated(words)
+        case .late, .contended: ChappiePostgresError.busy(options.statementTimeout)
+        case .uncertain: ChappiePostgresError.unavailable("the connection to the server broke")
+        case .cancelled: ChappiePostgresError.unavailable("the task was cancelled")
+        }
+    }
+}
+
+extension PostgresConnection {
+    /// Refuses a role for which row-level security has no effect.
+    fileprivate func refuseUnrestrictedRole(within limit: Duration) throws(PostgresFailure) {
+        let results = try run(
+            ["SELECT rolsuper OR rolbypassrls FROM pg_catalog.pg_roles WHERE rolname = current_user"], within: limit)
+        guard !results[0].rows.isEmpty, results[0].integer(0, 0) == 0 else {
+            throw .refused(
+                .unsafeRole(
+                    "row-level security does nothing for the role that the connection string names",
+                    remedy: "Connect as a role without SUPERUSER and BYPASSRLS."))
+        }
+    }
+}
