@@ -203,15 +203,18 @@ let package = Package(
             name: "FileStoreWriter", dependencies: ["ChappieAuth", "ChappieCrypto"],
             path: "Packages/adapters/ChappieCrypto/Tests/FileStoreWriter"),
         .executableTarget(
-            name: "SharedStoreUser", dependencies: ["ChappieSDK", "ChappieAuth", "ChappieCore"],
-            path: "Packages/facade/ChappieSDK/Tests/SharedStoreUser"),
-        .executableTarget(
             name: "ThreadStoreWriter",
             dependencies: ["ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieThreadsSQLite"],
             path: "Packages/adapters/ChappieThreadsSQLite/Tests/ThreadStoreWriter"),
         .executableTarget(
             name: "PostgresThreadWriter", dependencies: ["ChappieCore", "ChappieRuntime", "ChappieThreadsPostgres"],
             path: "Packages/adapters/ChappiePostgres/Tests/PostgresThreadWriter"),
+        .executableTarget(
+            name: "PostgresSignInUser",
+            dependencies: [
+                "ChappieSDK", "ChappieAuth", "ChappieCore", "ChappieCrypto", "ChappieCredentialsPostgres",
+            ],
+            path: "Packages/adapters/ChappiePostgres/Tests/PostgresSignInUser"),
         // A program that tests interrupt
         .executableTarget(
             name: "ExitWhileConnecting", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
@@ -300,11 +303,17 @@ let package = Package(
                 "PostgresThreadWriter",
             ]),
         tests(
+            of: "adapters/ChappiePostgres/ChappieCredentialsPostgres",
+            [
+                "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieCrypto", "ChappieSDK", "ChappieTesting",
+                "ChappieSimulatorServer", "TestFixtures", "PostgresSignInUser",
+            ]),
+        tests(
             of: "facade/ChappieSDK",
             [
                 "ChappieSDKRuntime",
                 "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieHTTP", "ChappieTesting",
-                "ChappieSimulatorServer", "TestFixtures", "SharedStoreUser",
+                "ChappieSimulatorServer", "TestFixtures",
                 httpTypes, logging, inMemoryLogging,
             ]),
         tests(
@@ -390,7 +399,8 @@ if let folder = Context.environment["CHAPPIE_CONSUMERS"] {
             "\(folder)/Sources/sdk-consumer",
             [
                 "ChappieSDK", "ChappieAuth", "ChappieCore", "ChappieSDKRuntime", "ChappieThreadForms",
-                "ChappieProgramTools", "ChappieCrypto", "ChappieDesktopLinux", "ChappieFiles", "ChappieHTTP",
+                "ChappieProgramTools", "ChappieCredentialsPostgres", "ChappieCrypto", "ChappieDesktopLinux",
+                "ChappieFiles", "ChappieHTTP",
                 "ChappieKeychainLinux", "ChappieLoopback", "ChappieMCP", "ChappieMarkdown", "ChappieSignInUI",
                 "ChappieThreadsPostgres", "ChappieWebSocket",
                 logging,

@@ -69,10 +69,10 @@ def consumer():
     """path -> text of Tests/Consumer's sources, with the blocks of the landing pages."""
     folder = ROOT / "Tests/Consumer"
     found = {str(path.relative_to(folder)): path.read_text() for path in folder.glob("[ST]*/**/*.swift")}
-    shown = ["ChappieAuth", "ChappieCore", "ChappieCrypto", "ChappieDesktopLinux", "ChappieFiles", "ChappieHTTP", "ChappieKeychainLinux",
+    shown = ["ChappieAuth", "ChappieCore", "ChappieCredentialsPostgres", "ChappieCrypto", "ChappieDesktopLinux", "ChappieFiles", "ChappieHTTP", "ChappieKeychainLinux",
              "ChappieLoopback", "ChappieMCP", "ChappieMarkdown", "ChappieProgramTools", "ChappieSDKRuntime", "ChappieSignInUI",
              "ChappieThreadForms", "ChappieThreadsPostgres", "ChappieWebSocket"]
-    for page in sorted(ROOT.glob("Packages/*/*/Sources/*/*.docc/*.md")):
+    for page in [*sorted(ROOT.glob("Packages/*/*/Sources/*/*.docc/*.md")), ROOT / "docs/Operations.md"]:
         is_for_tests = page.is_relative_to(ROOT / "Packages/testing")
         target = "Tests/SDKConsumerTests" if is_for_tests else "Sources/sdk-consumer"
         modules = ["Foundation", "ChappieSDK", *(["ChappieSDKTesting", "Testing"] if is_for_tests else shown)]

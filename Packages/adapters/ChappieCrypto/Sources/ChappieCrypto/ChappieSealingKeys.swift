@@ -41,8 +41,8 @@ public struct ChappieSealingKeys: Sendable {
 
     /// Reads the keys in a file, one in each line in base64url. The first is the current one.
     ///
-    /// The file must belong to this user or to root and be inaccessible to others, as a secret of a container or a
-    /// credential of systemd is.
+    /// The file must belong to this user and be inaccessible to others. Alternatively, it may belong to root, if only
+    /// root can change it, as a credential of systemd and a secret of a container do.
     ///
     /// - Throws: ``ChappieAuth/CredentialStoreError/unsafeFile(_:remedy:)`` if other users have access to the file, and
     ///   ``ChappieAuth/CredentialStoreError/failed(_:)`` for other failures.

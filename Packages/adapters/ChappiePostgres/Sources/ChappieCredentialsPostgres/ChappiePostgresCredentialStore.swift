@@ -1,5 +1,5 @@
 @_spi(ChappieInternals) public import ChappieAuth
-@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) package import ChappieCore
 @_spi(ChappieInternals) public import ChappieCrypto
 @_exported public import ChappiePostgres
 
@@ -28,7 +28,7 @@
 /// If the database can't be reached, requests continue with the tokens in memory until these end.
 ///
 /// Sign-ins of the plan route ("Continue with ChatGPT") are refused with
-/// ``ChappieAuth/CredentialStoreError/denied(_:)``. They are for a program on its user's own machine.
+/// ``ChappieAuth/CredentialStoreError/unsafeFile(_:remedy:)``. They are for a program on its user's own machine.
 public final class ChappiePostgresCredentialStore: SharedCredentialStore {
     private static let purpose = "chappie credential 1"
 
@@ -42,9 +42,9 @@ public final class ChappiePostgresCredentialStore: SharedCredentialStore {
     /// The notes in the rows.
     public var notes: any CredentialNotes { marks }
 
-    init(
+    package init(
         _ database: ChappiePostgresDatabase, _ keys: ChappieSealingKeys, changesWithin interval: Duration,
-        _ times: RowLeases.Times = .init(), clock: any ChappieClock = SystemClock()
+        _ times: LeaseTimes = .init(), clock: any ChappieClock = SystemClock()
     ) {
         rows = CredentialRows(database)
         self.keys = keys

@@ -76,11 +76,11 @@ extension CredentialSlot {
     func checkForDatabase() throws(CredentialStoreError) {
         try checkNames()
         guard !isOfPlanRoute else {
-            throw .denied(
+            throw .unsafeFile(
                 """
-                "Continue with ChatGPT" is for a program on its user's own machine, and a database of a service can't \
-                store such a sign-in
-                """)
+                "Continue with ChatGPT" is for a program on its user's own machine, and a service must not store such a \
+                sign-in
+                """, remedy: "Let the service's users sign in with a device code.")
         }
     }
 }

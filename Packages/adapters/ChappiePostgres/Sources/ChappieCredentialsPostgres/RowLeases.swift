@@ -3,21 +3,29 @@ import ChappieCore
 import ChappiePostgres
 import Synchronization
 
+/// The times for which leases last.
+package struct LeaseTimes: Sendable {
+    /// From the start until the holder asks the service.
+    let atFirst: Duration
+    /// From the moment before the request. The token endpoint has 60 seconds to answer.
+    let forRequest: Duration
+    /// After a credential has been stored.
+    let afterSave: Duration
+
+    package init(
+        atFirst: Duration = .seconds(20), forRequest: Duration = .seconds(75), afterSave: Duration = .seconds(5)
+    ) {
+        self.atFirst = atFirst
+        self.forRequest = forRequest
+        self.afterSave = afterSave
+    }
+}
+
 /// A ``CredentialLock`` whose locks are leases in the rows of the table.
 ///
 /// A lease needs no connection of its own, works through every pooler, and survives a restart of the server. A session's
 /// advisory lock ends with its connection while the request goes on, and through a pooler two processes can have it.
 final class RowLeases: CredentialLock {
-    /// The times for which leases last.
-    struct Times: Sendable {
-        /// From the start until the holder asks the service.
-        var atFirst = Duration.seconds(20)
-        /// From the moment before the request. The token endpoint has 60 seconds to answer.
-        var forRequest = Duration.seconds(75)
-        /// After a credential has been stored.
-        var afterSave = Duration.seconds(5)
-    }
-
     /// The hold of a lease.
     struct Hold: Sendable {
         let holder: UUID
@@ -26,12 +34,12 @@ final class RowLeases: CredentialLock {
     }
 
     private let rows: CredentialRows
-    private let times: Times
+    private let times: LeaseTimes
     private let clock: any ChappieClock
     /// The leases that this process has through this store.
     private let held = Mutex<[CredentialSlot: Hold]>([:])
 
-    init(_ rows: CredentialRows, _ times: Times, clock: any ChappieClock) {
+    init(_ rows: CredentialRows, _ times: LeaseTimes, clock: any ChappieClock) {
         self.rows = rows
         self.times = times
         self.clock = clock

@@ -45,7 +45,8 @@ final class RowNotes: CredentialNotes {
     // MARK: Notes
 
     func setNote(_ note: [UInt8]?, for slot: CredentialSlot) {
-        guard let sealed = try? note.map({ try keys.seal(Secret($0), for: slot, as: Self.purpose) }) else { return }
+        let sealed = note.flatMap { try? keys.seal(Secret($0), for: slot, as: Self.purpose) }
+        guard note == nil || sealed != nil else { return }
         let statement = rows.schema.setNote(sealed, keys.currentID, of: slot)
         _ = waitFor { [rows] in try await rows.change { _ in statement } }
     }

@@ -5,17 +5,17 @@ import FoundationEssentials
 import TestFixtures
 import Testing
 
+@testable import ChappiePostgres
 @testable import ChappieThreadsPostgres
 
 /// The store with a real server. The tests share a server, and a database on it unless they need a separate one.
 @Suite(.postgres, .enabled(if: PostgresServer.program.isUsable, "PostgreSQL 15 is not installed here"))
 struct PostgresStoreTests {
-    static let shared = "shared"
-    @TaskLocal static var current: PostgresServer?
+    static let shared = PostgresServer.sharedDatabase
 
     let server: PostgresServer
     let tenant = "\(UUID())"
-    init() throws { server = try #require(Self.current) }
+    init() throws { server = try #require(PostgresServer.current) }
 
     func store(
         tenant: String? = nil, in database: String = shared, port: Int? = nil,
@@ -315,7 +315,7 @@ struct PostgresStoreTests {
         let store = try store(in: "newer")
         try await store.say(["first"], in: "thread", at: 0)
         try await server.sql("UPDATE chappie.format SET version = 7", in: "newer")
-        let refused = ChappieThreadStoreError.tooNew(found: 7, known: PostgresSchema.version)
+        let refused = ChappieThreadStoreError.tooNew(found: 7, known: PostgresTables.threads.version)
         await #expect(throws: refused) { try await store.summaries() }
         await #expect(throws: refused) { try await store.delete("thread") }
         await #expect(throws: refused) { try await store.say(["second"], in: "thread", at: 1) }
@@ -338,7 +338,7 @@ struct PostgresStoreTests {
         try await server.makeDatabase("hasty")
         try await server.sql("ALTER DATABASE hasty SET synchronous_commit = off")
         try await store(in: "hasty").say(["first"], in: "thread", at: 0)
-        let schema = PostgresSchema(name: "chappie", tenant: tenant, limit: .seconds(30))
+        let schema = PostgresSchema(.threads, in: "chappie", tenant: tenant, limit: .seconds(30))
         let setting = try await rawConnection(to: "hasty").run { connection throws(PostgresFailure) in
             try schema.begin(["SELECT current_setting('synchronous_commit')"], on: connection)[2].text(0, 0)
         }
@@ -362,38 +362,5 @@ extension ChappieThreadStore {
     /// The texts of the records, in order.
     func texts(in thread: String) async throws -> [String] {
         try await records(of: thread, from: 0).compactMap(\.searchableText)
-    }
-}
-
-/// Starts a server for a suite, and ends it after the last of its tests.
-struct PostgresTrait: SuiteTrait, TestScoping {
-    func provideScope(
-        for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
-    ) async throws {
-        try await PostgresServer.lent { server in
-            try await server.makeDatabase(PostgresStoreTests.shared)
-            try await PostgresStoreTests.$current.withValue(server, operation: function)
-        }
-    }
-}
-
-extension Trait where Self == PostgresTrait {
-    static var postgres: Self { Self() }
-}
-
-extension PostgresServer {
-    /// Runs `body` with a server, and ends it afterwards.
-    static func lent(
-        withTLS: Bool = false, _ body: @Sendable (PostgresServer) async throws -> Void
-    ) async throws {
-        let server = try await PostgresServer(withTLS: withTLS)
-        let result: Result<Void, any Error>
-        do {
-            result = .success(try await body(server))
-        } catch {
-            result = .failure(error)
-        }
-        try await server.end()
-        try result.get()
     }
 }

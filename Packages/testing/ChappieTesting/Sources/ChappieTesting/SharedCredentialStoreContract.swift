@@ -1,5 +1,6 @@
 public import ChappieAuth
 import ChappieCore
+import Dispatch
 
 /// The behaviour of every ``SharedCredentialStore``, as a list of cases that any testing framework can run.
 ///
@@ -67,19 +68,76 @@ public enum SharedCredentialStoreContract {
             withExtendedLifetime(other) {}
         },
         Case(name: "a note of one store is read by another, and so is its removal") { one, two in
-            one.notes.setNote([1, 2, 3], for: slots[0])
-            try require(two.notes.note(for: slots[0]) == [1, 2, 3], "The note is not there.")
-            try require(two.notes.note(for: slots[1]) == nil, "Another slot has the note as well.")
-            two.notes.setNote(nil, for: slots[0])
-            try require(one.notes.note(for: slots[0]) == nil, "The note is still there.")
+            let noted = await onAThread {
+                one.notes.setNote([1, 2, 3], for: slots[0])
+                return (two.notes.note(for: slots[0]), two.notes.note(for: slots[1]))
+            }
+            try require(noted.0 == [1, 2, 3], "The note is not there.")
+            try require(noted.1 == nil, "Another slot has the note as well.")
+            let removed = await onAThread {
+                two.notes.setNote(nil, for: slots[0])
+                return one.notes.note(for: slots[0])
+            }
+            try require(removed == nil, "The note is still there.")
         },
-        Case(name: "a change that one store announces changes the mark of another") { one, two in
-            let before = two.notes.changeMark(for: slots[0])
-            let mark = one.notes.announceChange(of: slots[0])
+        Case(name: "a change that one store announces changes the mark of another within two seconds") { one, two in
+            let (before, mark) = await onAThread {
+                (two.notes.changeMark(for: slots[0]), one.notes.announceChange(of: slots[0]))
+            }
             try require(mark != nil && mark != before, "The change has no mark.")
-            try require(two.notes.changeMark(for: slots[0]) == mark, "The other store does not see the mark.")
+            let end = ContinuousClock.now + .seconds(2)
+            while await onAThread({ two.notes.changeMark(for: slots[0]) }) != mark {
+                try require(ContinuousClock.now < end, "The other store does not see the mark.")
+                try await Task.sleep(for: .milliseconds(5))
+            }
         },
     ]
+
+    /// The cases of a store whose lock can end before it is released. Give the stores short leases.
+    public static let leaseCases: [Case] = [
+        Case(name: "a hold that has ended can neither save nor delete what another holder has saved") { one, two in
+            let late = try await one.lock.acquire(slots[0], within: .seconds(10))
+            let next = try await two.lock.acquire(slots[0], within: .seconds(30))
+            try await two.prepareToSave(in: slots[0])
+            try await two.save(Secret("from two"), in: slots[0])
+            try await expectOvertaken { try await one.prepareToSave(in: slots[0]) }
+            try await expectOvertaken { try await one.save(Secret("from one"), in: slots[0]) }
+            try await expectOvertaken { try await one.delete(slots[0]) }
+            try require(try await two.load(slots[0]) == Secret("from two"), "The late holder has changed the secret.")
+            withExtendedLifetime((late, next)) {}
+        },
+        Case(name: "a hold that has ended can't begin a renewal while another process holds the lock") { one, two in
+            let late = try await one.lock.acquire(slots[0], within: .seconds(10))
+            let next = try await two.lock.acquire(slots[0], within: .seconds(30))
+            try await expectOvertaken { try await one.prepareToSave(in: slots[0]) }
+            withExtendedLifetime((late, next)) {}
+        },
+        Case(name: "what was saved without the lock in the meantime is not deleted by its holder") { one, two in
+            try await one.save(Secret("old"), in: slots[0])
+            let hold = try await one.lock.acquire(slots[0], within: .seconds(10))
+            try await two.save(Secret("new"), in: slots[0])
+            try await expectOvertaken { try await one.delete(slots[0]) }
+            try await expectOvertaken { try await one.save(Secret("renewed"), in: slots[0]) }
+            try require(try await two.load(slots[0]) == Secret("new"), "The holder has changed the secret.")
+            withExtendedLifetime(hold) {}
+        },
+    ]
+
+    private static func expectOvertaken(_ call: () async throws -> Void) async throws {
+        do {
+            try await call()
+        } catch CredentialStoreError.overtaken {
+            return
+        }
+        throw ContractViolation("The late holder was not refused.")
+    }
+}
+
+/// Runs work that may block.
+private func onAThread<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
+    await withCheckedContinuation { result in
+        DispatchQueue.global().async { result.resume(returning: work()) }
+    }
 }
 
 /// A store that wraps another one, as a store that counts or logs does. It also forwards the lock and the notes.

@@ -33,6 +33,8 @@ public final class PostgresServer: Sendable {
     public var port: Int { reserved.number }
     /// The directory of the socket.
     public var socketDirectory: String { directory.path }
+    /// The directory of the data.
+    public var dataDirectory: String { directory.path("data") }
 
     /// Creates a cluster and starts its server, and returns when it accepts connections.
     ///
@@ -142,10 +144,10 @@ public final class PostgresServer: Sendable {
         }
     }
 
-    private static let nobody: uid_t = 65534
+    static let nobody: uid_t = 65534
 
     /// Returns the program and arguments, as another user if this user is root, for whom PostgreSQL refuses to run.
-    private static func unprivileged(_ program: SystemProgram, _ arguments: [String]) -> (SystemProgram, [String]) {
+    static func unprivileged(_ program: SystemProgram, _ arguments: [String]) -> (SystemProgram, [String]) {
         guard getuid() == 0 else { return (program, arguments) }
         return (
             setpriv,
