@@ -207,9 +207,7 @@ struct SignInMachinesTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `a machine that stops before it saves does not replace a newer sign-in, and its tokens are revoked`()
-        async throws
-    {
+    func `a machine that stops before it saves does not replace a newer sign-in`() async throws {
         try await withService(accessEndsIn: 1) { simulator, address in
             try await signIn(simulator, address)
             let stopped = try await startAsking("ask-stopping-before-save", simulator, address)
@@ -218,7 +216,8 @@ struct SignInMachinesTests {
             stopped.program.signal(SIGCONT)
             _ = await stopped.next()
             #expect(await stopped.end() == 0)
-            #expect(simulator.receivedRequests.contains { $0.target.contains("/revoke") })
+            // A revocation of the late tokens could end the new sign-in of the same user.
+            #expect(!simulator.receivedRequests.contains { $0.target.contains("/revoke") })
             #expect(try await ask(2, simulator, address) == [answered, answered])
             #expect(refreshes(simulator).values.allSatisfy { $0 == 1 })
         }
