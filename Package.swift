@@ -294,6 +294,12 @@ let package = Package(
             ]),
         tests(of: "adapters/ChappieCrypto", ["ChappieAuth", "ChappieTesting", "TestFixtures", "FileStoreWriter"]),
         tests(
+            of: "adapters/ChappiePostgres",
+            [
+                "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieThreadsPostgres",
+                "ChappieCredentialsPostgres", "TestFixtures",
+            ]),
+        tests(
             of: "adapters/ChappiePostgres/ChappieThreadsPostgres",
             [
                 "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappiePostgres", "ChappieTesting", "TestFixtures",

@@ -1,4 +1,5 @@
 @_spi(ChappieInternals) import ChappieCore
+import Synchronization
 
 /// A PostgreSQL database with the threads of many tenants, and the connections to it.
 ///
@@ -34,11 +35,16 @@ public final class ChappiePostgresDatabase: Sendable {
         /// for the tenant's own rows. The default is `false`.
         public var allowsUnrestrictedRole: Bool
 
+        /// Whether the first use creates missing tables and changes older ones, for which the role has to own them. If
+        /// it is `false`, such tables are ``ChappiePostgresError/outdated(_:)``, and ``ChappiePostgresMigration`` creates
+        /// them. The default is `true`.
+        public var migrates: Bool
+
         /// Creates options with the given properties.
         public init(
             schema: String = "chappie", connections: Int = 4, connectTimeout: Duration = .seconds(10),
             statementTimeout: Duration = .seconds(30), limit: Int? = nil, allowsUnrestrictedRole: Bool = false,
-            idleTimeout: Duration = .seconds(60)
+            idleTimeout: Duration = .seconds(60), migrates: Bool = true
         ) {
             self.schema = schema
             self.connections = connections
@@ -47,10 +53,12 @@ public final class ChappiePostgresDatabase: Sendable {
             self.statementTimeout = statementTimeout
             self.limit = limit
             self.allowsUnrestrictedRole = allowsUnrestrictedRole
+            self.migrates = migrates
         }
     }
 
     let pool: PostgresPool
+    let lastFailure = Mutex<ChappiePostgresState.Failure?>(nil)
     package let options: Options
 
     /// Creates the database at an address. It does not connect yet.
@@ -81,12 +89,12 @@ public final class ChappiePostgresDatabase: Sendable {
     }
 
     /// Returns the tables of one kind of store in this database's schema.
-    package func schema(of tables: PostgresTables, tenant: String = "") -> PostgresSchema {
-        PostgresSchema(tables, in: options.schema, tenant: tenant, limit: options.statementTimeout)
+    package func schema(of part: ChappiePostgresPart, tenant: String = "") -> PostgresSchema {
+        PostgresSchema(part, in: options.schema, tenant: tenant, limit: options.statementTimeout)
     }
 
     /// Runs `work` with a connection until it succeeds or must not be tried again. Creates the tables if they are
-    /// missing. `isRepeated` is whether an earlier attempt may have been committed.
+    /// missing and the options allow it. `isRepeated` is whether an earlier attempt may have been committed.
     ///
     /// - Throws: The error of ``PostgresFailure/answer(_:)``, or ``ChappiePostgresError``.
     package func perform<Value: Sendable>(
@@ -95,12 +103,13 @@ public final class ChappiePostgresDatabase: Sendable {
     ) async throws -> Value {
         // Calls that wait for a connection of the pool all end together if the server does not return.
         var retries = PostgresRetries(
-            reconnecting: options.connectTimeout.bounded, findingOut: schema.findingOut, began: .now)
+            reconnecting: options.connectTimeout.bounded, findingOut: schema.findingOut, began: .now,
+            migrates: options.migrates)
         let worker: PostgresWorker
         do {
             worker = try await pool.take()
         } catch {
-            throw publicError(of: .cancelled, isUncertain: false)
+            throw publicError(of: error)
         }
         defer { pool.give(worker) }
         while true {
@@ -117,9 +126,9 @@ public final class ChappiePostgresDatabase: Sendable {
                     try work(connection, isRepeated)
                 }
             } catch {
-                guard
-                    let pause = retries.pause(after: error, now: .now, jitter: Double.random(in: 0..<1))
-                else { throw publicError(of: error, isUncertain: retries.isUncertain) }
+                let pause = retries.pause(after: error, now: .now, jitter: Double.random(in: 0..<1))
+                note(error, isLast: pause == nil)
+                guard let pause else { throw publicError(of: error, isUncertain: retries.isUncertain) }
                 do {
                     if retries.isUncertain {
                         try await uncancelled { try await Task.sleep(for: pause) }
@@ -133,7 +142,21 @@ public final class ChappiePostgresDatabase: Sendable {
         }
     }
 
-    private func publicError(of failure: PostgresFailure, isUncertain: Bool) -> any Error {
+    /// Runs `work`, which has no errors of its own, as ``perform(_:_:)`` does.
+    package func performCare<Value: Sendable>(
+        _ schema: PostgresSchema,
+        _ work: @escaping @Sendable (PostgresConnection, _ isRepeated: Bool) throws(PostgresFailure) -> Value
+    ) async throws(ChappiePostgresError) -> Value {
+        do {
+            return try await perform(schema, work)
+        } catch let error as ChappiePostgresError {
+            throw error
+        } catch {
+            throw .unavailable("the work with the database failed")
+        }
+    }
+
+    func publicError(of failure: PostgresFailure, isUncertain: Bool = false) -> any Error {
         if case .answer(let error) = failure { return error }
         if isUncertain { return ChappiePostgresError.uncertain }
         return switch failure {
@@ -145,6 +168,20 @@ public final class ChappiePostgresDatabase: Sendable {
         case .uncertain: ChappiePostgresError.unavailable("the connection to the server broke")
         case .cancelled: ChappiePostgresError.unavailable("the task was cancelled")
         }
+    }
+
+    /// Records a failure of the server or of the connection, unless it is an ordinary part of a call.
+    func note(_ failure: PostgresFailure, isLast: Bool) {
+        switch failure {
+        case .answer, .contended, .cancelled: return
+        case .outdated where !isLast: return
+        default: note(publicError(of: failure))
+        }
+    }
+
+    func note(_ error: any Error) {
+        guard let error = error as? ChappiePostgresError else { return }
+        lastFailure.withLock { $0 = ChappiePostgresState.Failure(error: error, date: .now) }
     }
 }
 

@@ -5,6 +5,7 @@ import Synchronization
 import TestFixtures
 import Testing
 
+@testable import ChappiePostgres
 @testable import ChappieThreadsPostgres
 
 /// Records survive when the server, the network or the caller ends too early.
@@ -180,7 +181,7 @@ extension PostgresStoreTests {
         let store = try store(in: "locked", .init(connections: 1))
         try await store.say(["first"], in: "thread", at: 0)
         let holder = try rawConnection(to: "locked")
-        let schema = PostgresSchema(name: "chappie", tenant: tenant, limit: Patience.limit)
+        let schema = PostgresSchema(.threads, in: "chappie", tenant: tenant, limit: Patience.limit)
         try await holder.run { connection throws(PostgresFailure) in
             _ = try schema.begin(["SELECT 1::bigint FROM chappie.threads FOR UPDATE"], on: connection)
         }
@@ -433,7 +434,7 @@ struct PostgresRetriesTests {
             #expect(pause.map { $0 > .zero && $0 <= .seconds(1) } == true)
         }
         #expect(retries.pause(after: .unreachable(""), now: start + .seconds(10), jitter: 0) == nil)
-        #expect(retries.pause(after: .refused(.wrongKey("")), now: start, jitter: 0) == nil)
+        #expect(retries.pause(after: .refused(.damaged("")), now: start, jitter: 0) == nil)
     }
 
     @Test mutating func `a broken connection is replaced in the time after its loss`() {

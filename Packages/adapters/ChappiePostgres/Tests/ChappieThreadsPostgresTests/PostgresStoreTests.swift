@@ -5,6 +5,7 @@ import FoundationEssentials
 import TestFixtures
 import Testing
 
+@testable import ChappiePostgres
 @testable import ChappieThreadsPostgres
 
 /// The store with a real server. The tests share a server, and a database on it unless they need a separate one.
@@ -315,7 +316,7 @@ struct PostgresStoreTests {
         let store = try store(in: "newer")
         try await store.say(["first"], in: "thread", at: 0)
         try await server.sql("UPDATE chappie.format SET version = 7", in: "newer")
-        let refused = ChappieThreadStoreError.tooNew(found: 7, known: PostgresSchema.version)
+        let refused = ChappieThreadStoreError.tooNew(found: 7, known: ChappiePostgresPart.threads.version)
         await #expect(throws: refused) { try await store.summaries() }
         await #expect(throws: refused) { try await store.delete("thread") }
         await #expect(throws: refused) { try await store.say(["second"], in: "thread", at: 1) }
@@ -338,7 +339,7 @@ struct PostgresStoreTests {
         try await server.makeDatabase("hasty")
         try await server.sql("ALTER DATABASE hasty SET synchronous_commit = off")
         try await store(in: "hasty").say(["first"], in: "thread", at: 0)
-        let schema = PostgresSchema(name: "chappie", tenant: tenant, limit: .seconds(30))
+        let schema = PostgresSchema(.threads, in: "chappie", tenant: tenant, limit: .seconds(30))
         let setting = try await rawConnection(to: "hasty").run { connection throws(PostgresFailure) in
             try schema.begin(["SELECT current_setting('synchronous_commit')"], on: connection)[2].text(0, 0)
         }
