@@ -69,7 +69,13 @@ public final class ChappiePostgresDatabase: Sendable {
     ///     message repeats the string.
     ///   - options: See ``ChappiePostgresThreadStore/Options``.
     /// - Throws: ``ChappiePostgresError/invalidAddress(_:)`` for an invalid connection string or schema.
-    public init(connectionString: String, options: Options = Options()) throws(ChappiePostgresError) {
+    public convenience init(connectionString: String, options: Options = Options()) throws(ChappiePostgresError) {
+        try self.init(
+            connectionString: connectionString, options: options,
+            role: options.allowsUnrestrictedRole ? .any : .restricted)
+    }
+
+    init(connectionString: String, options: Options, role: PostgresRole) throws(ChappiePostgresError) {
         guard let address = PostgresAddress(connectionString) else {
             throw .invalidAddress("the connection string is neither a URI of PostgreSQL nor pairs of keyword=value")
         }
@@ -82,7 +88,7 @@ public final class ChappiePostgresDatabase: Sendable {
             PostgresWorker { interruption throws(PostgresFailure) in
                 let connection = try PostgresConnection.open(
                     address, within: options.connectTimeout.bounded, for: interruption)
-                if !options.allowsUnrestrictedRole { try connection.refuseUnrestrictedRole(within: patience) }
+                try connection.check(role, within: patience)
                 return connection
             }
         }
@@ -185,16 +191,34 @@ public final class ChappiePostgresDatabase: Sendable {
     }
 }
 
+/// The role that a database needs.
+enum PostgresRole {
+    /// A role that row-level security restricts to one tenant.
+    case restricted
+    /// A role that sees the rows of all tenants.
+    case unrestricted
+    case any
+}
+
 extension PostgresConnection {
-    /// Refuses a role for which row-level security has no effect.
-    fileprivate func refuseUnrestrictedRole(within limit: Duration) throws(PostgresFailure) {
+    /// Refuses another role than the needed one.
+    fileprivate func check(_ role: PostgresRole, within limit: Duration) throws(PostgresFailure) {
+        guard role != .any else { return }
         let results = try run(
             ["SELECT rolsuper OR rolbypassrls FROM pg_catalog.pg_roles WHERE rolname = current_user"], within: limit)
-        guard !results[0].rows.isEmpty, results[0].integer(0, 0) == 0 else {
+        let isRestricted = !results[0].rows.isEmpty && results[0].integer(0, 0) == 0
+        switch role {
+        case .restricted where !isRestricted:
             throw .refused(
                 .unsafeRole(
                     "row-level security does nothing for the role that the connection string names",
                     remedy: "Connect as a role without SUPERUSER and BYPASSRLS."))
+        case .unrestricted where isRestricted:
+            throw .refused(
+                .unsafeRole(
+                    "row-level security hides the tenants from the role that the connection string names",
+                    remedy: "Connect as a role with BYPASSRLS that only the care of the data uses."))
+        default: return
         }
     }
 }

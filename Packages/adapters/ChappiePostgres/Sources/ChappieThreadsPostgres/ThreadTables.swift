@@ -4,7 +4,10 @@ extension ChappiePostgresPart {
     /// The tables of threads.
     public static let threads = ChappiePostgresPart(
         "threads", format: "format", tables: ["threads", "records", "words"]
-    ) { [first(in: $0)] }
+    ) { prefix in
+        // The second version finds the threads that nobody has changed for a long time.
+        [first(in: prefix), ["CREATE INDEX threads_updated_ms ON \(prefix)threads (updated_ms)"]]
+    }
 
     /// The statements that create the tables of version 1.
     ///

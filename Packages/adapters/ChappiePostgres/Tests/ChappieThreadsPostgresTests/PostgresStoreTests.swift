@@ -303,7 +303,7 @@ struct PostgresStoreTests {
             }
             try await group.waitForAll()
         }
-        #expect(try await server.sql("SELECT count(*), max(version) FROM chappie.format", in: "starting") == "1|1")
+        #expect(try await server.sql("SELECT count(*), max(version) FROM chappie.format", in: "starting") == "1|2")
         #expect(try await stores[0].summaries().count == 6)
 
         let other = try store(in: "starting", .init(schema: "an \"odd\" name"))
@@ -320,7 +320,7 @@ struct PostgresStoreTests {
         await #expect(throws: refused) { try await store.summaries() }
         await #expect(throws: refused) { try await store.delete("thread") }
         await #expect(throws: refused) { try await store.say(["second"], in: "thread", at: 1) }
-        try await server.sql("UPDATE chappie.format SET version = 1", in: "newer")
+        try await server.sql("UPDATE chappie.format SET version = 2", in: "newer")
         #expect(try await store.texts(in: "thread") == ["first"])
     }
 
