@@ -212,6 +212,10 @@ let package = Package(
         .executableTarget(
             name: "PostgresThreadWriter", dependencies: ["ChappieCore", "ChappieRuntime", "ChappieThreadsPostgres"],
             path: "Packages/adapters/ChappiePostgres/Tests/PostgresThreadWriter"),
+        // The program of docs/Operations.md
+        .executableTarget(
+            name: "PostgresReadiness", dependencies: ["ChappieThreadsPostgres", "ChappieCredentialsPostgres"],
+            path: "Packages/adapters/ChappiePostgres/Tests/PostgresReadiness"),
         // A program that tests interrupt
         .executableTarget(
             name: "ExitWhileConnecting", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
@@ -297,7 +301,7 @@ let package = Package(
             of: "adapters/ChappiePostgres",
             [
                 "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieThreadsPostgres",
-                "ChappieCredentialsPostgres", "TestFixtures",
+                "ChappieCredentialsPostgres", "TestFixtures", "PostgresReadiness",
             ]),
         tests(
             of: "adapters/ChappiePostgres/ChappieThreadsPostgres",
