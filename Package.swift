@@ -301,7 +301,8 @@ let package = Package(
             of: "adapters/ChappiePostgres",
             [
                 "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieThreadsPostgres",
-                "ChappieCredentialsPostgres", "TestFixtures", "PostgresReadiness",
+                "ChappieCredentialsPostgres", "ChappieSDK", "ChappieSimulatorServer", "TestFixtures",
+                "PostgresReadiness",
             ]),
         tests(
             of: "adapters/ChappiePostgres/ChappieThreadsPostgres",

@@ -1,7 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
 import Synchronization
 
-/// A PostgreSQL database with the threads of many tenants, and the connections to it.
+/// A PostgreSQL database with the threads and sign-ins of many users, and the connections to it.
 ///
 /// ```swift
 /// let database = try ChappiePostgresDatabase(
@@ -67,7 +67,7 @@ public final class ChappiePostgresDatabase: Sendable {
     ///   - connectionString: A URI, or pairs of keyword and value, in the form that libpq accepts. Missing settings are
     ///     read from libpq's environment variables and password file. Use `sslmode=verify-full` over a network. No
     ///     message repeats the string.
-    ///   - options: See ``ChappiePostgresThreadStore/Options``.
+    ///   - options: See ``Options``.
     /// - Throws: ``ChappiePostgresError/invalidAddress(_:)`` for an invalid connection string or schema.
     public convenience init(connectionString: String, options: Options = Options()) throws(ChappiePostgresError) {
         try self.init(

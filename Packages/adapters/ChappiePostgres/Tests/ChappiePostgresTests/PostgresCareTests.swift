@@ -3,6 +3,8 @@ import ChappieCore
 import ChappieCredentialsPostgres
 import ChappieCrypto
 import ChappieRuntime
+import ChappieSDK
+import ChappieSimulatorServer
 import ChappieThreadsPostgres
 import FoundationEssentials
 import TestFixtures
@@ -93,22 +95,34 @@ extension PostgresDatabaseTests {
         }
         let signIns = database.credentials(
             sealedWith: try ChappieSealingKeys(current: Secret(Array(repeating: 1, count: 32))))
-        let slot = CredentialSlot(service: "chat", account: "one")
-        try await signIns.save(Secret("tokens"), in: slot)
+        let simulator = try await Simulator.start(
+            SimulatorConfiguration(autoApprove: true, pollInterval: 0, recordedRequestLimit: 1024))
+        let configuration = ChappieConfiguration(
+            keychainService: "chat", keychainAccount: "one",
+            endpoints: ChappieEndpoints(
+                issuer: simulator.issuer, backend: simulator.issuer.appending(path: "backend-api")))
+        let session = await Chappie.loadedAuthSession(configuration: configuration, store: .custom(signIns))
+        try await session.signIn { _ in }
 
         await #expect(throws: FixtureFailure.self) {
             try await care.deleteTenant("one") { throw FixtureFailure("the service can't be reached") }
         }
         #expect(try await database.threads(of: "one").summaries().count == 3)
-        #expect(try await signIns.load(slot) != nil)
 
+        func hasRevoked() -> Bool { simulator.receivedRequests.contains { $0.target == "/oauth/revoke" } }
+        #expect(!hasRevoked())
         let deleted = try await care.deleteTenant("one", batch: 2) {
+            try await session.signOutAndRevoke()
+            #expect(hasRevoked())
             #expect(try await database.threads(of: "one").summaries().count == 3)
-            try await signIns.delete(slot)
         }
+        await simulator.stop()
         #expect(deleted == 3)
         #expect(try await database.threads(of: "one").summaries().isEmpty)
         #expect(try await database.threads(of: "two").summaries().count == 3)
+        #expect(try await care.purgeSignedOut() == 0)
+        // The lease of the sign-out ends a moment later.
+        #expect(try await eventually { try await care.purgeSignedOut(olderThan: .zero) == 1 })
     }
 
     @Test func `usage comes by pages of tenants`() async throws {
