@@ -215,6 +215,10 @@ let package = Package(
                 "ChappieSDK", "ChappieAuth", "ChappieCore", "ChappieCrypto", "ChappieCredentialsPostgres",
             ],
             path: "Packages/adapters/ChappiePostgres/Tests/PostgresSignInUser"),
+        // The program of docs/Operations.md
+        .executableTarget(
+            name: "PostgresReadiness", dependencies: ["ChappieThreadsPostgres", "ChappieCredentialsPostgres"],
+            path: "Packages/adapters/ChappiePostgres/Tests/PostgresReadiness"),
         // A program that tests interrupt
         .executableTarget(
             name: "ExitWhileConnecting", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
@@ -296,6 +300,13 @@ let package = Package(
                 "CSQLite", "ChappieSQLite", "ThreadStoreWriter",
             ]),
         tests(of: "adapters/ChappieCrypto", ["ChappieAuth", "ChappieTesting", "TestFixtures", "FileStoreWriter"]),
+        tests(
+            of: "adapters/ChappiePostgres",
+            [
+                "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieThreadsPostgres",
+                "ChappieCredentialsPostgres", "ChappieSDK", "ChappieSimulatorServer", "TestFixtures",
+                "PostgresReadiness",
+            ]),
         tests(
             of: "adapters/ChappiePostgres/ChappieThreadsPostgres",
             [

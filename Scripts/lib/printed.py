@@ -77,7 +77,8 @@ def consumer():
         target = "Tests/SDKConsumerTests" if is_for_tests else "Sources/sdk-consumer"
         modules = ["Foundation", "ChappieSDK", *(["ChappieSDKTesting", "Testing"] if is_for_tests else shown)]
         for info, start, lines in blocks(page):
-            if info == "swift":
+            # A block with imports is a program.
+            if info == "swift" and not lines[0].startswith("import "):
                 text = [*(f"import {module}" for module in modules), "", f"@MainActor func {page.stem}{start}() async throws {{",
                         *("    " + line if line else "" for line in lines), "}", ""]
                 found[f"{target}/{page.stem}{start}.swift"] = "\n".join(text)

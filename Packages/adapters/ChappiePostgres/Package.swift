@@ -48,6 +48,13 @@ let package = Package(
                 "ChappieThreadsPostgres",
             ],
             path: "Tests/PostgresThreadWriter"),
+        .executableTarget(
+            name: "PostgresReadiness",
+            dependencies: [
+                "ChappieThreadsPostgres",
+                "ChappieCredentialsPostgres",
+            ],
+            path: "Tests/PostgresReadiness"),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .c11

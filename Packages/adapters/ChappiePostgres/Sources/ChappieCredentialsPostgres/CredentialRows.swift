@@ -61,7 +61,11 @@ extension CredentialStoreError {
             case .busy(let limit): .timedOut(limit)
             case .unsafeRole(let reason, let remedy): .unsafeFile(reason, remedy: remedy)
             case .invalidAddress(let words), .unavailable(let words): .failed("the database is not available: \(words)")
-            case .outdated(let words): .failed("the tables have another version than this program: \(words)")
+            case .exhausted: .failed("all connections to the database are in use")
+            case .closed: .failed("the program has closed the database")
+            case .outdated(let words):
+                .failed(
+                    "the tables are missing or older than this program (\(words)); run the migration as their owner")
             case .tooNew(let found, let known):
                 .failed("the tables have version \(found), and this program knows versions up to \(known)")
             case .damaged(let words): .corrupt(words)

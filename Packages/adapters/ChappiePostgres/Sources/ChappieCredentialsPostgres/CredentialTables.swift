@@ -1,10 +1,12 @@
 import ChappieAuth
 import ChappieCore
-import ChappiePostgres
+public import ChappiePostgres
 
-extension PostgresTables {
+extension ChappiePostgresPart {
     /// The table of sign-ins.
-    static let credentials = PostgresTables(format: "credentials_format") { [first(in: $0)] }
+    public static let credentials = ChappiePostgresPart(
+        "credentials", format: "credentials_format", tables: ["credentials"]
+    ) { [first(in: $0)] }
 
     /// The statements that create the table of version 1. All its times are the server's.
     ///
@@ -14,20 +16,19 @@ extension PostgresTables {
     ///   its generation does.
     /// - `note` is the encrypted note of a sign-out, and `note_key_id` its key.
     /// - `holder` has the lease until `held_until`.
-    private static func first(in prefix: String) -> [PostgresStatement] {
+    private static func first(in prefix: String) -> [String] {
         [
-            PostgresStatement(
-                """
-                CREATE TABLE \(prefix)credentials (
-                    service text COLLATE "C" NOT NULL, account text COLLATE "C" NOT NULL,
-                    access_group text COLLATE "C" NOT NULL, issuer text COLLATE "C" NOT NULL,
-                    generation bigint NOT NULL DEFAULT 0, announced bigint NOT NULL DEFAULT 0,
-                    key_id bigint, sealed bytea, note_key_id bigint, note bytea, holder uuid, held_until timestamptz,
-                    changed timestamptz NOT NULL DEFAULT clock_timestamp(),
-                    PRIMARY KEY (service, account, access_group, issuer))
-                """),
-            PostgresStatement("CREATE INDEX credentials_changed ON \(prefix)credentials (changed)"),
-            PostgresStatement("CREATE INDEX credentials_key_id ON \(prefix)credentials (key_id)"),
+            """
+            CREATE TABLE \(prefix)credentials (
+                service text COLLATE "C" NOT NULL, account text COLLATE "C" NOT NULL,
+                access_group text COLLATE "C" NOT NULL, issuer text COLLATE "C" NOT NULL,
+                generation bigint NOT NULL DEFAULT 0, announced bigint NOT NULL DEFAULT 0,
+                key_id bigint, sealed bytea, note_key_id bigint, note bytea, holder uuid, held_until timestamptz,
+                changed timestamptz NOT NULL DEFAULT clock_timestamp(),
+                PRIMARY KEY (service, account, access_group, issuer))
+            """,
+            "CREATE INDEX credentials_changed ON \(prefix)credentials (changed)",
+            "CREATE INDEX credentials_key_id ON \(prefix)credentials (key_id)",
         ]
     }
 }

@@ -1,6 +1,7 @@
 @_spi(ChappieInternals) import ChappieCore
+import Synchronization
 
-/// A PostgreSQL database with the threads of many tenants, and the connections to it.
+/// A PostgreSQL database with the threads and sign-ins of many users, and the connections to it.
 ///
 /// ```swift
 /// let database = try ChappiePostgresDatabase(
@@ -34,11 +35,16 @@ public final class ChappiePostgresDatabase: Sendable {
         /// for the tenant's own rows. The default is `false`.
         public var allowsUnrestrictedRole: Bool
 
+        /// Whether the first use creates missing tables and changes older ones, for which the role has to own them. If
+        /// it is `false`, such tables are ``ChappiePostgresError/outdated(_:)``, and ``ChappiePostgresMigration`` creates
+        /// them. The default is `true`.
+        public var migrates: Bool
+
         /// Creates options with the given properties.
         public init(
             schema: String = "chappie", connections: Int = 4, connectTimeout: Duration = .seconds(10),
             statementTimeout: Duration = .seconds(30), limit: Int? = nil, allowsUnrestrictedRole: Bool = false,
-            idleTimeout: Duration = .seconds(60)
+            idleTimeout: Duration = .seconds(60), migrates: Bool = true
         ) {
             self.schema = schema
             self.connections = connections
@@ -47,10 +53,12 @@ public final class ChappiePostgresDatabase: Sendable {
             self.statementTimeout = statementTimeout
             self.limit = limit
             self.allowsUnrestrictedRole = allowsUnrestrictedRole
+            self.migrates = migrates
         }
     }
 
     let pool: PostgresPool
+    let lastFailure = Mutex<ChappiePostgresState.Failure?>(nil)
     package let options: Options
 
     /// Creates the database at an address. It does not connect yet.
@@ -59,9 +67,15 @@ public final class ChappiePostgresDatabase: Sendable {
     ///   - connectionString: A URI, or pairs of keyword and value, in the form that libpq accepts. Missing settings are
     ///     read from libpq's environment variables and password file. Use `sslmode=verify-full` over a network. No
     ///     message repeats the string.
-    ///   - options: See ``ChappiePostgresThreadStore/Options``.
+    ///   - options: See ``Options``.
     /// - Throws: ``ChappiePostgresError/invalidAddress(_:)`` for an invalid connection string or schema.
-    public init(connectionString: String, options: Options = Options()) throws(ChappiePostgresError) {
+    public convenience init(connectionString: String, options: Options = Options()) throws(ChappiePostgresError) {
+        try self.init(
+            connectionString: connectionString, options: options,
+            role: options.allowsUnrestrictedRole ? .any : .restricted)
+    }
+
+    init(connectionString: String, options: Options, role: PostgresRole) throws(ChappiePostgresError) {
         guard let address = PostgresAddress(connectionString) else {
             throw .invalidAddress("the connection string is neither a URI of PostgreSQL nor pairs of keyword=value")
         }
@@ -74,19 +88,19 @@ public final class ChappiePostgresDatabase: Sendable {
             PostgresWorker { interruption throws(PostgresFailure) in
                 let connection = try PostgresConnection.open(
                     address, within: options.connectTimeout.bounded, for: interruption)
-                if !options.allowsUnrestrictedRole { try connection.refuseUnrestrictedRole(within: patience) }
+                try connection.check(role, within: patience)
                 return connection
             }
         }
     }
 
     /// Returns the tables of one kind of store in this database's schema.
-    package func schema(of tables: PostgresTables, tenant: String = "") -> PostgresSchema {
-        PostgresSchema(tables, in: options.schema, tenant: tenant, limit: options.statementTimeout)
+    package func schema(of part: ChappiePostgresPart, tenant: String = "") -> PostgresSchema {
+        PostgresSchema(part, in: options.schema, tenant: tenant, limit: options.statementTimeout)
     }
 
     /// Runs `work` with a connection until it succeeds or must not be tried again. Creates the tables if they are
-    /// missing. `isRepeated` is whether an earlier attempt may have been committed.
+    /// missing and the options allow it. `isRepeated` is whether an earlier attempt may have been committed.
     ///
     /// - Throws: The error of ``PostgresFailure/answer(_:)``, or ``ChappiePostgresError``.
     package func perform<Value: Sendable>(
@@ -95,12 +109,13 @@ public final class ChappiePostgresDatabase: Sendable {
     ) async throws -> Value {
         // Calls that wait for a connection of the pool all end together if the server does not return.
         var retries = PostgresRetries(
-            reconnecting: options.connectTimeout.bounded, findingOut: schema.findingOut, began: .now)
+            reconnecting: options.connectTimeout.bounded, findingOut: schema.findingOut, began: .now,
+            migrates: options.migrates)
         let worker: PostgresWorker
         do {
             worker = try await pool.take()
         } catch {
-            throw publicError(of: .cancelled, isUncertain: false)
+            throw publicError(of: error)
         }
         defer { pool.give(worker) }
         while true {
@@ -117,9 +132,9 @@ public final class ChappiePostgresDatabase: Sendable {
                     try work(connection, isRepeated)
                 }
             } catch {
-                guard
-                    let pause = retries.pause(after: error, now: .now, jitter: Double.random(in: 0..<1))
-                else { throw publicError(of: error, isUncertain: retries.isUncertain) }
+                let pause = retries.pause(after: error, now: .now, jitter: Double.random(in: 0..<1))
+                note(error, isLast: pause == nil)
+                guard let pause else { throw publicError(of: error, isUncertain: retries.isUncertain) }
                 do {
                     if retries.isUncertain {
                         try await uncancelled { try await Task.sleep(for: pause) }
@@ -133,7 +148,21 @@ public final class ChappiePostgresDatabase: Sendable {
         }
     }
 
-    private func publicError(of failure: PostgresFailure, isUncertain: Bool) -> any Error {
+    /// Runs `work`, which has no errors of its own, as ``perform(_:_:)`` does.
+    package func performCare<Value: Sendable>(
+        _ schema: PostgresSchema,
+        _ work: @escaping @Sendable (PostgresConnection, _ isRepeated: Bool) throws(PostgresFailure) -> Value
+    ) async throws(ChappiePostgresError) -> Value {
+        do {
+            return try await perform(schema, work)
+        } catch let error as ChappiePostgresError {
+            throw error
+        } catch {
+            throw .unavailable("the work with the database failed")
+        }
+    }
+
+    func publicError(of failure: PostgresFailure, isUncertain: Bool = false) -> any Error {
         if case .answer(let error) = failure { return error }
         if isUncertain { return ChappiePostgresError.uncertain }
         return switch failure {
@@ -146,18 +175,50 @@ public final class ChappiePostgresDatabase: Sendable {
         case .cancelled: ChappiePostgresError.unavailable("the task was cancelled")
         }
     }
+
+    /// Records a failure of the server or of the connection, unless it is an ordinary part of a call.
+    func note(_ failure: PostgresFailure, isLast: Bool) {
+        switch failure {
+        case .answer, .contended, .cancelled: return
+        case .outdated where !isLast: return
+        default: note(publicError(of: failure))
+        }
+    }
+
+    func note(_ error: any Error) {
+        guard let error = error as? ChappiePostgresError else { return }
+        lastFailure.withLock { $0 = ChappiePostgresState.Failure(error: error, date: .now) }
+    }
+}
+
+/// The role that a database needs.
+enum PostgresRole {
+    /// A role that row-level security restricts to one tenant.
+    case restricted
+    /// A role that sees the rows of all tenants.
+    case unrestricted
+    case any
 }
 
 extension PostgresConnection {
-    /// Refuses a role for which row-level security has no effect.
-    fileprivate func refuseUnrestrictedRole(within limit: Duration) throws(PostgresFailure) {
+    /// Refuses another role than the needed one.
+    fileprivate func check(_ role: PostgresRole, within limit: Duration) throws(PostgresFailure) {
+        guard role != .any else { return }
         let results = try run(
             ["SELECT rolsuper OR rolbypassrls FROM pg_catalog.pg_roles WHERE rolname = current_user"], within: limit)
-        guard !results[0].rows.isEmpty, results[0].integer(0, 0) == 0 else {
+        let isRestricted = !results[0].rows.isEmpty && results[0].integer(0, 0) == 0
+        switch role {
+        case .restricted where !isRestricted:
             throw .refused(
                 .unsafeRole(
                     "row-level security does nothing for the role that the connection string names",
                     remedy: "Connect as a role without SUPERUSER and BYPASSRLS."))
+        case .unrestricted where isRestricted:
+            throw .refused(
+                .unsafeRole(
+                    "row-level security hides the tenants from the role that the connection string names",
+                    remedy: "Connect as a role with BYPASSRLS that only the care of the data uses."))
+        default: return
         }
     }
 }

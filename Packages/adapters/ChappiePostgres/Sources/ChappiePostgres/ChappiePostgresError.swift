@@ -1,4 +1,4 @@
-public import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 
 /// The reason why work with a PostgreSQL database failed.
 public enum ChappiePostgresError: ChappieError, Hashable {
@@ -12,6 +12,10 @@ public enum ChappiePostgresError: ChappieError, Hashable {
     case unsafeRole(String, remedy: String)
     /// The server did not finish a statement in this time, or other transactions were in the way.
     case busy(Duration)
+    /// All connections of the database were in use for this time.
+    case exhausted(connections: Int, Duration)
+    /// ``ChappiePostgresDatabase/close()`` was called.
+    case closed
     /// The tables are missing or older than this program, and were not changed. The string has the reason.
     case outdated(String)
     /// A newer version of this program has changed the tables.
@@ -27,8 +31,11 @@ public enum ChappiePostgresError: ChappieError, Hashable {
         case .invalidAddress(let reason): "The database can't be used: \(reason)."
         case .unavailable(let words): "The database is not available: \(words)."
         case .unsafeRole(let reason, _): "This is not safe to use: \(reason)."
-        case .busy(let limit): "The database did not finish within \(limit.components.seconds) s."
-        case .outdated(let words): "The tables have another version than this program: \(words)."
+        case .busy(let limit): "The database did not finish within \(limit.inSeconds) s."
+        case .exhausted(let count, let limit):
+            "All \(count) connections to the database were in use for \(limit.inSeconds) s."
+        case .closed: "The program has closed the database."
+        case .outdated(let words): "The tables are missing or older than this program: \(words)."
         case .tooNew(let found, let known):
             "The tables have version \(found), and this program knows versions up to \(known)."
         case .damaged(let words): "The tables are damaged: \(words)."
@@ -44,6 +51,8 @@ public enum ChappiePostgresError: ChappieError, Hashable {
         case .unavailable: "Check the server, its address and the network, and try again."
         case .unsafeRole(_, let remedy): remedy
         case .busy: "Try again in a moment. If the problem stays, look for a long transaction on the server."
+        case .exhausted: "Allow more connections, or look for slow statements on the server."
+        case .closed: "Start the program again."
         case .outdated: "Run the migration as the owner of the tables."
         case .tooNew: "Install a newer version of this program."
         case .damaged: "Restore the tables from a backup."

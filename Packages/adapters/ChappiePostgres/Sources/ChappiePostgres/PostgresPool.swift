@@ -8,55 +8,93 @@ final class PostgresPool: Sendable {
     private struct State {
         /// The idle workers. The one at the end was used most recently.
         var idle: [(worker: PostgresWorker, since: ContinuousClock.Instant)]
-        var waiters: [Promise<PostgresWorker>] = []
+        /// The tasks that wait for a worker. The first one has waited longest.
+        var waiters: [(promise: Promise<PostgresWorker>, since: ContinuousClock.Instant)] = []
         /// Whether a task waits to close connections.
         var isSweeping = false
+        /// Whether the pool accepts no more work.
+        var isClosed = false
+        /// The tasks that wait until all work has ended.
+        var closers: [Promise<Void>] = []
     }
 
+    /// The connections and the tasks that use them, at one moment.
+    struct Load {
+        let open: Int
+        let inUse: Int
+        let waiting: Int
+        let longestWait: Duration?
+    }
+
+    /// All workers, which open a connection when it is needed.
+    let workers: [PostgresWorker]
     private let state: Mutex<State>
     private let idleTimeout: Duration
 
     init(of count: Int, idleTimeout: Duration, _ make: () -> PostgresWorker) {
         self.idleTimeout = idleTimeout
-        state = Mutex(State(idle: (0..<max(count, 1)).map { _ in (make(), .now) }))
+        workers = (0..<max(count, 1)).map { _ in make() }
+        state = Mutex(State(idle: workers.map { ($0, .now) }))
     }
 
     /// Takes a worker from the pool. The caller must return it with ``give(_:)``.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled while it waits.
-    func take() async throws -> PostgresWorker {
+    /// - Throws: `refused` after ``close()``, and `cancelled` if the task is cancelled while it waits.
+    func take() async throws(PostgresFailure) -> PostgresWorker {
         let promise = Promise<PostgresWorker>()
-        let idle = state.withLock { state in
+        let (idle, isClosed) = state.withLock { state -> (PostgresWorker?, Bool) in
+            guard !state.isClosed else { return (nil, true) }
             // The worker that finished most recently most likely still has its connection.
             let idle = state.idle.popLast()?.worker
-            if idle == nil { state.waiters.append(promise) }
-            return idle
+            if idle == nil { state.waiters.append((promise, .now)) }
+            return (idle, false)
         }
+        guard !isClosed else { throw .refused(.closed) }
         if let idle { return idle }
         do {
             return try await promise.value()
         } catch {
             let wasWaiting = state.withLock { state in
                 let count = state.waiters.count
-                state.waiters.removeAll { $0 === promise }
+                state.waiters.removeAll { $0.promise === promise }
                 return state.waiters.count < count
             }
             // If this task was given a worker at the same moment, the next task gets the worker.
             if !wasWaiting { Task { if let worker = try? await promise.value() { self.give(worker) } } }
-            throw error
+            throw .cancelled
         }
     }
 
     /// Returns a worker to the pool.
     func give(_ worker: PostgresWorker) {
-        let waiter = state.withLock { state -> Promise<PostgresWorker>? in
-            if state.waiters.isEmpty {
-                state.idle.append((worker, .now))
-                return nil
-            }
-            return state.waiters.removeFirst()
+        let (waiter, closers) = state.withLock { state -> (Promise<PostgresWorker>?, [Promise<Void>]) in
+            guard state.waiters.isEmpty else { return (state.waiters.removeFirst().promise, []) }
+            state.idle.append((worker, .now))
+            return (nil, state.idle.count == workers.count ? state.closers : [])
         }
         if let waiter { waiter.fulfil(.success(worker)) } else { sweepLater() }
+        for closer in closers { closer.fulfil(.success(())) }
+    }
+
+    /// Refuses further calls, waits for those that run or wait, and closes the connections.
+    func close() async {
+        let end = Promise<Void>()
+        let isIdle = state.withLock { state in
+            state.isClosed = true
+            if state.idle.count < workers.count { state.closers.append(end) }
+            return state.idle.count == workers.count
+        }
+        if !isIdle { await uncancelled { try? await end.value() } }
+        for worker in workers { await worker.close() }
+    }
+
+    /// Returns the load at this moment.
+    func load(now: ContinuousClock.Instant) -> Load {
+        state.withLock { state in
+            Load(
+                open: workers.count(where: \.isConnected), inUse: workers.count - state.idle.count,
+                waiting: state.waiters.count, longestWait: state.waiters.first.map { now - $0.since })
+        }
     }
 
     /// Closes connections when they have been idle long enough. One task does this for all connections, and ends when
@@ -97,17 +135,23 @@ package final class PostgresWorker: Sendable {
     /// The connection. It is `nil` before the first use, after a failure, and after a time without use. It is used on
     /// the queue, and locked for the duration of a call.
     private let connection = Mutex<PostgresConnection?>(nil)
+    private let hasConnection = Atomic(false)
     private let open: @Sendable (PostgresInterruption) throws(PostgresFailure) -> PostgresConnection
 
     package init(open: @escaping @Sendable (PostgresInterruption) throws(PostgresFailure) -> PostgresConnection) {
         self.open = open
     }
 
-    /// Whether there is a connection. Use it only if nothing runs on the worker.
-    var isConnected: Bool { connection.withLock { $0 != nil } }
+    /// Whether there is a connection.
+    var isConnected: Bool { hasConnection.load(ordering: .relaxed) }
 
     /// Closes the connection. The next call opens another one.
-    func close() async { await queue.run { self.connection.withLock { $0 = nil } } }
+    func close() async {
+        await queue.run {
+            self.connection.withLock { $0 = nil }
+            self.hasConnection.store(false, ordering: .relaxed)
+        }
+    }
 
     /// Runs `work` with the connection, or with a new one if there is none. Drops the connection if the work fails.
     ///
@@ -129,8 +173,10 @@ package final class PostgresWorker: Sendable {
         of work: @Sendable (PostgresConnection) throws(PostgresFailure) -> Value, _ interruption: PostgresInterruption
     ) -> Result<Value, PostgresFailure> {
         connection.withLock { kept in
+            defer { hasConnection.store(kept != nil, ordering: .relaxed) }
             do throws(PostgresFailure) {
                 let connection = if let kept { kept } else { try open(interruption) }
+                hasConnection.store(true, ordering: .relaxed)
                 kept = nil
                 connection.interruption = interruption
                 do throws(PostgresFailure) {
@@ -160,21 +206,23 @@ struct PostgresRetries {
     private(set) var isUncertain = false
     /// Whether the tables must first be created or changed.
     private(set) var wantsMigration = false
-    private var hasMigrated = false
+    /// Whether the tables may be created or changed. It is `false` after that was tried.
+    private var mayMigrate: Bool
     private var collisions = 0
     private var pauses = 0
     /// The time at which the attempts end. It is set at the first failure.
     private var deadline: ContinuousClock.Instant?
 
-    init(reconnecting: Duration, findingOut: Duration, began: ContinuousClock.Instant) {
+    init(reconnecting: Duration, findingOut: Duration, began: ContinuousClock.Instant, migrates: Bool = true) {
         self.reconnecting = reconnecting
         self.findingOut = findingOut
         self.began = began
+        mayMigrate = migrates
     }
 
     mutating func migrated() {
         wantsMigration = false
-        hasMigrated = true
+        mayMigrate = false
     }
 
     /// Returns the time to wait before the next attempt, or `nil` if there must be no further attempt.
@@ -186,7 +234,7 @@ struct PostgresRetries {
         switch failure {
         case .answer, .refused, .late, .cancelled: return nil
         case .outdated:
-            guard !hasMigrated, !wantsMigration else { return nil }
+            guard mayMigrate, !wantsMigration else { return nil }
             wantsMigration = true
             return .zero
         case .contended:

@@ -1,27 +1,10 @@
-/// The tables of one kind of store, which have a version of their own.
-package struct PostgresTables: Sendable {
-    /// The table with the version.
-    let format: String
-    /// The statements that lead from each version to the next, for the prefix of a schema. A published list never
-    /// changes. New lists are added.
-    let migrations: @Sendable (_ prefix: String) -> [[PostgresStatement]]
-    /// The newest version that this program knows.
-    package let version: Int
-
-    package init(format: String, migrations: @escaping @Sendable (_ prefix: String) -> [[PostgresStatement]]) {
-        self.format = format
-        self.migrations = migrations
-        version = migrations("").count
-    }
-}
-
 /// The tables of a store in their schema, their migrations, and the beginning of a transaction, which sets the tenant
 /// and checks the version of the tables.
 package struct PostgresSchema: Sendable {
     /// The quoted name with its dot, such as `"chappie".`
     package let prefix: String
     private let name: String
-    private let tables: PostgresTables
+    private let part: ChappiePostgresPart
     /// The tenant whose rows the transaction may see. It is empty for tables without tenants.
     package let tenant: String
     /// The limit for one statement. The client waits a little longer, so that the server's own message arrives.
@@ -31,10 +14,10 @@ package struct PostgresSchema: Sendable {
     /// Whether there is no limit. The server counts milliseconds in 32 bits.
     private var isUnlimited: Bool { limit > .milliseconds(Int32.max) }
 
-    package init(_ tables: PostgresTables, in name: String, tenant: String = "", limit: Duration) {
-        self.tables = tables
+    package init(_ part: ChappiePostgresPart, in name: String, tenant: String = "", limit: Duration) {
+        self.part = part
         self.name = name
-        prefix = "\"\(name.replacing("\"", with: "\"\""))\"."
+        prefix = ChappiePostgresPart.prefix(of: name)
         self.tenant = tenant
         self.limit = limit.bounded
     }
@@ -93,7 +76,7 @@ package struct PostgresSchema: Sendable {
                     THEN set_config('client_connection_check_interval', '1000', true) END,
                 set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
                     ELSE current_setting('synchronous_commit') END, true)
-            FROM \(prefix)\(tables.format)
+            FROM \(prefix)\(part.format)
             """, [.text(tenant), .text(isUnlimited ? "0" : "\(max(Int(limit / .milliseconds(1)), 1))")])
     }
 
@@ -102,46 +85,19 @@ package struct PostgresSchema: Sendable {
             throw .refused(.damaged("the row with the version of the tables is missing"))
         }
         let version = result.integer(0, 0)
-        if version > tables.version { throw .refused(.tooNew(found: version, known: tables.version)) }
-        if version < tables.version { throw .outdated("the tables are of version \(version)") }
+        if version > part.version { throw .refused(.tooNew(found: version, known: part.version)) }
+        if version < part.version { throw .outdated("the tables are of version \(version)") }
     }
 
     // MARK: Migrations
 
-    /// Creates the tables, or changes them to this version. If several processes start at the same time, one of them
-    /// does this.
-    func migrate(_ connection: PostgresConnection) throws(PostgresFailure) {
-        let there = try connection.run(
-            [
-                "BEGIN ISOLATION LEVEL READ COMMITTED",
-                PostgresStatement(
-                    "SELECT pg_advisory_xact_lock(hashtextextended('chappie tables ' || $1, 0))", [.text(name)]),
-                PostgresStatement("SELECT 1::bigint FROM pg_catalog.pg_namespace WHERE nspname = $1", [.text(name)]),
-                PostgresStatement(
-                    "SELECT 1::bigint FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = $2",
-                    [.text(name), .text(tables.format)]),
-            ], within: patience)
-        var statements: [PostgresStatement] = []
-        if there[2].rows.isEmpty { statements.append(PostgresStatement("CREATE SCHEMA \(prefix.dropLast())")) }
-        var version = 0
-        if there[3].rows.isEmpty {
-            statements += [
-                PostgresStatement("CREATE TABLE \(prefix)\(tables.format) (version bigint NOT NULL)"),
-                PostgresStatement("INSERT INTO \(prefix)\(tables.format) VALUES (0)"),
-            ]
-        } else {
-            let found = try connection.run(
-                [PostgresStatement("SELECT version FROM \(prefix)\(tables.format)")], within: patience)
-            version = found[0].rows.isEmpty ? tables.version : found[0].integer(0, 0)
-            statements.append(PostgresStatement("LOCK TABLE \(prefix)\(tables.format) IN ACCESS EXCLUSIVE MODE"))
-        }
-        // Another process may have done this in the meantime. The next transaction refuses a newer version.
-        guard version < tables.version else { return try rollBack(on: connection) }
-        statements += tables.migrations(prefix)[version...].joined()
-        statements.append(
-            PostgresStatement("UPDATE \(prefix)\(tables.format) SET version = $1", [.integer(tables.version)]))
+    /// Creates the tables, or changes them to this version, and grants the use of them to roles. If several processes
+    /// start at the same time, one of them does this.
+    func migrate(_ connection: PostgresConnection, granting roles: [String] = []) throws(PostgresFailure) {
+        let statements = part.migration(in: name, granting: roles).map { PostgresStatement($0) }
         do {
-            try commit(statements, on: connection)
+            _ = try connection.run(["BEGIN ISOLATION LEVEL READ COMMITTED"] + statements, within: patience)
+            try commit([], on: connection)
         } catch {
             // The next attempt shows whether the migration was committed.
             if case .uncertain = error { throw .lost("the connection to the server broke") }

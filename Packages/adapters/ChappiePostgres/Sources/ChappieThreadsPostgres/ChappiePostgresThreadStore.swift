@@ -201,7 +201,11 @@ extension ChappieThreadStoreError {
             case .invalidAddress(let words), .unavailable(let words): .unavailable(words)
             case .unsafeRole(let reason, let remedy): .unsafeFile(reason, remedy: remedy)
             case .busy(let limit): .busy(limit)
-            case .outdated(let words): .unavailable("the tables have another version than this program: \(words)")
+            case .exhausted: .unavailable("all connections to the database are in use")
+            case .closed: .unavailable("the program has closed the database")
+            case .outdated(let words):
+                .unavailable(
+                    "the tables are missing or older than this program (\(words)); run the migration as their owner")
             case .tooNew(let found, let known): .tooNew(found: found, known: known)
             case .damaged(let words): .damaged(thread: nil, words)
             case .uncertain:

@@ -1,8 +1,13 @@
-import ChappiePostgres
+public import ChappiePostgres
 
-extension PostgresTables {
+extension ChappiePostgresPart {
     /// The tables of threads.
-    static let threads = PostgresTables(format: "format") { [first(in: $0)] }
+    public static let threads = ChappiePostgresPart(
+        "threads", format: "format", tables: ["threads", "records", "words"]
+    ) { prefix in
+        // The second version finds the threads that nobody has changed for a long time.
+        [first(in: prefix), ["CREATE INDEX threads_updated_ms ON \(prefix)threads (updated_ms)"]]
+    }
 
     /// The statements that create the tables of version 1.
     ///
@@ -10,7 +15,7 @@ extension PostgresTables {
     /// - `records` contains the bodies byte for byte. `append` identifies the call that wrote them.
     /// - `words` is the index for searches. Its policy contains the query. For a condition in the query itself, other
     ///   than a comparison, the server would use an index only after it has checked the policy for each row.
-    private static func first(in prefix: String) -> [PostgresStatement] {
+    private static func first(in prefix: String) -> [String] {
         let key = "tenant text COLLATE \"C\" NOT NULL, thread text COLLATE \"C\" NOT NULL, position bigint NOT NULL"
         let isOwn = "tenant = current_setting('chappie.tenant', true)"
         let texts = [
@@ -45,6 +50,6 @@ extension PostgresTables {
         let security = ["threads", "records", "words"].map { table in
             "ALTER TABLE \(prefix)\(table) ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"
         }
-        return (texts + security).map { PostgresStatement($0) }
+        return texts + security
     }
 }

@@ -434,7 +434,7 @@ struct PostgresRetriesTests {
             #expect(pause.map { $0 > .zero && $0 <= .seconds(1) } == true)
         }
         #expect(retries.pause(after: .unreachable(""), now: start + .seconds(10), jitter: 0) == nil)
-        #expect(retries.pause(after: .refused(.unavailable("")), now: start, jitter: 0) == nil)
+        #expect(retries.pause(after: .refused(.damaged("")), now: start, jitter: 0) == nil)
     }
 
     @Test mutating func `a broken connection is replaced in the time after its loss`() {

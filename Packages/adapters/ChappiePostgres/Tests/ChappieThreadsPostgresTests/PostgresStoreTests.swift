@@ -302,7 +302,7 @@ struct PostgresStoreTests {
             }
             try await group.waitForAll()
         }
-        #expect(try await server.sql("SELECT count(*), max(version) FROM chappie.format", in: "starting") == "1|1")
+        #expect(try await server.sql("SELECT count(*), max(version) FROM chappie.format", in: "starting") == "1|2")
         #expect(try await stores[0].summaries().count == 6)
 
         let other = try store(in: "starting", .init(schema: "an \"odd\" name"))
@@ -315,11 +315,11 @@ struct PostgresStoreTests {
         let store = try store(in: "newer")
         try await store.say(["first"], in: "thread", at: 0)
         try await server.sql("UPDATE chappie.format SET version = 7", in: "newer")
-        let refused = ChappieThreadStoreError.tooNew(found: 7, known: PostgresTables.threads.version)
+        let refused = ChappieThreadStoreError.tooNew(found: 7, known: ChappiePostgresPart.threads.version)
         await #expect(throws: refused) { try await store.summaries() }
         await #expect(throws: refused) { try await store.delete("thread") }
         await #expect(throws: refused) { try await store.say(["second"], in: "thread", at: 1) }
-        try await server.sql("UPDATE chappie.format SET version = 1", in: "newer")
+        try await server.sql("UPDATE chappie.format SET version = 2", in: "newer")
         #expect(try await store.texts(in: "thread") == ["first"])
     }
 
