@@ -123,7 +123,7 @@ public struct ChappieSealingKeys: Sendable {
         return Secret(bytes)
     }
 
-    /// Each slot has a key of its own, since a key is good for 2³² records.
+    /// Creates the sealer of a slot. Each slot has a separate key, because a key can be used for 2³² records.
     private static func sealer(_ key: Secret, _ slot: CredentialSlot) throws(CredentialStoreError) -> RecordSealer {
         guard let derived = CryptoLibrary.KeyedHash(key)?.code(of: context(slot, "chappie slot")) else {
             throw .failed("\(CryptoLibrary.name) can't compute an HMAC")

@@ -152,7 +152,7 @@ public final class ChappiePostgresCredentialStore: SharedCredentialStore {
     // MARK: Keys
 
     /// Encrypts credentials again that were encrypted with an earlier key. Call it until it returns 0, after all
-    /// machines have the new key. It can run beside renewals.
+    /// machines have the new key. It can run at the same time as renewals.
     ///
     /// - Parameter limit: The greatest number of credentials to encrypt in this call. Default: 500.
     /// - Returns: The number of credentials that were encrypted again.

@@ -3,7 +3,7 @@ import ChappieCore
 import ChappiePostgres
 import Synchronization
 
-/// The times for which leases last.
+/// The lengths of leases.
 package struct LeaseTimes: Sendable {
     /// From the start until the holder asks the service.
     let atFirst: Duration
@@ -23,8 +23,8 @@ package struct LeaseTimes: Sendable {
 
 /// A ``CredentialLock`` whose locks are leases in the rows of the table.
 ///
-/// A lease needs no connection of its own, works through every pooler, and survives a restart of the server. A session's
-/// advisory lock ends with its connection while the request goes on, and through a pooler two processes can have it.
+/// A lease needs no separate connection, works through every pooler, and survives a restart of the server. A session's
+/// advisory lock ends with its connection while the request continues, and through a pooler two processes can have it.
 final class RowLeases: CredentialLock {
     /// The hold of a lease.
     struct Hold: Sendable {

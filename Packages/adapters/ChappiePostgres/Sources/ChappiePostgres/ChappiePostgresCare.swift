@@ -6,7 +6,7 @@
 /// let deleted = try await care.deleteThreads(untouchedSince: .now - 90 * 86_400)
 /// ```
 /// Row-level security shows the service's role only one tenant at a time, so this needs another role, with BYPASSRLS. The
-/// stores refuse such a role. Use it in a program of its own, such as an hourly job, and grant it the tables with
+/// stores refuse such a role. Use it in a separate program, such as an hourly job, and grant it the tables with
 /// ``ChappiePostgresMigration``.
 ///
 /// `ChappieThreadsPostgres` adds the functions for threads, and `ChappieCredentialsPostgres` those for sign-ins.

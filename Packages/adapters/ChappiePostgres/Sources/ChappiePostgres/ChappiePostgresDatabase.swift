@@ -148,7 +148,7 @@ public final class ChappiePostgresDatabase: Sendable {
         }
     }
 
-    /// Runs `work`, which has no errors of its own, as ``perform(_:_:)`` does.
+    /// Runs `work`, which throws only failures of the server, as ``perform(_:_:)`` does.
     package func performCare<Value: Sendable>(
         _ schema: PostgresSchema,
         _ work: @escaping @Sendable (PostgresConnection, _ isRepeated: Bool) throws(PostgresFailure) -> Value

@@ -56,7 +56,7 @@ public final class CuttingProxy: Sendable {
         DispatchQueue(label: "proxy").async { [self] in acceptAll() }
     }
 
-    /// Ends all connections, and accepts no more.
+    /// Ends all connections and stops accepting others.
     public func close() {
         listener.close()
         state.withLock { state in for connection in state.connections { connection.shutDown() } }
