@@ -203,6 +203,9 @@ let package = Package(
             name: "FileStoreWriter", dependencies: ["ChappieAuth", "ChappieCrypto"],
             path: "Packages/adapters/ChappieCrypto/Tests/FileStoreWriter"),
         .executableTarget(
+            name: "ManyUsers", dependencies: ["ChappieSDK", "ChappieAuth", "ChappieClient", "ChappieCore"],
+            path: "Packages/facade/ChappieSDK/Tests/ManyUsers"),
+        .executableTarget(
             name: "ThreadStoreWriter",
             dependencies: ["ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieThreadsSQLite"],
             path: "Packages/adapters/ChappieThreadsSQLite/Tests/ThreadStoreWriter"),
@@ -324,7 +327,7 @@ let package = Package(
             [
                 "ChappieSDKRuntime",
                 "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieHTTP", "ChappieTesting",
-                "ChappieSimulatorServer", "TestFixtures",
+                "ChappieSimulatorServer", "TestFixtures", "ManyUsers",
                 httpTypes, logging, inMemoryLogging,
             ]),
         tests(
@@ -335,8 +338,8 @@ let package = Package(
         crossing(
             "IntegrationTests",
             [
-                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieFiles", "ChappieCrypto",
-                "ChappieCurl", "ChappieHTTP", "ChappieLoopback",
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieRuntime", "ChappieFiles",
+                "ChappieCrypto", "ChappieCurl", "ChappieHTTP", "ChappieLoopback",
                 "ChappieWebSocket", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", httpTypes,
             ]),
     ],
@@ -395,7 +398,7 @@ if let folder = Context.environment["CHAPPIE_CONSUMERS"] {
             ], rules + strict),
         library("\(examples)/Playground", ["ChappieSDK"]),
         program("\(examples)/chat", ["ChappieSDK", "Playground"]),
-        program("\(examples)/many-users", ["ChappieSDK", "Playground"]),
+        program("\(examples)/many-users", ["ChappieSDK", "ChappieSDKRuntime", "Playground"]),
         program("\(examples)/tool-approval", ["ChappieSDK", "Playground"]),
         program("\(examples)/custom-store", ["ChappieSDK", "ChappieAuth", "Playground"]),
         program("\(examples)/thread-store", ["ChappieSDK", "ChappieRuntime", "Playground"]),

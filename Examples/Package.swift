@@ -15,7 +15,7 @@ let package = Package(
     dependencies: [.package(name: "chappie", path: "..")],
     targets: [
         .executableTarget(name: "chat", dependencies: [sdk, "Playground"]),
-        .executableTarget(name: "many-users", dependencies: [sdk, "Playground"]),
+        .executableTarget(name: "many-users", dependencies: [sdk, kept, "Playground"]),
         .executableTarget(name: "tool-approval", dependencies: [sdk, "Playground"]),
         .executableTarget(
             name: "custom-store",

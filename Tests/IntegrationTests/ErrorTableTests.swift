@@ -2,6 +2,7 @@
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieJSONSchema
+import ChappieRuntime
 import ChappieSimulatorServer
 import ChappieTesting
 import Foundation
@@ -19,6 +20,7 @@ import Testing
         case blockedByGateway, gatewayAnswered, modelUnavailable, unsupportedInput, planRefused, usageNotReported,
             timeLimitExceeded
         case inputTooLarge, conversationRefused, notWithThisSignIn, searchFailed, imageFailed, resetRefused
+        case tooManyTurns, stopping
 
         init(_ error: ChappieClientError) {
             self =
@@ -57,6 +59,8 @@ import Testing
                 case .searchFailed: .searchFailed
                 case .imageFailed: .imageFailed
                 case .resetRefused: .resetRefused
+                case .tooManyTurns: .tooManyTurns
+                case .stopping: .stopping
                 }
         }
     }
@@ -304,6 +308,18 @@ import Testing
             ]
         case .resetRefused:
             [Row(name: name, scenario: "credits-ineligible", ask: { "\(try await $0.redeem(.init()))" })]
+        case .tooManyTurns:
+            [Row(name: name, ask: { try await pool(of: $0, turnsTotal: 0).send("Hello", thread: "t", for: "user") })]
+        case .stopping:
+            [
+                Row(
+                    name: name,
+                    ask: { client in
+                        let pool = pool(of: client)
+                        await pool.stop()
+                        return try await pool.send("Hello", thread: "t", for: "user")
+                    })
+            ]
         case .credentialStoreFailed:
             // The store is on this machine, where no server can make it fail; it is the testing product's.
             [
@@ -311,6 +327,12 @@ import Testing
                     name: name, scenario: "unauthorized-storm",
                     prepare: { $0.store.fail(.load, with: keyringIsLocked) })
             ]
+        }
+    }
+
+    private static func pool(of client: ChappieClient, turnsTotal: Int = 1) -> ChappieClientPool {
+        ChappieClientPool(limits: .init(turnsTotal: turnsTotal)) { _ in
+            client.runtime(store: ChappieInMemoryThreadStore())
         }
     }
 
@@ -431,6 +453,10 @@ import Testing
             return .renewalFailed
         } catch ChappieClientError.credentialStoreFailed(let error) where error == keyringIsLocked {
             return .credentialStoreFailed
+        } catch ChappieClientError.tooManyTurns {
+            return .tooManyTurns
+        } catch ChappieClientError.stopping {
+            return .stopping
         } catch {}
         return nil
     }

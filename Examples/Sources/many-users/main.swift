@@ -1,38 +1,54 @@
-// The heart of a server with many users: each has a configuration, and with it a credential and a conversation of their
-// own. Your web framework calls `link`, shows the code on the user's page, and calls `answer`.
+// The heart of a server with many users: each has a credential and conversations of their own. Your web framework calls
+// `link`, shows the code on the user's page, and calls `answer`.
 import ChappieSDK
+import ChappieSDKRuntime
 import Playground
 
-@MainActor final class Assistants {
-    private var sessions: [String: ChappieAuthSession] = [:]
-    private var clients: [String: ChappieClient] = [:]
+/// The threads of each user, for as long as this program runs. Your server keeps them: `database.threads(of: user)` of
+/// ChappieThreadsPostgres, or a ChappieFileThreadStore.
+actor Database {
+    private var stores: [String: ChappieInMemoryThreadStore] = [:]
 
-    private func configuration(of user: String) -> ChappieConfiguration {
-        ChappieConfiguration(keychainService: "com.example.server", keychainAccount: user, endpoints: endpoints)
+    func threads(of user: String) -> ChappieInMemoryThreadStore {
+        let store = stores[user] ?? ChappieInMemoryThreadStore()
+        stores[user] = store
+        return store
+    }
+}
+
+struct Assistants: Sendable {
+    /// The clients of the users. Those that nobody uses are released.
+    private let pool: ChappieClientPool
+
+    init(_ database: Database) {
+        pool = ChappieClientPool { user in
+            Chappie.client(configuration: Self.configuration(of: user), store: store)
+                .runtime(store: await database.threads(of: user))
+        }
     }
 
-    private func session(of user: String) async -> ChappieAuthSession {
-        if let session = sessions[user] { return session }
-        // On a server without a keyring: .encryptedFile(passphrase: …), or a SharedCredentialStore over your database.
-        let session = await Chappie.loadedAuthSession(configuration: configuration(of: user), store: store)
-        sessions[user] = sessions[user] ?? session
-        return sessions[user] ?? session
+    private static func configuration(of user: String) -> ChappieConfiguration {
+        ChappieConfiguration(keychainService: "com.example.server", keychainAccount: user, endpoints: endpoints)
     }
 
     /// Lets the user link an account: `show` gets the code and the address to type it at.
     func link(_ user: String, show: @MainActor (ChappieDeviceCode) -> Void) async throws -> ChappieAccountInfo {
-        try await session(of: user).signIn(show)
+        // On a server without a keyring: .encryptedFile(passphrase: …), or a SharedCredentialStore over your database.
+        let session = await Chappie.loadedAuthSession(configuration: Self.configuration(of: user), store: store)
+        return try await session.signIn(show)
     }
 
-    /// Answers one user. Different users are answered side by side, questions of one user in turn.
+    /// Answers one user. Different users are answered side by side, and the questions of a thread in turn. A user who asks
+    /// too much at once gets `ChappieClientError.tooManyTurns`.
     func answer(_ user: String, _ question: String) async throws -> String {
-        let client = clients[user] ?? Chappie.client(configuration: configuration(of: user), store: store)
-        clients[user] = client
-        return try await client.send(question)
+        try await pool.send(question, thread: "main", for: user)
     }
+
+    /// Lets the running answers end, before the program ends.
+    func stop() async { await pool.stop() }
 }
 
-let assistants = Assistants()
+let assistants = Assistants(Database())
 do {
     for user in ["user-1", "user-2"] {
         let account = try await assistants.link(user) { code in
@@ -47,3 +63,4 @@ do {
 } catch ChappieClientError.missingCredential {
     print("user-3 has to link an account first")
 }
+await assistants.stop()

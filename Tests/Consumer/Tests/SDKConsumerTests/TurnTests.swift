@@ -339,13 +339,15 @@ import Testing
             .planRefused(ChappiePlanRefusal(reason: .notEligible)), .timeLimitExceeded(.seconds(90)),
             .conversationRefused("Item not found."), .notWithThisSignIn("Making pictures"),
             .searchFailed("Found no tool response"), .imageFailed(.noPicture), .resetRefused(.noCredit),
+            .tooManyTurns, .stopping,
         ]
         for error in errors {
             #expect(error.localizedDescription == error.errorDescription)
             #expect(error.errorDescription?.hasSuffix(".") == true, "\(error.localizedDescription)")
             #expect(error.recoverySuggestion?.hasSuffix(".") == true && error.requestID == nil)
             switch error {
-            case .missingCredential, .missingRefreshToken, .missingAccountID, .invalidResponse, .contextWindowExceeded:
+            case .missingCredential, .missingRefreshToken, .missingAccountID, .invalidResponse, .contextWindowExceeded,
+                .tooManyTurns, .stopping:
                 break
             case .reauthenticationRequired(let text), .missingToolHandler(let text),
                 .streamingTransportReplayDiverged(let text), .toolApprovalDenied(let text, _),

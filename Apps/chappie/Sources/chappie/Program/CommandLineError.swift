@@ -245,6 +245,8 @@ struct CommandLineError: Error {
         case ChappieClientError.imageFailed(.tooManyPictures): (.unavailable, "too_many_images")
         case ChappieClientError.imageFailed: (.unavailable, "image_failed")
         case ChappieClientError.toolLoopLimitExceeded: (.unavailable, "tool_loop_limit")
+        case ChappieClientError.tooManyTurns: (.unavailable, "too_many_turns")
+        case ChappieClientError.stopping: (.unavailable, "stopping")
         case ChappieClientError.timeLimitExceeded: (.unavailable, "time_limit_exceeded")
         case ChappieClientError.missingToolHandler: (.unavailable, "missing_tool_handler")
         case is ChappieClientError: (.unavailable, "response_failed")

@@ -199,7 +199,7 @@ import SystemPackage
             file = try Descriptor(path, .readOnly, .nonBlocking)
         } catch {
             if purpose == .systemdPassphrase, error == .noSuchFileOrDirectory { return nil }
-            throw .noPassphrase("\(path) can't be opened: \(error)")
+            throw .noPassphrase("\(path) can't be opened: \(error.words)")
         }
         try check(status(of: file, path), for: purpose, path: path)
         var bytes = try contents(of: file, path, limit: limit)
@@ -247,7 +247,7 @@ extension CredentialStoreError {
     ///
     /// - Parameter path: The file, if its owner may be the reason.
     static func system(_ words: String, _ error: Errno = .latest, at path: String? = nil) -> CredentialStoreError {
-        let reason = "\(words): \(error)"
+        let reason = "\(words): \(error.words)"
         guard [EACCES, EPERM, ENOENT, ENOTDIR, EROFS].contains(error.rawValue), let path else { return .failed(reason) }
         let home = "Set HOME or XDG_DATA_HOME to a folder that you may write to."
         return .unusableFolder(reason, remedy: PathOwner.remedy(for: path) ?? home)

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 // curl.h wraps these functions in type-checking macros; the shims want the functions themselves.
 #undef curl_easy_setopt
@@ -32,6 +33,34 @@ void ccurl_easy_set_callbacks(
     curl_easy_setopt(easy, CURLOPT_READDATA, context);
     curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, connected);
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, context);
+}
+
+static int missing_descriptors(int result) {
+    return result < 0 && (errno == EMFILE || errno == ENFILE) ? errno : 0;
+}
+
+static curl_socket_t open_socket(void *failure, curlsocktype purpose, struct curl_sockaddr *address) {
+    (void)purpose;
+    int opened = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    int reason = missing_descriptors(opened);
+    if (reason != 0) *(int *)failure = reason;
+    return opened < 0 ? CURL_SOCKET_BAD : opened;
+}
+
+void ccurl_easy_note_failed_sockets(CURL *easy, int *failure) {
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, failure);
+}
+
+int ccurl_missing_descriptors(void) {
+    int pair[2];
+    int result = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair);
+    int reason = missing_descriptors(result);
+    if (result == 0) {
+        close(pair[0]);
+        close(pair[1]);
+    }
+    return reason;
 }
 
 void ccurl_easy_set_socket_callbacks(

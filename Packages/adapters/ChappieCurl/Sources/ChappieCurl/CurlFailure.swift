@@ -13,7 +13,7 @@ import CCurl
     var route: CurlRoute
     /// The text in curl's CURLOPT_ERRORBUFFER.
     var text = ""
-    /// The errno of the last failed connect, or 0 if none failed.
+    /// The errno of the last failed connect or lookup, or 0 if none is known.
     var systemError: CInt = 0
     /// The status of the proxy's answer to CONNECT, or 0 if there was none.
     var tunnelStatus = 0
@@ -31,6 +31,9 @@ import CCurl
             // or requires a password.
             let stage: ChappieTransportError.Stage = tunnelStatus >= 500 ? .connect : .configuration
             return failure(.proxyFailed, stage, proxyRefusal(tunnelStatus), advice: signInAdvice)
+        }
+        if [EMFILE, ENFILE].contains(systemError) {
+            return .tooManyFiles(OpenFileLimit(reachedBy: systemError), host: route.origin.label)
         }
         switch result {
         case CURLE_COULDNT_RESOLVE_PROXY: return failure(.proxyFailed, .connect, "the proxy's name does not resolve")
@@ -251,11 +254,24 @@ extension CurlFailure {
     ) {
         self.init(
             result: result.code, stage: stage, route: route, text: handle.failureText,
-            systemError: CInt(truncatingIfNeeded: handle.long(CURLINFO_OS_ERRNO)),
+            systemError: Self.systemError(result.code, of: handle),
             tunnelStatus: handle.long(CURLINFO_HTTP_CONNECTCODE),
             socksCode: CURLproxycode(UInt32(truncatingIfNeeded: handle.long(CURLINFO_PROXY_ERROR))),
             proxyAuthentication: handle.long(CURLINFO_PROXYAUTH_AVAIL),
             // CURLINFO_CONNECT_TIME would also stay 0 until TLS is complete.
             hadConnection: handle.long(CURLINFO_PRIMARY_PORT) > 0)
     }
+
+    private static func systemError(_ code: CURLcode, of handle: EasyHandle) -> CInt {
+        switch code {
+        case CURLE_COULDNT_CONNECT where handle.socketFailure != 0: handle.socketFailure
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: ccurl_missing_descriptors()
+        default: CInt(truncatingIfNeeded: handle.long(CURLINFO_OS_ERRNO))
+        }
+    }
+}
+
+extension OpenFileLimit {
+    /// - Parameter error: EMFILE or ENFILE.
+    init(reachedBy error: CInt) { self.init(of: error == EMFILE ? sysconf(CInt(_SC_OPEN_MAX)) : nil) }
 }

@@ -69,6 +69,7 @@ import CCurl
 @_spi(ChappieInternals) public final class EasyHandle {
     let raw: UnsafeMutableRawPointer
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+    private let missingDescriptors = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
     private var headerList: UnsafeMutablePointer<curl_slist>?
     /// The receiver of the callbacks.
     fileprivate var transfer: (any NetworkTransfer)?
@@ -83,18 +84,22 @@ import CCurl
     /// Creates a handle. Returns `nil` if curl has no memory left.
     init?() {
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        missingDescriptors.initialize(to: 0)
         guard let raw = curl_easy_init() else {
             errorText.deallocate()
+            missingDescriptors.deallocate()
             return nil
         }
         self.raw = raw
         ccurl_easy_set_pointer(raw, CURLOPT_ERRORBUFFER, errorText)
+        ccurl_easy_note_failed_sockets(raw, missingDescriptors)
     }
 
     deinit {
         curl_easy_cleanup(raw)
         curl_slist_free_all(headerList)
         errorText.deallocate()
+        missingDescriptors.deallocate()
     }
 
     func set(_ option: CURLoption, _ value: Int) { ccurl_easy_set_long(raw, option, value) }
@@ -112,6 +117,9 @@ import CCurl
     /// curl's text about its last failure. It may contain the URL or the proxy. Use it to classify, and show it only if
     /// its wording is known to contain neither.
     var failureText: String { String(cString: errorText) }
+
+    /// EMFILE or ENFILE if a socket could not be opened because too many files are open, otherwise 0.
+    var socketFailure: CInt { missingDescriptors.pointee }
 
     // MARK: Options of every route
 

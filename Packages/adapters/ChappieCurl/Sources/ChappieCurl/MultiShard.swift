@@ -164,8 +164,6 @@ private func localPort(of socket: curl_socket_t) -> CInt {
 private func limitWaiting(
     _ context: UnsafeMutableRawPointer?, _ socket: curl_socket_t, _ purpose: curlsocktype
 ) -> CInt {
-    // A program that this process starts must not keep the connection open.
-    ccurl_close_on_exec(socket)
     var limit = MultiShard.acknowledgementLimit
     setsockopt(socket, CInt(IPPROTO_TCP), TCP_USER_TIMEOUT, &limit, socklen_t(MemoryLayout<CUnsignedInt>.size))
     return CInt(CURL_SOCKOPT_OK)

@@ -1,3 +1,4 @@
+import CCurl
 @_spi(ChappieInternals) public import ChappieCore
 import Synchronization
 
@@ -50,8 +51,9 @@ import Synchronization
         let problem: ChappieTransportError? = mailbox.content.withLock { content in
             if content.isStopping { return .shutDown() }
             if content.watch == nil {
-                guard CurlGlobal.isReady, let watch = EpollSet() else {
-                    return .unavailable("libcurl does not start")
+                guard CurlGlobal.isReady else { return .unavailable("libcurl does not start") }
+                guard let watch = EpollSet() else {
+                    return .tooManyFiles(OpenFileLimit(reachedBy: ccurl_missing_descriptors()))
                 }
                 guard startThread({ [mailbox] in Self.run(on: watch, with: mailbox) }) else {
                     return .noThread

@@ -1,3 +1,4 @@
+@_spi(ChappieInternals) import ChappieCore
 public import SystemPackage
 
 #if canImport(Glibc)
@@ -191,4 +192,15 @@ private func systemSocket(_ family: CInt, _ type: CInt, _ protocolNumber: CInt) 
 extension Errno {
     /// The reason why the last system call of this thread failed.
     @_spi(ChappieInternals) public static var latest: Errno { Errno(rawValue: errno) }
+
+    /// The system's message, without a full stop. If too many files are open, it names the limit and the next step.
+    @_spi(ChappieInternals) public var words: String {
+        let limit: OpenFileLimit
+        switch self {
+        case .tooManyOpenFiles: limit = OpenFileLimit(of: sysconf(CInt(_SC_OPEN_MAX)))
+        case .tooManyOpenFilesInSystem: limit = OpenFileLimit(of: nil)
+        default: return description
+        }
+        return "\(limit.reason). \(limit.advice.dropLast())"
+    }
 }

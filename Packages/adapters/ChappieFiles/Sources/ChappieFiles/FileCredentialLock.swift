@@ -109,7 +109,7 @@ public struct FileCredentialLock: CredentialLock, CredentialNotes {
         do {
             return try Descriptor(path, .readWrite, [.create, .noFollow])
         } catch {
-            let words = "its lock file \(path) can't be opened: \(error)"
+            let words = "its lock file \(path) can't be opened: \(error.words)"
             if let remedy = PathOwner.remedy(for: path) { throw .unusableFolder(words, remedy: remedy) }
             throw .failed(words)
         }

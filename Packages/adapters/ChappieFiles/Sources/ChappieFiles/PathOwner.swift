@@ -40,7 +40,8 @@ public import SystemPackage
     /// Returns the reason why a file can't be written.
     public static func problem(writing path: String, _ error: Errno) -> FolderProblem {
         refusal(of: path)
-            ?? FolderProblem("\(path) can't be written: \(error)", remedy: remedy(for: path) ?? "Check the folder.")
+            ?? FolderProblem(
+                "\(path) can't be written: \(error.words)", remedy: remedy(for: path) ?? "Check the folder.")
     }
 
     /// Returns the path, or the first folder above it that can be examined, with its owner.

@@ -31,7 +31,7 @@ import SystemPackage
         case system(String)
 
         fileprivate init(_ error: Errno) {
-            self = error == .noSuchFileOrDirectory || error == .notDirectory ? .missing : .system("\(error)")
+            self = error == .noSuchFileOrDirectory || error == .notDirectory ? .missing : .system(error.words)
         }
 
         /// The reason why the file can't be read, without a full stop. It is the system's message if there is one.

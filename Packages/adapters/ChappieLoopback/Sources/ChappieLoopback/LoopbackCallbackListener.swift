@@ -105,10 +105,13 @@ public struct LoopbackCallbackListener: CallbackListener {
 
     /// Returns the error for a failed system call.
     static func refusal(_ reason: Errno) -> DesktopError {
+        if reason == .tooManyOpenFiles || reason == .tooManyOpenFilesInSystem {
+            return DesktopError("Listening at 127.0.0.1 is not possible: \(reason.words).")
+        }
         let advice =
             switch reason.rawValue {
             case EADDRINUSE: "Another program uses the port: end it, or sign in by another route."
-            case EMFILE, ENFILE, ENOBUFS, ENOMEM: "Close other programs or files, and try again."
+            case ENOBUFS, ENOMEM: "Close other programs, and try again."
             case EAFNOSUPPORT, EPROTONOSUPPORT, EADDRNOTAVAIL, ENETDOWN:
                 "Sign-in needs IPv4 on the loopback interface: switch it on, or sign in by another route."
             default: "Allow this program to listen on 127.0.0.1, or sign in by another route."

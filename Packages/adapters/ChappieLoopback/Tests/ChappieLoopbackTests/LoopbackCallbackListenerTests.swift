@@ -265,7 +265,7 @@ struct LoopbackCallbackListenerTests {
     }
 
     @Test(arguments: [
-        (EAFNOSUPPORT, "IPv4"), (EADDRNOTAVAIL, "loopback interface"), (EMFILE, "Close"), (EACCES, "Allow"),
+        (EAFNOSUPPORT, "IPv4"), (EADDRNOTAVAIL, "loopback interface"), (EMFILE, "LimitNOFILE"), (EACCES, "Allow"),
     ])
     func theErrorSaysWhatHelps(reason: CInt, words: String) {
         let sentence = LoopbackCallbackListener.refusal(Errno(rawValue: reason)).sentence

@@ -391,5 +391,5 @@ extension ChappieThreadStoreError {
     static let cancelled = Self.unavailable("the task was cancelled")
 
     /// Creates an error with the system's reason, for example `/a/file can't be opened: Permission denied`.
-    static func system(_ words: String, _ error: Errno = .latest) -> Self { .unavailable("\(words): \(error)") }
+    static func system(_ words: String, _ error: Errno = .latest) -> Self { .unavailable("\(words): \(error.words)") }
 }

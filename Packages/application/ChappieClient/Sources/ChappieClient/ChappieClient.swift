@@ -346,6 +346,9 @@ public actor ChappieClient: ChappieConversation {
     /// is dropped when the client is released.
     public func disconnect() async { await connection.retire()?.close(.normal) }
 
+    /// Waits until the credential's work has ended. See `CredentialManager.settle(within:)`.
+    @_spi(ChappieInternals) public func settleCredentials() async { await credentials.settle() }
+
     /// Ends an unfinished prewarm, because a turn can't overtake a request in flight on the same connection.
     func endPrewarm() async {
         prewarming?.cancel()

@@ -278,6 +278,14 @@ public struct ChappieStreamHandle: Sendable {
     /// - Throws: the errors of the conversation's `response(_:)`. Cancelling the waiting task does not end the turn.
     public func response() async throws -> ChappieResponse { try await task.value }
 
+    /// Calls `body` after the turn has ended. The events are not kept for it, so their owner can still end the turn.
+    @_spi(ChappieInternals) public func onEnd(_ body: @escaping @Sendable () async -> Void) {
+        Task { [task] in
+            _ = await task.result
+            await body()
+        }
+    }
+
     /// Returns the complete response to the turn's only owner. Cancelling the waiting task ends the turn.
     @_spi(ChappieInternals) public func responseOrCancel() async throws -> ChappieResponse {
         try await withTaskCancellationHandler {

@@ -61,6 +61,11 @@ import Synchronization
         turn.control.interrupt(turn.task)
     }
 
+    /// Interrupts the running turn, and ends the waiting ones.
+    public func interruptAll() {
+        for turn in turns.withLock({ $0.reversed() }) { turn.control.interrupt(turn.task) }
+    }
+
     /// Gives the running turn a message. See ``ChappieConversation/steer(_:)-(ChappieInputMessage)``.
     func steer(_ message: ChappieInputMessage) -> Bool {
         turns.withLock { turns in

@@ -353,7 +353,7 @@ import Testing
             .httpError(500, "b"), .invalidResponse, .transportFailed(transport), .contextWindowExceeded,
             .inputTooLarge(ChappieInputSize(model: "m", isQuestion: false, byteCount: 1)),
             .messageTooLarge(bytes: 2, limit: 1), .renewalFailed(.networkFailure("n")),
-            .credentialStoreFailed(.denied("d")), .usageNotReported(nil),
+            .credentialStoreFailed(.denied("d")), .usageNotReported(nil), .tooManyTurns, .stopping,
             .planRefused(ChappiePlanRefusal(reason: .policy)),
             .gatewayAnswered(ChappieGatewayAnswer(sender: .edge, host: "h", status: 404)),
             .gatewayAnswered(ChappieGatewayAnswer(sender: .network, host: "h", status: 511)),

@@ -16,6 +16,18 @@ extension ChappieRuntime {
         try await queue.alone { use(try await store.thread(id)) }
     }
 
+    /// Directs the next turns to the thread with this id, which begins with its first turn if the store has none.
+    func continueThread(_ id: String) async throws {
+        guard currentThread?.id != id else { return }
+        try await queue.alone {
+            do {
+                use(try await store.thread(id))
+            } catch ChappieThreadStoreError.notFound {
+                use(ChappieThread(id: id, createdAt: clock.now))
+            }
+        }
+    }
+
     /// Directs the next turns to a new thread, which is kept from its first turn on.
     ///
     /// - Returns: The thread's id.

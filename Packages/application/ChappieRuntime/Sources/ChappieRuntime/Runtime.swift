@@ -144,6 +144,15 @@ public actor ChappieRuntime: ChappieConversation {
         return true
     }
 
+    /// Closes the conversation's connection. The next turn opens another. See the client's `disconnect()`.
+    public func disconnect() async { await client.disconnect() }
+
+    /// Interrupts the running turn and ends the waiting ones. See ``interrupt()``.
+    nonisolated func interruptAll() { queue.interruptAll() }
+
+    /// Waits until the credential's work has ended, such as a renewal whose tokens are not stored yet.
+    func settleCredentials() async { await client.settleCredentials() }
+
     /// Waits until all earlier requests are kept, including cancelled turns. It is for programs that end.
     public func settle() async {
         await uncancelled { [queue] in try? await queue.alone {} }

@@ -5,6 +5,7 @@
 
 #include <curl/curl.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -36,6 +37,14 @@ void ccurl_easy_set_callbacks(
     CURL *easy, ccurl_data_callback header, ccurl_data_callback body, ccurl_data_callback upload,
     curl_prereq_callback connected, void *context);
 
+/// Opens each socket of the handle, which programs that this process starts don't inherit. If the process or the machine
+/// has too many open files, writes EMFILE or ENFILE to `failure`.
+void ccurl_easy_note_failed_sockets(CURL *easy, int *failure);
+
+/// EMFILE or ENFILE if no pair of sockets can be opened now for that reason, otherwise 0. curl needs a pair to look up a
+/// name, and does not report why it has none.
+int ccurl_missing_descriptors(void);
+
 /// CURLOPT_SOCKOPTFUNCTION and CURLOPT_CLOSESOCKETFUNCTION, called with the same context.
 void ccurl_easy_set_socket_callbacks(
     CURL *easy, curl_sockopt_callback opened, curl_closesocket_callback closing, void *context);
@@ -58,10 +67,5 @@ bool ccurl_is_certificate(const void *bytes, size_t count);
 /// Starts a detached thread with every signal blocked: signals are for the program's own threads, and a write to a
 /// connection that the peer has closed must be an error and not a SIGPIPE. Returns whether the system gave one.
 bool ccurl_start_thread(void *(*body)(void *), void *context);
-
-/* A program that this process starts does not inherit the descriptor (fcntl is variadic). */
-static inline int ccurl_close_on_exec(int descriptor) {
-    return fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-}
 
 #endif

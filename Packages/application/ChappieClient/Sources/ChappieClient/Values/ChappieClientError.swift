@@ -83,6 +83,10 @@ public enum ChappieClientError: Error, Sendable, Hashable {
     case renewalFailed(ChappieAuthError)
     /// The credential store could not be read or written.
     case credentialStoreFailed(CredentialStoreError)
+    /// The user, or all users of a server together, have too many unfinished turns. A server answers with status 429.
+    case tooManyTurns
+    /// The program is about to end, and begins no more turns. A server answers with status 503.
+    case stopping
 }
 
 extension ChappieClientError: ChappieError {
@@ -129,6 +133,8 @@ extension ChappieClientError: ChappieError {
         case .renewalFailed(let error):
             "The sign-in has run out and can't be renewed at the moment: \(error.errorDescription ?? "no reason given")"
         case .credentialStoreFailed(let error): error.errorDescription
+        case .tooManyTurns: "Too many questions are waiting for an answer."
+        case .stopping: "This program is about to end."
         }
     }
 
@@ -185,6 +191,8 @@ extension ChappieClientError: ChappieError {
         case .messageTooLarge: "Send less at once."
         case .renewalFailed(let error): error.recoverySuggestion
         case .credentialStoreFailed(let error): error.recoverySuggestion
+        case .tooManyTurns: "Wait for an answer, then ask again."
+        case .stopping: "Ask again in a moment."
         }
     }
 

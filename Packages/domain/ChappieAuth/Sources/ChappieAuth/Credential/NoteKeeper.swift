@@ -4,14 +4,17 @@ import Synchronization
 /// A reader and writer of a slot's ``CredentialNotes``: the tombstone of a sign-out that the store has not carried out,
 /// and the mark of the last change.
 ///
-/// The notes may be on a disk that does not answer, so a separate thread reads and writes them.
+/// The notes may be on a disk that does not answer, so separate threads read and write them.
 final class NoteKeeper: Sendable {
     static let deadline = Duration.seconds(10)
+    /// The workers of all slots. A worker for each slot would be a thread for each busy user of a server.
+    private static let workers = (1...4).map { StoreWorker(label: "chappie.credential-notes-\($0)") }
 
     private let notes: any CredentialNotes
     private let slot: CredentialSlot
     private let clock: any ChappieClock
-    private let worker = StoreWorker(label: "chappie.credential-notes")
+    /// The slot's worker, which does the slot's work in order.
+    private let worker: StoreWorker
     /// The last change of the tombstone that has not been carried out.
     private let change = Mutex<Tombstone??>(nil)
     /// The tombstone that could not be stored. The mutex is held while a tombstone is written, removed or read.
@@ -23,6 +26,7 @@ final class NoteKeeper: Sendable {
         self.slot = slot
         self.notes = notes
         self.clock = clock
+        worker = Self.workers[Int(slot.hashValue.magnitude % UInt(Self.workers.count))]
     }
 
     /// Reads the mark and the tombstone, before the store is read.
@@ -43,7 +47,10 @@ final class NoteKeeper: Sendable {
     /// Returns whether another process has changed the store since it was read. Returns `false` if the disk does not
     /// answer.
     func showAChange() async -> Bool {
-        let mark = try? await worker.perform(within: .seconds(1)) { [notes, slot] _ in notes.changeMark(for: slot) }
+        let mark =
+            notes.readsMarksFromMemory
+            ? notes.changeMark(for: slot)
+            : try? await worker.perform(within: .seconds(1)) { [notes, slot] _ in notes.changeMark(for: slot) }
         guard let mark else { return false }
         return mark != knownMark.withLock(\.self)
     }

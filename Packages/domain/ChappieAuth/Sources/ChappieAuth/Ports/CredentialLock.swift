@@ -66,6 +66,9 @@ public struct NoCredentialLock: CredentialLock, CredentialNotes {
     /// Creates the lock.
     public init() {}
 
+    /// Whether ``changeMark(for:)`` only reads memory. It does, because there are no marks.
+    public var readsMarksFromMemory: Bool { true }
+
     /// Returns immediately.
     public func acquire(_ slot: CredentialSlot, within limit: Duration) -> CredentialLockHold { CredentialLockHold {} }
 }

@@ -1,7 +1,7 @@
 /// A place for two small facts about a slot's credential: a sign-out that the store has not carried out yet, and a mark
 /// of the last change. Every process that shares the credential can find them there.
 ///
-/// All calls may block. They are made on a thread that may block.
+/// All calls may block. They are made on a thread that may block, which the slots of a process share.
 ///
 /// A complete fake:
 /// ```swift
@@ -25,6 +25,10 @@ public protocol CredentialNotes: Sendable {
     /// Returns the mark of the last change that any process has announced. It is read before each request, so it must
     /// be cheap. The default returns `nil`.
     func changeMark(for slot: CredentialSlot) -> [UInt8]?
+
+    /// Whether ``changeMark(for:)`` only reads this process's memory. Requests then call it without a change of thread.
+    /// The default returns `false`.
+    var readsMarksFromMemory: Bool { get }
 }
 
 extension CredentialNotes {
@@ -39,4 +43,7 @@ extension CredentialNotes {
 
     /// Returns `nil`.
     public func changeMark(for slot: CredentialSlot) -> [UInt8]? { nil }
+
+    /// Returns `false`.
+    public var readsMarksFromMemory: Bool { false }
 }

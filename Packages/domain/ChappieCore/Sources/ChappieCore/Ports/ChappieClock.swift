@@ -16,6 +16,7 @@ public protocol ChappieClock: Sendable {
 /// The machine's clocks.
 public struct SystemClock: ChappieClock {
     private static let start = ContinuousClock.now
+    private static let alarms = Alarms()
 
     /// Creates the clocks of this machine.
     public init() {}
@@ -27,5 +28,11 @@ public struct SystemClock: ChappieClock {
     public var elapsed: Duration { Self.start.duration(to: .now) }
 
     /// Waits on the machine's continuous clock.
-    public func sleep(for duration: Duration) async throws { try await Task.sleep(for: duration, clock: .continuous) }
+    public func sleep(for duration: Duration) async throws {
+        if duration < .seconds(1) {
+            try await Task.sleep(for: duration, clock: .continuous)
+        } else {
+            try await Self.alarms.sleep(until: elapsed + duration)
+        }
+    }
 }
