@@ -103,6 +103,8 @@ import Testing
             (ChappieClientError.planRefused(ChappiePlanRefusal(reason: .policy)), 69, "plan_refused", nil),
             (ChappieClientError.usageNotReported(nil), 69, "usage_not_reported", nil),
             (ChappieClientError.toolLoopLimitExceeded(1), 69, "tool_loop_limit", nil),
+            (ChappieClientError.tooManyTurns, 69, "too_many_turns", nil),
+            (ChappieClientError.stopping, 69, "stopping", nil),
             (ChappieClientError.transportFailed(lost), 69, "transport_failed", nil),
             (ChappieClientError.transportFailed(badCA), 64, "configuration", "PEM file"),
             (strange, 65, "invalid_response", nil),

@@ -83,7 +83,10 @@ private struct Server: Sendable {
     /// Lets so many users ask at once, and returns the largest number of threads after an answer.
     func threads(ofBusyUsers count: Int) async throws -> Int {
         let users = (0..<count).map { "user-\($0)" }
-        for user in users { try await signIn(user) }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for user in users { group.addTask { try await signIn(user) } }
+            try await group.waitForAll()
+        }
         return try await withThrowingTaskGroup(of: Int.self) { group in
             for user in users {
                 group.addTask {
