@@ -17,6 +17,11 @@ let nio: [Target.Dependency] = [
     .product(name: "NIOHTTP1", package: "swift-nio"),
     .product(name: "NIOWebSocket", package: "swift-nio"),
 ]
+// Only with the trait. Without it, SwiftPM does not even fetch these packages.
+let observability = TargetDependencyCondition.when(traits: ["Observability"])
+let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics", condition: observability)
+let tracing = Target.Dependency.product(
+    name: "Tracing", package: "swift-distributed-tracing", condition: observability)
 
 // MARK: Shapes
 
@@ -91,17 +96,21 @@ let package = Package(
         .library(name: "ChappieMCP", targets: ["ChappieMCP"]),
         .library(name: "ChappieProgramTools", targets: ["ChappieProgramTools"]),
         .library(name: "ChappieThreadsPostgres", targets: ["ChappieThreadsPostgres"]),
+        .library(name: "ChappieObservability", targets: ["ChappieObservability"]),
         .library(name: "ChappieSimulator", targets: ["ChappieSimulator"]),
         .library(name: "ChappieSimulatorServer", targets: ["ChappieSimulatorServer"]),
         // Internal: for the programs in Apps. Its declarations may change in any version.
         .library(name: "_ChappieInternals", targets: ["ChappieCurl", "ChappieProcess", "CSpawn"]),
     ],
+    traits: [.trait(name: "Observability", description: "ChappieObservability with its two packages.")],
     dependencies: [
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
     ],
     targets: [
         // Domain
@@ -153,6 +162,9 @@ let package = Package(
             ["ChappieCore", "ChappieJSONSchema", "ChappieClient", "ChappieProcess", "ChappieMCP"]),
         module("adapters/ChappieThreadsPostgres/CPostgres", []),
         module("adapters/ChappieThreadsPostgres", ["ChappieCore", "ChappieAuth", "ChappieRuntime", "CPostgres"]),
+        module(
+            "adapters/ChappieObservability",
+            ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieRuntime", metrics, tracing]),
         // Faces
         module("faces/ChappieMarkdown/CCMark", []),
         module("faces/ChappieMarkdown", ["ChappieCore", "CCMark"]),
@@ -208,7 +220,11 @@ let package = Package(
         .executableTarget(
             name: "ExitWhileConnecting", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
             path: "Packages/adapters/ChappieCurl/Tests/ExitWhileConnecting"),
-        // A program that Tests/Acceptance runs
+        // Programs that Tests/Acceptance runs
+        .executableTarget(
+            name: "ObservedTurns",
+            dependencies: ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", httpTypes],
+            path: "Packages/application/ChappieClient/Tests/ObservedTurns"),
         .executableTarget(
             name: "autobahn",
             dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes] + only(applePlatforms, ["ChappieURLSession"]),

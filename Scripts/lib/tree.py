@@ -33,7 +33,7 @@ EVERYWHERE = {"FoundationEssentials", "Swift", "Synchronization", "Dispatch", "H
 C_LIBRARY = {"Glibc", "Musl", "Darwin", "Bionic", "Android"}
 # The products that only Linux has. All others are for Apple's platforms as well.
 LINUX_PRODUCTS = {"ChappieHTTP", "ChappieKeychainLinux", "ChappieDesktopLinux", "ChappieProgramTools", "ChappieThreadsPostgres",
-                  "ChappieMarkdown", "ChappieThreadForms", "_ChappieInternals"}
+                  "ChappieObservability", "ChappieMarkdown", "ChappieThreadForms", "_ChappieInternals"}
 # Apple's platforms by the names that manifests have for them.
 PLATFORMS = ["macos", "maccatalyst", "ios", "visionos"]
 LINUX = re.compile(r"\b(?:st_[amc]tim|CLOCK_BOOTTIME|O_PATH|O_TMPFILE|accept4|pipe2|dup3|epoll_\w+|eventfd|inotify_\w+|getrandom"

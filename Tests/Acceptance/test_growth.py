@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import struct
+import subprocess
 import termios
 
 import pytest
@@ -88,3 +89,23 @@ def test_an_answer_costs_in_proportion_to_its_length(over_websocket, kept, on_a_
     growth = (long - fixed) / (short - fixed)
     print(f"measured: {transport}, {'kept' if kept else 'ephemeral'}, {prints_to}: {counts}, growth {growth:.2f}")
     assert growth <= BOUND, counts
+
+
+# An observer that does nothing costs more than the checks for `nil` that are made without one.
+TURNS, FEW, MANY = 20, 10, 410
+COST_OF_A_TURN = 40_000
+
+
+def test_an_observer_costs_nothing_for_each_delta(built, tmp_path):
+    def spent(deltas, observer):
+        report = tmp_path / "report"
+        tool = ["valgrind", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={report}"]
+        subprocess.run([*tool, built / "ObservedTurns", str(TURNS), str(deltas), observer], check=True, capture_output=True,
+                       timeout=60 * PATIENCE)
+        return int(re.search(r"^summary: (\d+)", report.read_text(), re.MULTILINE)[1])
+
+    few, many = (spent(deltas, "deaf") - spent(deltas, "none") for deltas in (FEW, MANY))
+    each_turn, each_delta = few / TURNS, (many - few) / TURNS / (MANY - FEW)
+    print(f"measured: {each_turn:.0f} instructions for a turn, {each_delta:.2f} for a delta")
+    assert each_turn < COST_OF_A_TURN
+    assert abs(each_delta) < 10

@@ -51,6 +51,8 @@ struct TurnAccumulator {
     private var facts: AnsweredFacts
     /// The notices about answers of this turn that the user has seen.
     var told: Set<ChappieNotice> = []
+    /// The request as its observer follows it.
+    var observed: RequestObservation?
 
     /// Whether the host has been shown anything that another attempt would show again.
     var hasDelivered: Bool {
@@ -105,6 +107,7 @@ struct TurnAccumulator {
 
     /// Starts the answer again, as if nothing of it had been shown.
     private mutating func restart() {
+        observed?.diverged()
         emit(.restarted(discarded: text.text))
         text = DeliveredText()
         commentary = DeliveredAside()
