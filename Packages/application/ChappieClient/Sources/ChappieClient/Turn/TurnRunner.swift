@@ -76,11 +76,11 @@ struct TurnRunner: Sendable {
         _ body: ChappieJSONObject, _ routing: inout TurnRouting, _ unfinished: inout UnfinishedAnswer?,
         _ observed: RequestObservation?, emit: @escaping (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
-        var turn = TurnAccumulator(asking: body, restarts: restarts) { [clock, log] event in
+        var turn = TurnAccumulator(asking: body, restarts: restarts) { [clock] event in
             guard case .usageLimits(let limits) = event else { return emit(event) }
-            log.observer?.reports(limits)
             emit(.usageLimits(limits.dated(at: clock.now)))
         }
+        turn.observer = log.observer
         turn.observed = observed
         unfinished = nil
         turn.received(turnState: routing.turnState)
