@@ -17,6 +17,11 @@ let nio: [Target.Dependency] = [
     .product(name: "NIOHTTP1", package: "swift-nio"),
     .product(name: "NIOWebSocket", package: "swift-nio"),
 ]
+// Only with the trait. Without it, SwiftPM does not even fetch these packages.
+let observability = TargetDependencyCondition.when(traits: ["Observability"])
+let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics", condition: observability)
+let tracing = Target.Dependency.product(
+    name: "Tracing", package: "swift-distributed-tracing", condition: observability)
 
 // MARK: Shapes
 
@@ -94,17 +99,21 @@ let package = Package(
         .library(name: "ChappiePostgres", targets: ["ChappiePostgres"]),
         .library(name: "ChappieThreadsPostgres", targets: ["ChappieThreadsPostgres"]),
         .library(name: "ChappieCredentialsPostgres", targets: ["ChappieCredentialsPostgres"]),
+        .library(name: "ChappieObservability", targets: ["ChappieObservability"]),
         .library(name: "ChappieSimulator", targets: ["ChappieSimulator"]),
         .library(name: "ChappieSimulatorServer", targets: ["ChappieSimulatorServer"]),
         // Internal: for the programs in Apps. Its declarations may change in any version.
         .library(name: "_ChappieInternals", targets: ["ChappieCurl", "ChappieProcess", "CSpawn"]),
     ],
+    traits: [.trait(name: "Observability", description: "ChappieObservability with its two packages.")],
     dependencies: [
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
     ],
     targets: [
         // Domain
@@ -161,6 +170,9 @@ let package = Package(
         module(
             "adapters/ChappiePostgres/ChappieCredentialsPostgres",
             ["ChappieCore", "ChappieAuth", "ChappieCrypto", "ChappiePostgres"]),
+        module(
+            "adapters/ChappieObservability",
+            ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieRuntime", metrics, tracing]),
         // Faces
         module("faces/ChappieMarkdown/CCMark", []),
         module("faces/ChappieMarkdown", ["ChappieCore", "CCMark"]),
@@ -226,7 +238,11 @@ let package = Package(
         .executableTarget(
             name: "ExitWhileConnecting", dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes],
             path: "Packages/adapters/ChappieCurl/Tests/ExitWhileConnecting"),
-        // A program that Tests/Acceptance runs
+        // Programs that Tests/Acceptance runs
+        .executableTarget(
+            name: "ObservedTurns",
+            dependencies: ["ChappieCore", "ChappieAuth", "ChappieClient", "ChappieTesting", httpTypes],
+            path: "Packages/application/ChappieClient/Tests/ObservedTurns"),
         .executableTarget(
             name: "autobahn",
             dependencies: ["ChappieCore", "ChappieWebSocket", httpTypes] + only(applePlatforms, ["ChappieURLSession"]),
@@ -307,7 +323,7 @@ let package = Package(
             of: "adapters/ChappiePostgres",
             [
                 "ChappieCore", "ChappieAuth", "ChappieRuntime", "ChappieCrypto", "ChappieThreadsPostgres",
-                "ChappieCredentialsPostgres", "ChappieSDK", "ChappieSimulatorServer", "TestFixtures",
+                "ChappieCredentialsPostgres", "ChappieSDK", "ChappieSimulatorServer", "ChappieTesting", "TestFixtures",
                 "PostgresReadiness",
             ]),
         tests(

@@ -44,6 +44,20 @@ apple_crypto_opens_what_openssl_sealed() {
         -Xswiftc -index-ignore-system-modules && "$build/debug/apple-cryptoPackageTests.xctest" --testing-library swift-testing
 }
 
+# A program that leaves the trait off must not even fetch its packages.
+default_traits_fetch_nothing_more() {
+    local names
+    names=$(swift package --package-path "$root" --scratch-path "$work/default-traits" show-dependencies --format flatlist) || return
+    [[ $names == *swift-log* ]] && ! grep -E 'swift-(metrics|distributed-tracing)' <<<"$names"
+}
+
+# The build is kept, as the one above.
+observability_works() {
+    local build=${XDG_CACHE_HOME:-$HOME/.cache}/chappie-tests/observability
+    swift build --package-path "$root/Tests/Observability" --scratch-path "$build" --build-tests -debug-info-format none \
+        -Xswiftc -index-ignore-system-modules && "$build/debug/observabilityPackageTests.xctest" --testing-library swift-testing
+}
+
 # Bounded runs of libFuzzer, the one in Swift's toolchain. SwiftPM knows the address sanitizer; the fuzzer's instrumentation
 # needs lld, because gold stumbles over it.
 fuzz_everything() {

@@ -73,6 +73,8 @@ def consumer():
              "ChappieLoopback", "ChappieMCP", "ChappieMarkdown", "ChappieProgramTools", "ChappieSDKRuntime", "ChappieSignInUI",
              "ChappieThreadForms", "ChappieThreadsPostgres", "ChappieWebSocket"]
     for page in [*sorted(ROOT.glob("Packages/*/*/Sources/*/*.docc/*.md")), ROOT / "docs/Operations.md"]:
+        if page.stem == "ChappieObservability":
+            continue  # Without its trait the module is empty. Tests/Observability compiles its calls.
         is_for_tests = page.is_relative_to(ROOT / "Packages/testing")
         target = "Tests/SDKConsumerTests" if is_for_tests else "Sources/sdk-consumer"
         modules = ["Foundation", "ChappieSDK", *(["ChappieSDKTesting", "Testing"] if is_for_tests else shown)]

@@ -32,8 +32,9 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 EVERYWHERE = {"FoundationEssentials", "Swift", "Synchronization", "Dispatch", "HTTPTypes"}
 C_LIBRARY = {"Glibc", "Musl", "Darwin", "Bionic", "Android"}
 # The products that only Linux has. All others are for Apple's platforms as well.
-LINUX_PRODUCTS = {"ChappieHTTP", "ChappieKeychainLinux", "ChappieDesktopLinux", "ChappieProgramTools", "ChappiePostgres", "ChappieThreadsPostgres", "ChappieCredentialsPostgres",
-                  "ChappieMarkdown", "ChappieThreadForms", "_ChappieInternals"}
+LINUX_PRODUCTS = {"ChappieHTTP", "ChappieKeychainLinux", "ChappieDesktopLinux", "ChappieProgramTools", "ChappiePostgres",
+                  "ChappieThreadsPostgres", "ChappieCredentialsPostgres", "ChappieObservability", "ChappieMarkdown",
+                  "ChappieThreadForms", "_ChappieInternals"}
 # Apple's platforms by the names that manifests have for them.
 PLATFORMS = ["macos", "maccatalyst", "ios", "visionos"]
 LINUX = re.compile(r"\b(?:st_[amc]tim|CLOCK_BOOTTIME|O_PATH|O_TMPFILE|accept4|pipe2|dup3|epoll_\w+|eventfd|inotify_\w+|getrandom"

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import struct
+import subprocess
 import termios
 
 import pytest
@@ -88,3 +89,26 @@ def test_an_answer_costs_in_proportion_to_its_length(over_websocket, kept, on_a_
     growth = (long - fixed) / (short - fixed)
     print(f"measured: {transport}, {'kept' if kept else 'ephemeral'}, {prints_to}: {counts}, growth {growth:.2f}")
     assert growth <= BOUND, counts
+
+
+# Instructions of a build for debugging. An observer that does nothing costs more than the checks for `nil` that are made without
+# one. Threads that wait make a run differ from the next by some hundred thousand; a report costs some thousand.
+TURNS, FEW, MANY = 10, 10, 410
+COST_OF_A_TURN, COST_OF_A_DELTA = 120_000, 250
+
+
+def test_an_observer_costs_nothing_for_each_delta(built, tmp_path):
+    def spent(deltas, observer):
+        report, counts = tmp_path / "report", []
+        tool = ["valgrind", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={report}"]
+        for _ in range(3):
+            subprocess.run([*tool, built / "ObservedTurns", str(TURNS), str(deltas), observer], check=True, capture_output=True,
+                           timeout=60 * PATIENCE, env={**os.environ, "SWIFT_DETERMINISTIC_HASHING": "1"})
+            counts.append(int(re.search(r"^summary: (\d+)", report.read_text(), re.MULTILINE)[1]))
+        return min(counts)
+
+    few, many = (spent(deltas, "deaf") - spent(deltas, "none") for deltas in (FEW, MANY))
+    each_turn, each_delta = few / TURNS, (many - few) / TURNS / (MANY - FEW)
+    print(f"measured: {each_turn:.0f} instructions for a turn, {each_delta:.0f} for a delta")
+    assert each_turn < COST_OF_A_TURN
+    assert each_delta < COST_OF_A_DELTA

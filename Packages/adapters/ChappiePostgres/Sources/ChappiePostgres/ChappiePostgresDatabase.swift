@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 import Synchronization
 
 /// A PostgreSQL database with the threads and sign-ins of many users, and the connections to it.
@@ -59,6 +59,7 @@ public final class ChappiePostgresDatabase: Sendable {
 
     let pool: PostgresPool
     let lastFailure = Mutex<ChappiePostgresState.Failure?>(nil)
+    private let observer: (any ChappieObserver)?
     package let options: Options
 
     /// Creates the database at an address. It does not connect yet.
@@ -68,14 +69,19 @@ public final class ChappiePostgresDatabase: Sendable {
     ///     read from libpq's environment variables and password file. Use `sslmode=verify-full` over a network. No
     ///     message repeats the string.
     ///   - options: See ``Options``.
+    ///   - observer: Follows connections and repeated transactions, for metrics. Default: none.
     /// - Throws: ``ChappiePostgresError/invalidAddress(_:)`` for an invalid connection string or schema.
-    public convenience init(connectionString: String, options: Options = Options()) throws(ChappiePostgresError) {
+    public convenience init(
+        connectionString: String, options: Options = Options(), observer: (any ChappieObserver)? = nil
+    ) throws(ChappiePostgresError) {
         try self.init(
             connectionString: connectionString, options: options,
-            role: options.allowsUnrestrictedRole ? .any : .restricted)
+            role: options.allowsUnrestrictedRole ? .any : .restricted, observer: observer)
     }
 
-    init(connectionString: String, options: Options, role: PostgresRole) throws(ChappiePostgresError) {
+    init(
+        connectionString: String, options: Options, role: PostgresRole, observer: (any ChappieObserver)? = nil
+    ) throws(ChappiePostgresError) {
         guard let address = PostgresAddress(connectionString) else {
             throw .invalidAddress("the connection string is neither a URI of PostgreSQL nor pairs of keyword=value")
         }
@@ -83,9 +89,10 @@ public final class ChappiePostgresDatabase: Sendable {
             throw .invalidAddress("the schema's name must have 1 to 63 bytes")
         }
         self.options = options
+        self.observer = observer
         let patience = options.statementTimeout.bounded + .seconds(2)
-        pool = PostgresPool(of: options.connections, idleTimeout: options.idleTimeout.bounded) {
-            PostgresWorker { interruption throws(PostgresFailure) in
+        pool = PostgresPool(of: options.connections, idleTimeout: options.idleTimeout.bounded, observer: observer) {
+            PostgresWorker(observer: observer) { interruption throws(PostgresFailure) in
                 let connection = try PostgresConnection.open(
                     address, within: options.connectTimeout.bounded, for: interruption)
                 try connection.check(role, within: patience)
@@ -135,6 +142,7 @@ public final class ChappiePostgresDatabase: Sendable {
                 let pause = retries.pause(after: error, now: .now, jitter: Double.random(in: 0..<1))
                 note(error, isLast: pause == nil)
                 guard let pause else { throw publicError(of: error, isUncertain: retries.isUncertain) }
+                if let reason = error.retryReason { observer?.happened(.postgresRetried(reason)) }
                 do {
                     if retries.isUncertain {
                         try await uncancelled { try await Task.sleep(for: pause) }
@@ -219,6 +227,19 @@ extension PostgresConnection {
                     "row-level security hides the tenants from the role that the connection string names",
                     remedy: "Connect as a role with BYPASSRLS that only the care of the data uses."))
         default: return
+        }
+    }
+}
+
+extension PostgresFailure {
+    /// The reason with which an observer hears of another attempt. A migration has none.
+    fileprivate var retryReason: ChappiePostgresRetryReason? {
+        switch self {
+        case .lost: .lost
+        case .contended: .contended
+        case .uncertain: .uncertain
+        case .unreachable: .unreachable
+        case .answer, .refused, .late, .outdated, .cancelled: nil
         }
     }
 }

@@ -30,9 +30,11 @@ final class PostgresPool: Sendable {
     let workers: [PostgresWorker]
     private let state: Mutex<State>
     private let idleTimeout: Duration
+    private let observer: (any ChappieObserver)?
 
-    init(of count: Int, idleTimeout: Duration, _ make: () -> PostgresWorker) {
+    init(of count: Int, idleTimeout: Duration, observer: (any ChappieObserver)? = nil, _ make: () -> PostgresWorker) {
         self.idleTimeout = idleTimeout
+        self.observer = observer
         workers = (0..<max(count, 1)).map { _ in make() }
         state = Mutex(State(idle: workers.map { ($0, .now) }))
     }
@@ -50,9 +52,17 @@ final class PostgresPool: Sendable {
             return (idle, false)
         }
         guard !isClosed else { throw .refused(.closed) }
-        if let idle { return idle }
+        if let idle {
+            observer?.happened(.postgresPoolAwaited(.zero))
+            observer?.happened(.postgresConnections(.used, change: 1))
+            return idle
+        }
+        let start = ContinuousClock.now
         do {
-            return try await promise.value()
+            let worker = try await promise.value()
+            observer?.happened(.postgresPoolAwaited(.now - start))
+            observer?.happened(.postgresConnections(.used, change: 1))
+            return worker
         } catch {
             let wasWaiting = state.withLock { state in
                 let count = state.waiters.count
@@ -60,13 +70,18 @@ final class PostgresPool: Sendable {
                 return state.waiters.count < count
             }
             // If this task was given a worker at the same moment, the next task gets the worker.
-            if !wasWaiting { Task { if let worker = try? await promise.value() { self.give(worker) } } }
+            if !wasWaiting { Task { if let worker = try? await promise.value() { self.putBack(worker) } } }
             throw .cancelled
         }
     }
 
-    /// Returns a worker to the pool.
+    /// Returns a worker to the pool, after it was taken.
     func give(_ worker: PostgresWorker) {
+        observer?.happened(.postgresConnections(.used, change: -1))
+        putBack(worker)
+    }
+
+    private func putBack(_ worker: PostgresWorker) {
         let (waiter, closers) = state.withLock { state -> (Promise<PostgresWorker>?, [Promise<Void>]) in
             guard state.waiters.isEmpty else { return (state.waiters.removeFirst().promise, []) }
             state.idle.append((worker, .now))
@@ -136,9 +151,14 @@ package final class PostgresWorker: Sendable {
     /// the queue, and locked for the duration of a call.
     private let connection = Mutex<PostgresConnection?>(nil)
     private let hasConnection = Atomic(false)
+    private let observer: (any ChappieObserver)?
     private let open: @Sendable (PostgresInterruption) throws(PostgresFailure) -> PostgresConnection
 
-    package init(open: @escaping @Sendable (PostgresInterruption) throws(PostgresFailure) -> PostgresConnection) {
+    package init(
+        observer: (any ChappieObserver)? = nil,
+        open: @escaping @Sendable (PostgresInterruption) throws(PostgresFailure) -> PostgresConnection
+    ) {
+        self.observer = observer
         self.open = open
     }
 
@@ -149,8 +169,13 @@ package final class PostgresWorker: Sendable {
     func close() async {
         await queue.run {
             self.connection.withLock { $0 = nil }
-            self.hasConnection.store(false, ordering: .relaxed)
+            self.becomesConnected(false)
         }
+    }
+
+    private func becomesConnected(_ isConnected: Bool) {
+        guard hasConnection.exchange(isConnected, ordering: .relaxed) != isConnected else { return }
+        observer?.happened(.postgresConnections(.open, change: isConnected ? 1 : -1))
     }
 
     /// Runs `work` with the connection, or with a new one if there is none. Drops the connection if the work fails.
@@ -173,10 +198,10 @@ package final class PostgresWorker: Sendable {
         of work: @Sendable (PostgresConnection) throws(PostgresFailure) -> Value, _ interruption: PostgresInterruption
     ) -> Result<Value, PostgresFailure> {
         connection.withLock { kept in
-            defer { hasConnection.store(kept != nil, ordering: .relaxed) }
+            defer { becomesConnected(kept != nil) }
             do throws(PostgresFailure) {
                 let connection = if let kept { kept } else { try open(interruption) }
-                hasConnection.store(true, ordering: .relaxed)
+                becomesConnected(true)
                 kept = nil
                 connection.interruption = interruption
                 do throws(PostgresFailure) {

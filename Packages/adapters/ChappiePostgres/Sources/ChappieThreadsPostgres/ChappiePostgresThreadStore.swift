@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 @_exported public import ChappiePostgres
 @_spi(ChappieInternals) public import ChappieRuntime
 
@@ -39,6 +39,9 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
         schema = database.schema(of: .threads, tenant: tenant)
         self.database = database
     }
+
+    /// PostgreSQL.
+    public var kind: ChappieThreadStoreKind { .postgres }
 
     // MARK: Reading
 

@@ -1,5 +1,6 @@
 import ChappieCore
 import ChappieRuntime
+import ChappieTesting
 import ChappieThreadsPostgres
 import FoundationEssentials
 import TestFixtures
@@ -126,5 +127,28 @@ struct PostgresDatabaseTests {
         let database = try ChappiePostgresDatabase(connectionString: server.address(of: "never"))
         await database.close()
         await #expect(throws: ChappiePostgresError.closed) { try await database.ping() }
+    }
+
+    @Test func `an observer hears of waits, connections and repeated transactions`() async throws {
+        try await server.makeDatabase("observed")
+        let observer = RecordingObserver()
+        let database = try ChappiePostgresDatabase(
+            connectionString: server.address(of: "observed"), options: .init(connections: 1), observer: observer)
+        let store = try database.threads(of: "one")
+        #expect(store.kind == .postgres)
+        _ = try await store.summaries()
+        try await server.restart()
+        _ = try await store.summaries()
+        await database.close()
+        let facts = observer.events.compactMap { event in if case .happened(let fact) = event { fact } else { nil } }
+        func sum(_ state: ChappieObservedConnection) -> [Int] {
+            facts.compactMap { fact in
+                if case .postgresConnections(state, let change) = fact { change } else { nil }
+            }
+        }
+        #expect(sum(.used) == [1, -1, 1, -1])
+        #expect(sum(.open).reduce(0, +) == 0 && sum(.open).count >= 4)
+        #expect(facts.contains(.postgresRetried(.lost)))
+        #expect(facts.count { if case .postgresPoolAwaited = $0 { true } else { false } } == 2)
     }
 }

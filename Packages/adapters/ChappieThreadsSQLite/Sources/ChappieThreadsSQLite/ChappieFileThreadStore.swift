@@ -1,5 +1,5 @@
 public import ChappieAuth
-@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) public import ChappieCore
 @_spi(ChappieInternals) import ChappieCrypto
 public import ChappieRuntime
 import Dispatch
@@ -110,6 +110,8 @@ public final class ChappieFileThreadStore: ChappieThreadStore {
     /// Returns this store, in the folder of `owner` if neither a folder nor an owner was named. The store then stays in
     /// this folder. For another owner, the result is a store whose calls throw `unavailable`, so that no user sees
     /// another user's threads.
+    public var kind: ChappieThreadStoreKind { .file }
+
     public func placed(for owner: CredentialSlot) -> any ChappieThreadStore {
         let isPlaced = place.withLock { place in
             if let place { return place.isNamed || place.owner?.slot == owner }

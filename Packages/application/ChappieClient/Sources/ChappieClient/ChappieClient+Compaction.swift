@@ -100,6 +100,7 @@ extension ChappieClient {
         guard !sentences.isEmpty else { return }
         let notice = ChappieNotice(.compacted, sentences.joined(separator: " "))
         log.notes(notice)
+        context.observation?.learned(.compacted)
         context.emit?(.notice(notice))
     }
 

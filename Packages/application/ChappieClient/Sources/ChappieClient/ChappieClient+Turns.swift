@@ -16,6 +16,8 @@ extension ChappieClient {
     ) async throws -> ChappieResponse {
         let divergence = configuration.replayDivergence
         let restarts = divergence == .restart || divergence != .fail && (isKept || work.isUnseen)
+        let observation: (any ChappieObservation)? =
+            if case .clearing = work { nil } else { observer?.began(.turn, in: nil) }
         let run = { @Sendable () async throws -> ChappieResponse in
             await self.endPrewarm()
             if case .clearing = work {
@@ -26,13 +28,18 @@ extension ChappieClient {
             return try await self.runAndKeep(
                 work,
                 TurnContext(
-                    account: account, control: control, record: recorder, emit: emit, restarts: restarts))
+                    account: account, control: control, record: recorder, emit: emit, observation: observation,
+                    restarts: restarts))
         }
         do {
-            guard case .new(let request) = work, let limit = request.timeLimit else { return try await run() }
-            return try await within(limit, run)
+            let limit: Duration? = if case .new(let request) = work { request.timeLimit } else { nil }
+            let response = if let limit { try await within(limit, run) } else { try await run() }
+            observation?.ended(nil)
+            return response
         } catch {
-            throw ChappieClientError.wrapping(error)
+            let error = ChappieClientError.wrapping(error)
+            observation?.ended(error)
+            throw error
         }
     }
 
@@ -268,15 +275,16 @@ extension ChappieClient {
         }
         if let all { transcript.rebuild(from: all) }
         var turn = Turn(
-            context: context, runner: runner(transcript, frame.headerFields, restarts: context.restarts),
+            context: context, runner: runner(transcript, frame.headerFields, list, context),
             frame: frame,
             compactionHash: model.compactionHash,
             tools: ToolRound(
                 toolSet: toolSet, approvalHandler: approvalHandler,
                 failureBehavior: configuration.toolFailureBehavior,
                 maximumParallelCalls: configuration.maximumParallelCalls, ledger: toolLedger,
-                conversation: toolLedger.conversation, clock: clock, emit: context.emit ?? { _ in },
-                record: context.record),
+                conversation: toolLedger.conversation, clock: clock, observer: observer,
+                observation: context.observation,
+                emit: context.emit ?? { _ in }, record: context.record),
             toolLoopLimit: configuration.toolLoopLimit, items: items, round: round
         ) { [weak self] slug, parts in await self?.learn(parts, of: slug, listed, in: context.account) }
         turn.room = compactionLimit(of: model)
@@ -319,12 +327,15 @@ extension ChappieClient {
         emit(.notice(notice))
     }
 
-    private func runner(_ transcript: Transcript, _ fields: HTTPFields, restarts: Bool) -> TurnRunner {
+    private func runner(
+        _ transcript: Transcript, _ fields: HTTPFields, _ list: ModelList?, _ context: TurnContext
+    ) -> TurnRunner {
         TurnRunner(
             configuration: configuration, http: transport, middleware: middleware, webSocket: webSocket,
             authorization: authorization(onlyFor: transcript.account), transcript: transcript,
             connection: connection, clock: clock, entropy: entropy, log: log, webSocketNotes: webSocketNotes,
-            headerFields: fields, restarts: restarts)
+            headerFields: fields, restarts: context.restarts, list: list,
+            observedTurn: context.observation)
     }
 
     /// Returns the account in which a turn is sent.

@@ -95,6 +95,7 @@ public actor ChappieClient: ChappieConversation {
     ///     Default none.
     ///   - logger: gets a message at level `debug` when a turn waits, is sent again or changes to server-sent events.
     ///     It never gets text of the conversation. Default none.
+    ///   - observer: follows turns, requests and tools, for metrics and traces. Default none.
     public init(
         configuration: ChappieConfiguration = ChappieConfiguration(), transport: any HTTPTransport,
         webSocket: (any WebSocketTransport)? = nil, credentials: CredentialManager,
@@ -102,15 +103,16 @@ public actor ChappieClient: ChappieConversation {
         toolApprovalHandler: ChappieToolApprovalHandler? = nil, clock: any ChappieClock = SystemClock(),
         entropy: any Entropy = SystemEntropy(), modelCache: (any ChappieModelCache)? = nil,
         webSocketNotes: (any ChappieWebSocketNotes)? = nil,
-        middleware: [any HTTPMiddleware] = [], logger: Logger? = nil
+        middleware: [any HTTPMiddleware] = [], logger: Logger? = nil,
+        observer: (any ChappieObserver)? = nil
     ) {
         self.configuration = configuration
         self.modelCache = modelCache
         self.webSocketNotes = webSocketNotes
         self.middleware = middleware
-        log = TurnLog(logger: logger)
+        log = TurnLog(logger: logger, observer: observer)
         self.credentials = credentials
-        queue = TurnQueue(backgroundTime: credentials.backgroundTime)
+        queue = TurnQueue(backgroundTime: credentials.backgroundTime, observer: observer)
         self.clock = clock
         self.transport = transport
         self.webSocket = webSocket
@@ -130,6 +132,9 @@ public actor ChappieClient: ChappieConversation {
         signOutWatcher.cancel()
         listing?.cancel()
     }
+
+    /// The observer, which the client's runtime also reports to.
+    @_spi(ChappieInternals) public nonisolated var observer: (any ChappieObserver)? { log.observer }
 
     // MARK: Turns
 

@@ -18,16 +18,21 @@ import Synchronization
 
     /// The system's time in the background, for each turn until its end.
     private let backgroundTime: any BackgroundTime
+    private let observer: (any ChappieObserver)?
 
     /// Creates a queue without turns.
-    init(backgroundTime: any BackgroundTime) { self.backgroundTime = backgroundTime }
+    init(backgroundTime: any BackgroundTime, observer: (any ChappieObserver)? = nil) {
+        self.backgroundTime = backgroundTime
+        self.observer = observer
+    }
 
     /// Whether no turn is running or waiting.
     var isEmpty: Bool { turns.withLock(\.isEmpty) }
 
     /// Starts a turn, which waits for earlier turns.
     public func begin(endsWithItsStream: Bool, _ work: @escaping Work) -> ChappieStreamHandle {
-        turns.withLock { turns in
+        observer?.happened(.turnsWaiting(change: 1))
+        return turns.withLock { turns in
             let ticket = lock.reserve()
             let control = TurnControl()
             var handle = ChappieStreamHandle(endsWithItsStream: endsWithItsStream) { emit in
@@ -35,7 +40,7 @@ import Synchronization
                     self.lock.leave(ticket)
                     self.turns.withLock { $0.removeAll { $0.ticket == ticket } }
                 }
-                try await self.lock.enter(ticket)
+                try await self.enter(ticket)
                 let background = self.backgroundTime.hold("answering")
                 defer { withExtendedLifetime(background) {} }
                 return try await work(emit, control)
@@ -45,6 +50,11 @@ import Synchronization
             turns.append((ticket, handle.task, control))
             return handle
         }
+    }
+
+    private func enter(_ ticket: AsyncLock.Ticket) async throws {
+        defer { observer?.happened(.turnsWaiting(change: -1)) }
+        try await lock.enter(ticket)
     }
 
     /// Runs `work` between two turns.

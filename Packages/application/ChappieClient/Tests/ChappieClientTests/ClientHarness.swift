@@ -176,7 +176,7 @@ struct ClientHarness: Sendable {
         notes: (any ChappieWebSocketNotes)? = nil,
         middleware: [any HTTPMiddleware] = [], logger: Logger? = nil, tools: [ChappieHostTool] = [],
         providers: [any ChappieToolProvider] = [], approval: ChappieToolApprovalHandler? = nil,
-        backgroundTime: any BackgroundTime = UnlimitedBackgroundTime(),
+        backgroundTime: any BackgroundTime = UnlimitedBackgroundTime(), observer: (any ChappieObserver)? = nil,
         configure: (inout ChappieConfiguration) -> Void = { _ in }
     ) {
         let left = Mutex((replies: replies[...], others: others[...], openings: openings[...]))
@@ -204,7 +204,7 @@ struct ClientHarness: Sendable {
         let slot = CredentialSlot(issuer: endpoints.credentialIssuer)
         credentials = CredentialManager(
             slot: slot, store: InMemoryCredentialStore(signedIn ? [slot: known.credential] : [:]), transport: http,
-            endpoints: endpoints, clock: still, backgroundTime: backgroundTime)
+            endpoints: endpoints, clock: still, backgroundTime: backgroundTime, observer: observer)
         var configuration = ChappieConfiguration(
             harness: harness, rateLimitBackoff: backoff, streamingTransportPolicy: policy ?? wire.policy,
             endpoints: endpoints)
@@ -217,7 +217,7 @@ struct ClientHarness: Sendable {
             entropy: FixedEntropy(),
             modelCache: modelCache ?? SeededModelCache(endpoints: endpoints, listedAt: clock.now),
             webSocketNotes: notes,
-            middleware: middleware, logger: logger)
+            middleware: middleware, logger: logger, observer: observer)
         if let logger { credentials.log(to: logger) }
     }
 

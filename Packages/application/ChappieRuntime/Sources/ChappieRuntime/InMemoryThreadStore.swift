@@ -1,10 +1,12 @@
-import ChappieCore
+public import ChappieCore
 import Synchronization
 
 /// A store that keeps threads for the life of the process, for tests, previews and programs that store no threads on
 /// disk.
 public final class ChappieInMemoryThreadStore: ChappieThreadStore {
     private let threads = Mutex<[String: (summary: ChappieThreadSummary, records: [ChappieThreadRecord])]>([:])
+
+    public var kind: ChappieThreadStoreKind { .memory }
 
     /// Creates an empty store.
     public init() {}

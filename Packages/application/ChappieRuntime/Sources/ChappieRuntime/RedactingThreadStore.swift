@@ -1,5 +1,5 @@
 public import ChappieAuth
-import ChappieCore
+public import ChappieCore
 
 /// A store that removes private text from every record before another store keeps it.
 ///
@@ -33,6 +33,8 @@ public struct ChappieRedactingThreadStore: ChappieThreadStore {
                 position: record.position, kind: record.kind, date: record.date, body: redact(record).body)
         }
     }
+
+    public var kind: ChappieThreadStoreKind { store.kind }
 
     public func placed(for owner: CredentialSlot) -> any ChappieThreadStore {
         Self(wrapping: store.placed(for: owner), redact: redact)

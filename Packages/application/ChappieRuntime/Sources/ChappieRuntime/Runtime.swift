@@ -30,6 +30,7 @@ public actor ChappieRuntime: ChappieConversation {
     let store: any ChappieThreadStore
     let clock: any ChappieClock
     let entropy: any Entropy
+    let observer: (any ChappieObserver)?
     /// The client's queue, which runs one turn at a time.
     nonisolated var queue: TurnQueue { client.queue }
     private let writing = AsyncLock()
@@ -53,11 +54,13 @@ public actor ChappieRuntime: ChappieConversation {
     ///     user.
     ///   - clock: The clock for the dates of records.
     ///   - entropy: The source of randomness for ids.
+    ///   - observer: Follows what is added to threads, for metrics and traces. Default: the client's.
     public init(
         client: ChappieClient, store: any ChappieThreadStore, clock: any ChappieClock = SystemClock(),
-        entropy: any Entropy = SystemEntropy()
+        entropy: any Entropy = SystemEntropy(), observer: (any ChappieObserver)? = nil
     ) {
         self.client = client
+        self.observer = observer ?? client.observer
         self.store = store.placed(for: client.configuration.credentialSlot)
         self.clock = clock
         self.entropy = entropy
@@ -394,7 +397,7 @@ public actor ChappieRuntime: ChappieConversation {
             }
             for record in records { summary.add(record) }
             do {
-                try await store.append(records, to: summary, at: position)
+                try await keep(records, summary, at: position)
             } catch {
                 // A thread that was deleted is not begun again by the end of a turn.
                 guard anywhere, case .conflict(_, _, let end) = error, end > position else { throw error }

@@ -80,6 +80,9 @@ public protocol ChappieThreadStore: Sendable {
     /// Returns how much the store contains. The default counts it, and has no limit.
     func usage() async throws(ChappieThreadStoreError) -> ChappieThreadStoreUsage
 
+    /// The kind of the store, for metrics. The default is ``ChappieThreadStoreKind/other``.
+    nonisolated var kind: ChappieThreadStoreKind { get }
+
     /// Returns the store that a runtime uses for the client of this owner. A store whose place depends on the owner
     /// returns the store at that place. A store that wraps another one passes the call on. The default returns this
     /// store.
@@ -174,6 +177,8 @@ public struct ChappieThreadStoreUsage: Sendable, Hashable, Codable {
 
 extension ChappieThreadStore {
     /// Returns this store.
+    public nonisolated var kind: ChappieThreadStoreKind { .other }
+
     public func placed(for owner: CredentialSlot) -> any ChappieThreadStore { self }
 
     /// Throws ``ChappieThreadStoreError/unavailable(_:)``, and changes nothing.

@@ -15,21 +15,25 @@ struct Harness: Sendable {
     let manager: CredentialManager
 
     /// - Parameter seed: The user who is signed in; `nil` if no user is.
-    init(_ seed: SeededAuth?, _ answers: [String: [ScriptedHTTPAnswer]] = [:]) {
+    init(
+        _ seed: SeededAuth?, _ answers: [String: [ScriptedHTTPAnswer]] = [:], observer: (any ChappieObserver)? = nil
+    ) {
         service = Service(answers)
         let slot = CredentialSlot(issuer: Service.endpoints.credentialIssuer)
         store = InMemoryCredentialStore(seed.map { [slot: $0.credential] } ?? [:])
         manager = CredentialManager(
-            slot: slot, store: store, transport: service.transport, endpoints: Service.endpoints, clock: clock)
+            slot: slot, store: store, transport: service.transport, endpoints: Service.endpoints, clock: clock,
+            observer: observer)
     }
 
     /// Another process: same store, nothing else in common but the service.
     func otherManager(
-        _ lock: any CredentialLock & CredentialNotes = NoCredentialLock(), store: (any CredentialStore)? = nil
+        _ lock: any CredentialLock & CredentialNotes = NoCredentialLock(), store: (any CredentialStore)? = nil,
+        observer: (any ChappieObserver)? = nil
     ) -> CredentialManager {
         CredentialManager(
             slot: slot, store: LocalCredentialStore(store ?? self.store, lock: lock), transport: service.transport,
-            endpoints: Service.endpoints, clock: clock)
+            endpoints: Service.endpoints, clock: clock, observer: observer)
     }
 
     /// Sends a request to the backend under the slot's sign-in.

@@ -19,6 +19,17 @@ public import Logging
 /// again or changed to server-sent events. No message contains a token or a part of the conversation. Without a logger
 /// nothing is logged. The latest logger gets the renewals of a shared credential.
 public enum Chappie {
+    /// Lets an observer follow all sessions and clients that this process creates from now on, for metrics and traces.
+    /// Call it before you create the first one.
+    ///
+    /// ```swift
+    /// Chappie.observe(with: TurnCounter())
+    /// ```
+    /// - Parameter observer: The observer, such as the one of the product ChappieObservability, or `nil` for none.
+    public static func observe(with observer: (any ChappieObserver)?) {
+        PlatformComposition.shared.observer = observer
+    }
+
     /// Creates a session, which is already signed in if the user has signed in before.
     ///
     /// ```swift
@@ -99,7 +110,7 @@ public enum Chappie {
             tools: tools, toolProviders: toolProviders, toolApprovalHandler: toolApprovalHandler,
             modelCache: PlatformComposition.shared.modelCache,
             webSocketNotes: PlatformComposition.webSocketNotes(under: configuration.network), middleware: middleware,
-            logger: logger)
+            logger: logger, observer: PlatformComposition.shared.observer)
     }
 
     /// Creates a client for one conversation with this harness instead of the configuration's.

@@ -24,6 +24,7 @@ final class PlatformComposition: Sendable {
 
     private let networks = Mutex<[ChappieNetworkPolicy: Transports]>([:])
     private let managers = Mutex<[ManagerKey: WeakManager]>([:])
+    private let observing = Mutex<(any ChappieObserver)?>(nil)
 
     /// The key of a manager. A sign-out has to reach every session and client of the credential, even if their
     /// configurations differ in other properties.
@@ -36,6 +37,12 @@ final class PlatformComposition: Sendable {
     /// an app may have many users, one after the other.
     private struct WeakManager {
         weak var manager: CredentialManager?
+    }
+
+    /// The observer of everything that is created from now on.
+    var observer: (any ChappieObserver)? {
+        get { observing.withLock(\.self) }
+        set { observing.withLock { $0 = newValue } }
     }
 
     let notifier = PlatformAdapters.notifier
@@ -71,7 +78,7 @@ final class PlatformComposition: Sendable {
                 store: storage.store(configuration.keychainAccessibility, appGroup: configuration.appGroup),
                 transport: transports(for: configuration.network).http, endpoints: configuration.endpoints,
                 browserSignIn: .ofPlatform(for: configuration, in: storage),
-                backgroundTime: PlatformAdapters.backgroundTime)
+                backgroundTime: PlatformAdapters.backgroundTime, observer: observer)
             managers = managers.filter { $0.value.manager != nil }
             managers[key] = WeakManager(manager: manager)
             return manager

@@ -1,6 +1,7 @@
 import ChappieAuth
-import ChappieClient
+@_spi(ChappieInternals) import ChappieClient
 import ChappieCore
+import ChappieTesting
 import FoundationEssentials
 import TestFixtures
 import Testing
@@ -23,6 +24,19 @@ import Testing
             let networks = [first, other].map { composition.transports(for: $0.network) }
             #expect(networks[0] === networks[1])
         }
+    }
+
+    @Test func `an observer follows the clients and credentials that are created after it`() async throws {
+        let observer = RecordingObserver()
+        #expect(Chappie.client(store: .memory).observer == nil)
+        Chappie.observe(with: observer)
+        let configuration = ChappieConfiguration(keychainAccount: "observed")
+        let client = Chappie.client(configuration: configuration, store: .memory)
+        let credentials = PlatformComposition.shared.credentials(for: configuration, in: .memory)
+        Chappie.observe(with: nil)
+        #expect(client.observer as? RecordingObserver === observer)
+        try await credentials.signOut()
+        #expect(observer.facts.contains(.signOutEnded(.succeeded)))
     }
 
     /// A sign-out has to reach all of them.

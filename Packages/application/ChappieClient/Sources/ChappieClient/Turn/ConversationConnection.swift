@@ -10,6 +10,8 @@ struct OpenConnection: Sendable {
     let openedAt: Duration
     /// The time at which the last answer on it was complete.
     var lastUsed: Duration
+    /// Reports the end of the connection when it is released, if there is an observer.
+    let presence: ConnectionPresence?
     /// The value of ``ConversationConnection/retirements`` before the connection was authorized.
     let retirements: Int
     /// The id of the handshake at the server.

@@ -18,6 +18,9 @@ struct ToolRound: Sendable {
     /// run again.
     var isResumed = false
     let clock: any ChappieClock
+    /// The observer of the calls, and the turn as it follows it.
+    let observer: (any ChappieObserver)?
+    let observation: (any ChappieObservation)?
     var emit: @Sendable (ChappieStreamEvent) -> Void
     var record: TurnRecorder = { _ in }
 
@@ -113,8 +116,17 @@ struct ToolRound: Sendable {
     /// Asks the user, who may take any time, and returns the answer.
     private func askUser(_ request: ChappieApprovalRequest) async throws -> ChappieApprovalDecision {
         emit(.approvalRequested(request))
-        guard let approvalHandler else { return .denied(reason: "The program can't ask for approval.") }
-        return try await withDeadline(nil, clock: clock, late: CancellationError()) { await approvalHandler(request) }
+        guard let approvalHandler else {
+            observer?.happened(.approvalDecided(.unasked))
+            return .denied(reason: "The program can't ask for approval.")
+        }
+        observer?.happened(.approvalsWaiting(change: 1))
+        defer { observer?.happened(.approvalsWaiting(change: -1)) }
+        let decision = try await withDeadline(nil, clock: clock, late: CancellationError()) {
+            await approvalHandler(request)
+        }
+        observer?.happened(.approvalDecided(ChappieObservedDecision(decision)))
+        return decision
     }
 
     private static func denied(_ call: ChappieToolCall, _ reason: String) -> ChappieToolExecutionResult {
@@ -187,8 +199,10 @@ struct ToolRound: Sendable {
         of call: ChappieToolCall, _ tool: ChappieHostTool, after history: [ChappieJSON]
     ) async throws -> ChappieToolExecutionResult {
         let result: ChappieToolExecutionResult
+        let observed = observer?.began(.tool(ChappieObservedTool(call, of: tool)), in: observation)
         do {
-            var output = try await output(of: call, tool, after: history)
+            var output = try await output(of: call, tool, after: history, observed)
+            observed?.ended(output.isError ? ChappieClientError.toolExecutionFailed(tool.name, "") : nil)
             if tool.serviceHandler == nil {
                 output = Self.bounded(output, tool.outputLimit)
             } else {
@@ -199,6 +213,7 @@ struct ToolRound: Sendable {
                 call: call, outcome: output.isError ? .failed : .succeeded, result: output,
                 steps: steps(of: call, tool))
         } catch {
+            observed?.ended((error as? ToolTimedOut).map { ChappieClientError.timeLimitExceeded($0.limit) } ?? error)
             try Task.checkCancellation()
             result = try failed(call, Self.message(of: error))
         }
@@ -209,11 +224,15 @@ struct ToolRound: Sendable {
     }
 
     private func output(
-        of call: ChappieToolCall, _ tool: ChappieHostTool, after history: [ChappieJSON]
+        of call: ChappieToolCall, _ tool: ChappieHostTool, after history: [ChappieJSON],
+        _ observed: (any ChappieObservation)?
     ) async throws -> ChappieToolResult {
         let late = ToolTimedOut(limit: tool.timeout)
         return try await withDeadline(tool.timeout, clock: clock, late: late) {
-            guard let serviceHandler = tool.serviceHandler else { return try await tool.handler(call) }
+            guard let serviceHandler = tool.serviceHandler else {
+                guard let observed else { return try await tool.handler(call) }
+                return try await observed.within { try await tool.handler(call) }
+            }
             return try await serviceHandler(call, history)
         }
     }

@@ -51,6 +51,9 @@ struct TurnAccumulator {
     private var facts: AnsweredFacts
     /// The notices about answers of this turn that the user has seen.
     var told: Set<ChappieNotice> = []
+    var observer: (any ChappieObserver)?
+    /// The request as its observer follows it.
+    var observed: RequestObservation?
 
     /// Whether the host has been shown anything that another attempt would show again.
     var hasDelivered: Bool {
@@ -105,6 +108,7 @@ struct TurnAccumulator {
 
     /// Starts the answer again, as if nothing of it had been shown.
     private mutating func restart() {
+        observed?.diverged()
         emit(.restarted(discarded: text.text))
         text = DeliveredText()
         commentary = DeliveredAside()
@@ -123,7 +127,12 @@ struct TurnAccumulator {
     mutating func received(modelsETag value: String?) { modelsETag = value ?? modelsETag }
 
     func received(limitsIn fields: HTTPFields) {
-        if let limits = ChappieUsageLimitSnapshot(headerFields: fields) { emit(.usageLimits(limits)) }
+        if let limits = ChappieUsageLimitSnapshot(headerFields: fields) { show(limits) }
+    }
+
+    private func show(_ limits: ChappieUsageLimitSnapshot) {
+        observer?.reports(limits)
+        emit(.usageLimits(limits))
     }
 
     /// Reports to the host, only once in a turn, that the service reviews the answer.
@@ -235,7 +244,7 @@ struct TurnAccumulator {
             message = (item.id, item.phase == .commentary, 0)
             if message.isCommentary { commentaryIDs.insert(item.id ?? "") }
         case .outputItemDone(let item, let index): try completed(item, at: index)
-        case .rateLimits(let snapshot): emit(.usageLimits(snapshot))
+        case .rateLimits(let snapshot): show(snapshot)
         case .metadata(let headers, _):
             let fields = HeaderValues(headers)
             received(turnState: fields["x-codex-turn-state"])

@@ -11,6 +11,8 @@ struct TurnContext: Sendable {
     var record: TurnRecorder = { _ in }
     /// Sends an event to the reader, or `nil` if nobody reads, as in a prewarm.
     var emit: (@Sendable (ChappieStreamEvent) -> Void)?
+    /// The turn as its observer follows it.
+    var observation: (any ChappieObservation)?
     /// Whether a repeated answer that differs starts again. Otherwise it is an error.
     var restarts = false
 

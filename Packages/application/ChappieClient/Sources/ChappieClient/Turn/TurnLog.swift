@@ -6,6 +6,8 @@ import Logging
 struct TurnLog: Sendable {
     /// The logger, or `nil` for no messages.
     let logger: Logger?
+    /// The observer, or `nil` if nobody follows the turns.
+    let observer: (any ChappieObserver)?
 
     /// Logs that a turn is sent again.
     ///
@@ -38,6 +40,7 @@ struct TurnLog: Sendable {
 
     /// Logs that the user got a notice, without its text.
     func notes(_ notice: ChappieNotice) {
+        observer?.happened(.notice(notice.kind))
         logger?.debug("The turn differs from the request", metadata: ["kind": "\(notice.kind.rawValue)"])
     }
 

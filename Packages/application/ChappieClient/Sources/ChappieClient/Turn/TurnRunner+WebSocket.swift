@@ -20,7 +20,7 @@ extension TurnRunner {
             throw AttemptFailure(.upgradeFailed, .invalidResponse)
         }
         let retirements = connection.retirements
-        return try await authorized(&turn) { signature, turn in
+        return try await authorized(over: .webSocket, &turn) { signature, turn in
             let request = try signature.signed(transcript.opening(for: body).adding(headerFields))
             var identifying = request.headerFields
             // A compaction begins another window of the same conversation.
@@ -49,7 +49,7 @@ extension TurnRunner {
                 case .opened(let socket, let fields):
                     open = OpenConnection(
                         socket: socket, identity: identity, openedAt: clock.elapsed, lastUsed: clock.elapsed,
-                        retirements: retirements, requestID: fields.requestID)
+                        presence: presence(of: .webSocket), retirements: retirements, requestID: fields.requestID)
                     turn.received(turnState: fields[.turnState])
                     turn.received(modelsETag: fields[.modelsETag])
                     turn.received(limitsIn: fields)

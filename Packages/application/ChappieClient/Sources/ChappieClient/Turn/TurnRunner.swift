@@ -46,6 +46,9 @@ struct TurnRunner: Sendable {
     var longestSilence = Duration.seconds(3600)
     /// Whether a repeated answer that differs starts again. Otherwise it is an error.
     var restarts = false
+    /// The account's models, and the turn, for the observer.
+    let list: ModelList?
+    let observedTurn: (any ChappieObservation)?
 
     /// The maximum size of the answer, and of the events that wait for a reader that has stopped reading. It is many
     /// times the longest answer of any model.
@@ -69,14 +72,16 @@ struct TurnRunner: Sendable {
     ///   - unfinished: receives the part of the answer that was shown if the answer does not end.
     /// - Throws: ``ChappieClientError``, the transport's errors, `CancellationError`; an ``AttemptFailure`` for
     ///   encrypted items that can't be read.
-    func runAttempts(
+    func makeAttempts(
         _ body: ChappieJSONObject, _ routing: inout TurnRouting, _ unfinished: inout UnfinishedAnswer?,
-        emit: @escaping (ChappieStreamEvent) -> Void
+        _ observed: RequestObservation?, emit: @escaping (ChappieStreamEvent) -> Void
     ) async throws -> ChappieResponse {
         var turn = TurnAccumulator(asking: body, restarts: restarts) { [clock] event in
             guard case .usageLimits(let limits) = event else { return emit(event) }
             emit(.usageLimits(limits.dated(at: clock.now)))
         }
+        turn.observer = log.observer
+        turn.observed = observed
         unfinished = nil
         turn.received(turnState: routing.turnState)
         turn.told = routing.told
@@ -118,11 +123,13 @@ struct TurnRunner: Sendable {
                     isPlain = true
                     request?.body?.coding = .identity
                     log.sentPlain()
+                    turn.observed?.reason = .uncompressed
                     continue
                 }
                 // The turn handles this failure, because it knows which of its items can't be read.
                 guard failure.kind != .unreadableReasoning else { throw failure }
-                let step = plan.next(after: failure, hasDelivered: turn.hasDelivered, jitter: try jitter())
+                let hasDelivered = turn.hasDelivered
+                let step = plan.next(after: failure, hasDelivered: hasDelivered, jitter: try jitter())
                 if kind == .webSocket, plan.hasGivenUpWebSocket { connection.gaveUp(at: clock.elapsed) }
                 if failure.kind == .messageTooLarge { connection.becameTooLarge(window) }
                 if failure.kind == .blocked {
@@ -134,7 +141,8 @@ struct TurnRunner: Sendable {
                     unfinished?.isFinal = failure.leavesAnswer
                     throw error
                 case .again(let delay, let event):
-                    log.asksAgain(event, after: failure, over: kind, hasDelivered: turn.hasDelivered)
+                    log.asksAgain(event, after: failure, over: kind, hasDelivered: hasDelivered)
+                    turn.observed?.asksAgain(event, hasDelivered: hasDelivered)
                     if let event { turn.tell(.transport(event)) }
                     if delay > .zero { try await clock.sleep(for: delay) }
                 }
@@ -205,11 +213,12 @@ struct TurnRunner: Sendable {
     /// Makes `attempt` with the signature of its request. After a 401, a new attempt is made with renewed tokens. It
     /// repeats the text of an earlier one.
     func authorized(
-        _ turn: inout TurnAccumulator,
+        over kind: ChappieTransportEvent.Kind, _ turn: inout TurnAccumulator,
         _ attempt: (Signature, inout TurnAccumulator) async throws -> AuthorizedAttempt<ChappieResponse>
     ) async throws -> ChappieResponse {
         try await authorization.authorized { fields in
             turn.attemptBegan()
+            turn.observed?.attemptBegan(over: kind)
             return try await attempt(Signature(fields: fields, authorization: authorization), &turn)
         }
     }
@@ -264,14 +273,19 @@ struct TurnRunner: Sendable {
                 throw broken(.bodyTooLarge, .responseBody, "the answer is over \(Self.answerLimit) bytes")
             }
             guard !events.isEmpty else { continue }
-            if !turn.hasBegun { turn.tell(.transport(.connected(kind))) }
+            if !turn.hasBegun {
+                turn.observed?.observation.learned(.firstChunk)
+                turn.tell(.transport(.connected(kind)))
+            }
             lastEvent = clock.elapsed
             if let notice = events.lazy.compactMap({ ChappieNotice(reviewIn: $0, of: body["model"]?.string) }).first {
                 turn.noteReview(notice)
                 review()
             }
             switch try turn.received(events) {
-            case .completed(let response): return .value(response)
+            case .completed(let response):
+                turn.observed?.completed()
+                return .value(response)
             case .failed(let response): throw errors.failure(response, now: clock.now)
             case .error(let event) where event.status == 401:
                 if let refusal = refusals.refusal(event, requestID: turn.requestID) { throw refusal }
@@ -292,7 +306,9 @@ struct TurnRunner: Sendable {
     private func attemptOverHTTP(
         _ request: HTTPExchangeRequest, _ body: ChappieJSONObject, _ turn: inout TurnAccumulator
     ) async throws -> ChappieResponse {
-        try await authorized(&turn) { signature, turn in
+        let presence = presence(of: .serverSentEvents)
+        defer { withExtendedLifetime(presence) {} }
+        return try await authorized(over: .serverSentEvents, &turn) { signature, turn in
             var request = request
             request.headerFields[.turnState] = turn.turnState
             let response = try await MiddlewareTransport(http, middleware: middleware + [signature, refusals])
@@ -369,14 +385,6 @@ extension ChappieDeadlines {
         patient.firstByte = silence
         patient.idle = silence
         return patient
-    }
-}
-
-extension HTTPExchangeRequest {
-    func adding(_ fields: HTTPFields) -> HTTPExchangeRequest {
-        var request = self
-        for field in fields where request.headerFields[field.name] == nil { request.headerFields.append(field) }
-        return request
     }
 }
 

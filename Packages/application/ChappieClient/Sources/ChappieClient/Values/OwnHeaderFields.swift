@@ -51,3 +51,11 @@ enum OwnHeaderFields {
         "chatgpt-", "content-", "openai-", "proxy-", "sec-", "x-codex-", "x-openai-",
     ]
 }
+
+extension HTTPExchangeRequest {
+    func adding(_ fields: HTTPFields) -> HTTPExchangeRequest {
+        var request = self
+        for field in fields where request.headerFields[field.name] == nil { request.headerFields.append(field) }
+        return request
+    }
+}

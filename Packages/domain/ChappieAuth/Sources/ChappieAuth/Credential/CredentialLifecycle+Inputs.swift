@@ -129,6 +129,8 @@ extension CredentialLifecycle {
         case answer(Waiter, Result<Answer, ChappieAuthError>)
         /// Reports ``Input/patienceEnded(_:)`` after this time, unless the waiter gets its answer before that.
         case startPatience(Waiter, Duration)
+        /// Another process has renewed the credential, so that this one did not have to.
+        case renewalWasTakenOver(RenewalReason)
         /// The token endpoint has refused the refresh token, and the access token is still valid.
         case renewalWasRefused(Credential)
         /// Keeps the tombstone for other processes and later ones. `nil` removes it.

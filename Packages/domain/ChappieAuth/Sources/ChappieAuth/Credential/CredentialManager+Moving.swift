@@ -33,9 +33,12 @@ extension CredentialManager {
         let work = Task { try await adopt(credential, after: nil) }
         do {
             try await work.value
+            observer?.happened(.signInEnded(.import, .succeeded))
         } catch ChappieAuthError.credentialStoreUnavailable(let error) {
+            observer?.happened(.signInEnded(.import, .failed))
             throw error
         } catch {
+            observer?.happened(.signInEnded(.import, .failed))
             throw .failed("the import did not succeed")
         }
         if let registrations = browserSignIn?.registrations, let clientID = credential.issuedClientID,

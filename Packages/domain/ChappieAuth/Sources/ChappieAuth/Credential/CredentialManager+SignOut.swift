@@ -25,6 +25,7 @@ extension CredentialManager {
         let snapshot = status.value
         Task.detached { [self] in
             guard case .signedOut(let error, let credentials) = try? await stored.value() else { return }
+            observer?.happened(.signOutEnded(error == nil ? .succeeded : .failed))
             var failure: (any Error)? = error.map(ChappieAuthError.credentialStoreUnavailable)
             for credential in credentials {
                 do {

@@ -17,6 +17,7 @@ public final class CredentialManager: Sendable {
     let browserSignIn: BrowserSignInPorts?
     /// The system's time for work in the background, which the clients of this credential also ask for.
     @_spi(ChappieInternals) public let backgroundTime: any BackgroundTime
+    let observer: (any ChappieObserver)?
     let status = StatusSubject(CredentialSnapshot())
     /// The service's answer about the workspace of the account.
     let workspace = KnownWorkspace()
@@ -55,12 +56,14 @@ public final class CredentialManager: Sendable {
     ///     which require it.
     ///   - backgroundTime: Is asked for time during a sign-in, a renewal of tokens and a turn. Default: a system that
     ///     suspends no program.
+    ///   - observer: Follows renewals, locks, sign-ins and sign-outs, for metrics and traces. Default none.
     public init(
         slot: CredentialSlot, store: any SharedCredentialStore, transport: any HTTPTransport,
         endpoints: ChappieEndpoints = .chatGPT, clock: any ChappieClock = SystemClock(),
         logger: Logger? = nil, browserSignIn: BrowserSignInPorts? = nil,
-        backgroundTime: any BackgroundTime = UnlimitedBackgroundTime()
+        backgroundTime: any BackgroundTime = UnlimitedBackgroundTime(), observer: (any ChappieObserver)? = nil
     ) {
+        self.observer = observer
         self.slot = CredentialSlot(
             service: slot.service, account: slot.account, accessGroup: slot.accessGroup,
             issuer: endpoints.credentialIssuer)
@@ -285,13 +288,14 @@ public final class CredentialManager: Sendable {
                 }
             }
         case .keepTombstone: break
+        case .renewalWasTakenOver(let reason): observer?.happened(.renewalTakenOver(reason.observed))
         case .renewalWasRefused(let rest):
             let reason = rest.refusal?.reason ?? ""
             onRenewalRefused.withLock(\.self)?(reason, rest.expiresAt)
         case .releaseLock(let job): _ = state.withLock { $0.holds.removeValue(forKey: job) }
         case .acquireLock(let job, let limit):
             start { [self] in
-                switch await stored.acquireLock(within: limit) {
+                switch await acquireLock(within: limit) {
                 case .success(let hold):
                     state.withLock { $0.holds[job] = hold }
                     return .lockAnswered(job, nil)
@@ -302,22 +306,26 @@ public final class CredentialManager: Sendable {
         case .prepareToSave:
             let logger = logger.withLock { $0 }
             start { [self] in
-                let error = await stored.prepareToSave()
+                let error = observed(await stored.prepareToSave())
                 if error != nil {
                     logger?.warning("The tokens were not renewed", metadata: ["reason": "the store can't save"])
                 }
                 return .storePrepared(error)
             }
         case .save(let credential, let isVerified):
-            start { [stored] in .storeChanged(await stored.save(credential, verified: isVerified)) }
-        case .delete: start { [stored] in .storeChanged(await stored.delete()) }
+            start { [self] in .storeChanged(observed(await stored.save(credential, verified: isVerified))) }
+        case .delete: start { [self] in .storeChanged(observed(await stored.delete())) }
         case .refresh(let job, let refreshToken, let client, let reason):
             let logger = logger.withLock { $0 }
             logger?.debug("Renewing the tokens", metadata: ["reason": "\(reason.rawValue)"])
             start { [self] in
+                let observation = observer?.began(.renewal(reason.observed), in: nil)
                 do throws(ChappieAuthError) {
-                    return .tokensRefreshed(job, .success(try await tokens.refresh(refreshToken, of: client)))
+                    let answer = try await tokens.refresh(refreshToken, of: client)
+                    observation?.ended(nil)
+                    return .tokensRefreshed(job, .success(answer))
                 } catch {
+                    observation?.ended(error)
                     logger?.warning("The tokens were not renewed", metadata: ["reason": "\(error.logWords)"])
                     return .tokensRefreshed(job, .failure(error))
                 }

@@ -134,7 +134,9 @@ struct RenewalJob: Sendable {
         }
         if let failure = slot.take(stored, insteadOf: held) { return .failure(failure) }
         // If there is no refresh token, another process has also learned of the refusal.
-        return stored.refreshToken != nil ? .success(()) : askIfNeeded(in: &slot)
+        guard stored.refreshToken != nil else { return askIfNeeded(in: &slot) }
+        slot.actions.append(.renewalWasTakenOver(reason(for: held, at: slot.moment.now)))
+        return .success(())
     }
 
     // MARK: The server
@@ -153,7 +155,10 @@ struct RenewalJob: Sendable {
             case .refresh: false
             case .export: isFresh
             }
-        if isEnough { return .success(()) }
+        if isEnough {
+            if isOther { slot.actions.append(.renewalWasTakenOver(reason(for: held, at: slot.moment.now))) }
+            return .success(())
+        }
         guard held.credential.refreshToken != nil else { return cannotRenew(held, in: &slot) }
         // The server would consider an early renewal a misuse, and end the sign-in.
         if need == .refresh || isForRefusal, let date = held.credential.earliestRenewal(after: slot.moment.now) {
@@ -173,17 +178,21 @@ struct RenewalJob: Sendable {
         }
         // If the store can't save, the answer and the refresh token would be lost with this process.
         if let error { return .failure(.credentialStoreUnavailable(error)) }
-        let reason: CredentialLifecycle.RenewalReason =
-            switch need {
-            case .account, .token, .reload: held.credential.freshness(at: slot.moment.now) == .expired ? .ended : .due
-            case .replacement: .refused
-            case .refresh: .asked
-            case .export: .exported
-            }
         state = .asking
         slot.actions.append(
-            .refresh(slot.lastJob, refreshToken, of: held.credential.issuedClientID, because: reason))
+            .refresh(
+                slot.lastJob, refreshToken, of: held.credential.issuedClientID,
+                because: reason(for: held, at: slot.moment.now)))
         return nil
+    }
+
+    private func reason(for held: Held, at now: Date) -> CredentialLifecycle.RenewalReason {
+        switch need {
+        case .account, .token, .reload: held.credential.freshness(at: now) == .expired ? .ended : .due
+        case .replacement: .refused
+        case .refresh: .asked
+        case .export: .exported
+        }
     }
 
     private mutating func refreshed(

@@ -184,8 +184,11 @@ extension ChappieAuthSession {
                 } onReturn: { [weak self] code in
                     self?.startedPolling(code, attempt)
                 }
+                manager.observer?.happened(.signInEnded(attempt.grant.observed, .succeeded))
                 self?.linked(manager.status.value, attempt)
             } catch {
+                let isCancelled = error is CancellationError || error as? ChappieAuthError == .cancelledSignIn
+                manager.observer?.happened(.signInEnded(attempt.grant.observed, isCancelled ? .cancelled : .failed))
                 self?.failed(error, attempt)
             }
         }
