@@ -24,6 +24,7 @@ needs() {
         postgresql-15=/usr/lib/postgresql/15/bin/postgres fonts-dejavu-core=/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ;;
     check) echo python3=python3 pkg-config=pkg-config libsecret-1-dev=pc:libsecret-1 ;;
     bench) echo time=/usr/bin/time ;;
+    package) echo python3=python3 dpkg-dev=dpkg-shlibdeps binutils=readelf git=git ;;
     fresh) echo mmdebstrap=mmdebstrap git=git util-linux=unshare procps=pkill ;;
     esac
 }
