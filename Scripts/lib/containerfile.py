@@ -90,5 +90,5 @@ class Image:
         # The mounts of /proc and /dev are made again above the bound root.
         drop = ["setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
         command = [*OWN, mounts + PROC + 'cd "$0"; exec chroot . "$@"', str(self.root), *drop, *self.entrypoint, *words]
-        return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120,
+        return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300,
                               env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **self.environment, **settings})

@@ -119,6 +119,8 @@ def dependencies(program, work):
 def write_package(name, program, work, folder, version, architecture, maintainer, time):
     """Makes one package and, next to it, its bill of materials."""
     tree = work / name
+    if any(library.startswith("libswift") for library in materials.needed(program)):
+        raise Missing(f"{program} is not a release build, which contains the Swift runtime")
     depends = dependencies(program, work)
     parts = materials.linked(program)
     libraries = [materials.debian(package.split()[0]) for package in depends.split(", ")]

@@ -53,22 +53,20 @@ def packages(make, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def debian(tmp_path_factory):
-    """A new Debian. It has to be copied."""
+def debians(tmp_path_factory):
+    """A new Debian for each test that takes one."""
     if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
         pytest.skip("a root of Debian needs root and the right to make mounts")
-    root = tmp_path_factory.mktemp("debian") / "root"
-    make_root(root)
-    yield root
-    shutil.rmtree(root)
+    folder = tmp_path_factory.mktemp("debian")
+    make_root(folder / "0")
+    run("cp", "-a", folder / "0", folder / "1")
+    yield [folder / "0", folder / "1"]
+    shutil.rmtree(folder)
 
 
 @pytest.fixture
-def root(debian, tmp_path):
-    """A new Debian of the test's own."""
-    run("cp", "-a", debian, tmp_path / "root")
-    yield tmp_path / "root"
-    shutil.rmtree(tmp_path / "root")
+def root(debians):
+    return debians.pop()
 
 
 def test_the_same_program_gives_the_same_packages(make, packages, tmp_path):
