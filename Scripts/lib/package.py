@@ -52,6 +52,23 @@ def compressed(text):
     return gzip.compress(text.encode(), 9, mtime=0)
 
 
+def portable(program):
+    """Returns the program without what depends on the folder of its build. Those are the compiler's hashes of its object files, which
+    contain their paths and are read by nothing but the compiler, and the build ID, which is computed again."""
+    data = bytearray(program.read_bytes())
+    found = re.findall(r"\] (\.swift_modhash|\.note\.gnu\.build-id) +\w+ +\w+ (\w+) (\w+)", output("readelf", "-SW", program))
+    sections = {name: (int(offset, 16), int(offset, 16) + int(size, 16)) for name, offset, size in found}
+    if len(sections) != 2:
+        raise Missing(f"{program} has no sections of the name .swift_modhash and .note.gnu.build-id")
+    begin, end = sections[".swift_modhash"]
+    data[begin:end] = bytes(end - begin)
+    # The ID is a SHA-1 at the end of its note.
+    end = sections[".note.gnu.build-id"][1]
+    data[end - 20:end] = bytes(20)
+    data[end - 20:end] = hashlib.sha1(data).digest()
+    return bytes(data)
+
+
 def manual(name, version, program):
     """Returns the manual page. The simulator has none of its own, so its page shows its help."""
     if name == "chappie":
@@ -126,7 +143,7 @@ def write_package(name, program, work, folder, version, architecture, maintainer
     libraries = [materials.debian(package.split()[0]) for package in depends.split(", ")]
     documents = f"usr/share/doc/{name}"
     files = {
-        f"usr/bin/{name}": program.read_bytes(),
+        f"usr/bin/{name}": portable(program),
         **completions(name, program),
         f"usr/share/man/man1/{name}.1.gz": compressed(manual(name, version, program)),
         f"{documents}/copyright": copyright(parts).encode(),

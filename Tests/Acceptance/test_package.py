@@ -19,6 +19,7 @@ from conftest import ROOT
 from containerfile import Image, in_root, instructions, make_root
 from counterparts import PATIENCE
 from materials import needed
+from package import portable
 from test_access_token import TOKEN
 
 # Making packages and roots takes all cores.
@@ -76,6 +77,22 @@ def test_the_same_program_gives_the_same_packages(make, packages, tmp_path):
         assert hashlib.sha256(file.read_bytes()).digest() == hashlib.sha256(again[name].read_bytes()).digest(), name
 
 
+def test_a_package_has_nothing_of_the_folder_of_the_build(program, packages, tmp_path):
+    copies = [tmp_path / "one", tmp_path / "two"]
+    for byte, copy in enumerate(copies, 1):
+        shutil.copy(program, copy)
+        for section, begin in ((".swift_modhash", 0), (".note.gnu.build-id", 16)):
+            run("objcopy", "--dump-section", f"{section}={tmp_path}/section", copy, "/dev/null")
+            content = (tmp_path / "section").read_bytes()
+            (tmp_path / "section").write_bytes(content[:begin] + bytes([byte]) * (len(content) - begin))
+            run("objcopy", "--update-section", f"{section}={tmp_path}/section", copy)
+    one, two = copies
+    assert one.read_bytes() != two.read_bytes() and portable(one) == portable(two)
+    for name, file in packages.items():
+        run("dpkg-deb", "-x", file, tmp_path / name)
+        assert str(pathlib.Path(program).parents[1]).encode() not in (tmp_path / name / "usr/bin" / name).read_bytes()
+
+
 def test_lintian_finds_no_error_and_the_dependencies_are_those_of_the_program(packages):
     # A committer's address need not be one to which Debian can write.
     address = "bogus-mail-host,bogus-mail-host-in-debian-changelog"
@@ -102,7 +119,7 @@ def test_the_bill_of_materials_is_valid_and_complete(name, packages, program, tm
     del installed[f"./usr/share/doc/{name}/{name}.spdx.json.gz"]
     assert sums == installed
     built = pathlib.Path(program).parent / name
-    assert sums[f"./usr/bin/{name}"] == hashlib.sha256(built.read_bytes()).hexdigest()
+    assert sums[f"./usr/bin/{name}"] == hashlib.sha256(portable(built)).hexdigest()
     # Every library that it loads, and the packages whose symbols it has.
     listed = {package["name"] for package in told["packages"]}
     paths = dict(re.findall(r"(\S+) => (\S+)", run("ldd", built)))
