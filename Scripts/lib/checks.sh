@@ -17,7 +17,7 @@ scripts_answer_for_help() {
     our_files '*.py' | xargs python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' || return
     for script in $(our_files Scripts .ci/run); do
         case $script in
-        *.py | *.json) ;;
+        *.py | *.json | *.txt) ;;
         *.sh) bash -n "$script" || return ;;
         *.c) ;;
         *) [ -n "$("./$script" --help </dev/null)" ] || { echo "$script --help prints nothing"; return 1; } ;;

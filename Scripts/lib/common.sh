@@ -63,7 +63,7 @@ finish() {
 # `build_chappie debug|release PROGRAM…` builds programs. A release carries the Swift runtime in itself, which
 # makes it start faster, and neither debug information (making it took a sixth of the time) nor symbols: the program keeps neither
 # core files nor backtraces. In the folder `static` the linker finds some libraries as archives alone: a shared one costs every start
-# half a million instructions or more.
+# half a million instructions or more. Assertions in C name their files, which must not depend on the folder.
 build_chappie() {
     local flags=() program library archive static=$root/.build/static
     if [ "$1" = release ]; then
@@ -73,7 +73,8 @@ build_chappie() {
             archive=$(clang -print-file-name="lib$library.a")
             [ ! -e "$archive" ] || ln -sfn "$archive" "$static/" || return
         done
-        flags=(--static-swift-stdlib -debug-info-format none -Xswiftc -L"$static" -Xlinker -s -Xlinker --no-export-dynamic)
+        flags=(--static-swift-stdlib -debug-info-format none -Xcc "-ffile-prefix-map=$root=." -Xswiftc -L"$static" -Xlinker -s
+            -Xlinker --no-export-dynamic)
     fi
     for program in "${@:2}"; do
         swift build --package-path "$root/Apps" --scratch-path "$root/.build" -c "$1" --product "$program" "${flags[@]}" || return

@@ -21,24 +21,9 @@ bring() {
     done
 }
 
-# Prints the Debian mirrors that this machine uses, and nothing if it has never fetched their lists of packages.
-mirrors() {
-    apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN)' "Created-By: Packages" |
-        awk '$3 ~ /^bookworm/ && $5 == "Debian" { print $1, $2, $3, $4 }'
-}
-
-make_root() {
-    local sources
-    sources=$(mirrors) || :
-    apt-config dump | grep '^Acquire::' | grep -v '^Acquire::IndexTargets' >"$fresh.apt"
-    mmdebstrap --quiet --variant=minbase --aptopt="$fresh.apt" --include="$(tr ' ' , <<<"$swift_packages")" \
-        bookworm "$fresh" ${sources:+-} <<<"$sources"
-}
-
 # Brings Swift, and the settings with which git and pip reach their servers, or a copy of them.
 bring_settings() {
     local key value swift
-    cp -L /etc/resolv.conf /etc/hosts "$fresh/etc/"
     # The authorities that this machine trusts. The package ca-certificates adds what is in this folder.
     mkdir -p "$fresh/usr/local/share/ca-certificates"
     [ ! -e /etc/ssl/certs/ca-certificates.crt ] || cp /etc/ssl/certs/ca-certificates.crt "$fresh/usr/local/share/ca-certificates/caller.crt"
@@ -93,7 +78,8 @@ try() {
 mkdir "$fresh"
 mount --bind "$fresh" "$fresh"
 say "Making a new Debian 12 with what Swift's makers name: $swift_packages"
-make_root
+# shellcheck disable=SC2086 # the packages are words
+bash "$lib/debian.sh" "$fresh" $swift_packages
 bring_settings
 for folder in proc dev sys; do mount --rbind "/$folder" "$fresh/$folder"; done
 mount -t tmpfs run "$fresh/run"
