@@ -1,4 +1,4 @@
-@_spi(ChappieInternals) import ChappieCore
+@_spi(ChappieInternals) package import ChappieCore
 import Dispatch
 import Synchronization
 
