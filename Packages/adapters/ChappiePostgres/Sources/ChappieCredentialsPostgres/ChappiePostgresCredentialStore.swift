@@ -156,7 +156,8 @@ public final class ChappiePostgresCredentialStore: SharedCredentialStore {
     ///
     /// - Parameter limit: The greatest number of credentials to encrypt in this call. Default: 500.
     /// - Returns: The number of credentials that were encrypted again.
-    /// - Throws: ``ChappieAuth/CredentialStoreError`` at the first row that does not open. The row is unchanged.
+    /// - Throws: ``ChappieAuth/CredentialStoreError/failed(_:)`` if only rows are left that do not open, with the user of
+    ///   one of them. Such rows are unchanged.
     public func reseal(limit: Int = 500) async throws(CredentialStoreError) -> Int {
         let current = keys.currentID
         let found = try await rows.perform { [schema = rows.schema] connection, _ throws(PostgresFailure) in
@@ -164,9 +165,17 @@ public final class ChappiePostgresCredentialStore: SharedCredentialStore {
             return found.rows.map { (found.slot($0), found.bytes($0, 4), found.integer($0, 5), found.integer($0, 6)) }
         }
         var count = 0
+        var failure: CredentialStoreError?
         for (slot, old, keyID, generation) in found {
-            let secret = try keys.open(old, sealedBy: keyID, for: slot, as: Self.purpose)
-            let sealed = try keys.seal(secret, for: slot, as: Self.purpose)
+            let sealed: [UInt8]
+            do throws(CredentialStoreError) {
+                let secret = try keys.open(old, sealedBy: keyID, for: slot, as: Self.purpose)
+                sealed = try keys.seal(secret, for: slot, as: Self.purpose)
+            } catch {
+                let reason = error.errorDescription ?? ""
+                failure = .failed("the sign-in of \(slot.account) was not encrypted again: \(reason)")
+                continue
+            }
             let schema = rows.schema
             let state = try await rows.change { _ in
                 schema.reseal(sealed, current, of: slot, generation: generation, from: keyID)
@@ -174,6 +183,7 @@ public final class ChappiePostgresCredentialStore: SharedCredentialStore {
             // A renewal in the meantime has used the current key.
             if state != nil { count += 1 }
         }
+        if count == 0, let failure { throw failure }
         return count
     }
 

@@ -153,6 +153,21 @@ struct PostgresCredentialStoreTests {
         for slot in slots { #expect(try await last.load(slot) == Secret("second of \(slot.account)")) }
     }
 
+    @Test func `a row that does not open keeps no other from a new key`() async throws {
+        try await server.makeDatabase("partly")
+        let old = try store(in: "partly", [Self.key(1)])
+        for number in 0..<5 {
+            let slot = CredentialSlot(service: "com.example.server", account: "user-\(number)")
+            try await old.save(Secret("a credential"), in: slot)
+        }
+        try await server.sql("UPDATE chappie.credentials SET sealed = '' WHERE account = 'user-2'", in: "partly")
+        let new = try store(in: "partly", [Self.key(2), Self.key(1)])
+        #expect(try await new.reseal() == 4)
+        let error = await #expect(throws: CredentialStoreError.self) { try await new.reseal() }
+        #expect(error?.errorDescription?.contains("user-2") == true)
+        #expect(try await new.countSealedWithEarlierKeys() == 1)
+    }
+
     // MARK: Rows
 
     @Test func `processes that begin at the same time make the tables once`() async throws {

@@ -130,16 +130,18 @@ struct PostgresDatabaseTests {
     }
 
     @Test func `an observer hears of waits, connections and repeated transactions`() async throws {
-        try await server.makeDatabase("observed")
         let observer = RecordingObserver()
-        let database = try ChappiePostgresDatabase(
-            connectionString: server.address(of: "observed"), options: .init(connections: 1), observer: observer)
-        let store = try database.threads(of: "one")
-        #expect(store.kind == .postgres)
-        _ = try await store.summaries()
-        try await server.restart()
-        _ = try await store.summaries()
-        await database.close()
+        try await PostgresServer.lent { server in
+            try await server.makeDatabase("observed")
+            let database = try ChappiePostgresDatabase(
+                connectionString: server.address(of: "observed"), options: .init(connections: 1), observer: observer)
+            let store = try database.threads(of: "one")
+            #expect(store.kind == .postgres)
+            _ = try await store.summaries()
+            try await server.restart()
+            _ = try await store.summaries()
+            await database.close()
+        }
         let facts = observer.events.compactMap { event in if case .happened(let fact) = event { fact } else { nil } }
         func sum(_ state: ChappieObservedConnection) -> [Int] {
             facts.compactMap { fact in
