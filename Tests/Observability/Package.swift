@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// Tests ChappieObservability with the trait that brings its packages. It is a package of its own, since no other build may
+// Tests ChappieObservability with the trait that brings its packages. It is a separate package, because no other build may
 // resolve or compile swift-metrics and swift-distributed-tracing.
 import PackageDescription
 

@@ -1,4 +1,4 @@
-// The heart of a server with many users: each has a credential and conversations of their own. Your web framework calls
+// The heart of a server with many users: each has a separate credential and separate conversations. Your web framework calls
 // `link`, shows the code on the user's page, and calls `answer`.
 import ChappieSDK
 import ChappieSDKRuntime

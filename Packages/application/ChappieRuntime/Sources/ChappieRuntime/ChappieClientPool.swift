@@ -284,8 +284,9 @@ public actor ChappieClientPool {
 
     /// Waits until the next client has been idle for long enough, unless that is planned already.
     private func planRelease() {
-        let unused = conversations.values.filter { $0.uses == 0 }
-        guard release == nil, !isStopping, let first = unused.map(\.lastUse).min() else { return }
+        guard release == nil, !isStopping else { return }
+        let unused = conversations.values.lazy.filter { $0.uses == 0 }
+        guard let first = unused.map(\.lastUse).min() else { return }
         let pause = max(.zero, first + limits.idle - clock.elapsed)
         release = Task { [weak self, clock] in
             guard (try? await clock.sleep(for: pause)) != nil else { return }
