@@ -8,7 +8,7 @@ extension ChappiePostgresCare {
     ///   - age: The time since the sign-out. Default: one day, after which no machine still works with the earlier row.
     ///   - batch: The maximum number of rows of one transaction. Default: 500.
     /// - Returns: The number of deleted rows.
-    /// - Throws: ``ChappiePostgres/ChappiePostgresError``.
+    /// - Throws: `ChappiePostgresError`.
     public func purgeSignedOut(
         olderThan age: Duration = .seconds(86_400), batch: Int = 500
     ) async throws(ChappiePostgresError) -> Int {

@@ -24,7 +24,7 @@
 /// ended can't overwrite what another one has stored. If it had sent its refresh token, that user must sign in again. The
 /// same can happen if an asynchronous stand-by server takes over and has not received the last change.
 ///
-/// Other machines see a sign-out within the interval of ``ChappiePostgres/ChappiePostgresDatabase/credentials(sealedWith:changesWithin:)``.
+/// Other machines see a sign-out within the interval of `credentials(sealedWith:changesWithin:)`.
 /// If the database can't be reached, requests continue with the tokens in memory until these end.
 ///
 /// Sign-ins of the plan route ("Continue with ChatGPT") are refused with

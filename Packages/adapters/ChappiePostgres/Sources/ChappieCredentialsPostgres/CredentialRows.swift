@@ -30,7 +30,7 @@ struct CredentialRows: Sendable {
         }
     }
 
-    /// Runs `work` as ``ChappiePostgresDatabase`` does, and throws the errors of a credential store.
+    /// Runs `work` as `ChappiePostgresDatabase` does, and throws the errors of a credential store.
     func perform<Value: Sendable>(
         _ work: @escaping @Sendable (PostgresConnection, _ isRepeated: Bool) throws(PostgresFailure) -> Value
     ) async throws(CredentialStoreError) -> Value {

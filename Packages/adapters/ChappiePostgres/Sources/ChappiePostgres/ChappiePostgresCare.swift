@@ -16,7 +16,7 @@ public struct ChappiePostgresCare: Sendable {
     /// Creates the care of the tables at an address. It does not connect yet.
     ///
     /// - Parameters:
-    ///   - connectionString: The address, as for ``ChappiePostgresDatabase/init(connectionString:options:)``. Its role
+    ///   - connectionString: The address, as for ``ChappiePostgresDatabase/init(connectionString:options:observer:)``. Its role
     ///     has BYPASSRLS. Another one ends each call with ``ChappiePostgresError/unsafeRole(_:remedy:)``.
     ///   - schema: The schema of the tables. Default: `chappie`.
     /// - Throws: ``ChappiePostgresError/invalidAddress(_:)`` for an invalid connection string or schema.

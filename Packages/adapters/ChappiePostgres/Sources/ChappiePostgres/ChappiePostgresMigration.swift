@@ -14,7 +14,7 @@ public enum ChappiePostgresMigration {
     /// refuse changed tables from then on.
     ///
     /// - Parameters:
-    ///   - connectionString: The address, as for ``ChappiePostgresDatabase/init(connectionString:options:)``. Its role is
+    ///   - connectionString: The address, as for ``ChappiePostgresDatabase/init(connectionString:options:observer:)``. Its role is
     ///     the owner of the tables. It needs CREATE on the database, or on the schema if that already exists.
     ///   - schema: The schema of the tables. Default: `chappie`.
     ///   - roles: The roles that get USAGE of the schema, SELECT of the versions, and SELECT, INSERT, UPDATE and DELETE of

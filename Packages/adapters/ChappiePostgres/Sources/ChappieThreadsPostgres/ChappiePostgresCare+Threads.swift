@@ -11,7 +11,7 @@ extension ChappiePostgresCare {
     ///   - tenant: The tenant whose threads are deleted. Default: all tenants.
     ///   - batch: The maximum number of threads of one transaction. Default: 500.
     /// - Returns: The number of deleted threads.
-    /// - Throws: ``ChappiePostgres/ChappiePostgresError``. Threads of earlier transactions are deleted.
+    /// - Throws: `ChappiePostgresError`. Threads of earlier transactions are deleted.
     public func deleteThreads(
         untouchedSince date: Date, of tenant: String? = nil, batch: Int = 500
     ) async throws(ChappiePostgresError) -> Int {
@@ -36,7 +36,7 @@ extension ChappiePostgresCare {
     ///   - batch: The maximum number of threads of one transaction. Default: 500.
     ///   - signOut: The revocation of the sign-in. It does nothing in a service that stores no sign-ins.
     /// - Returns: The number of deleted threads.
-    /// - Throws: The errors of `signOut`, or ``ChappiePostgres/ChappiePostgresError``.
+    /// - Throws: The errors of `signOut`, or `ChappiePostgresError`.
     public func deleteTenant(
         _ tenant: String, batch: Int = 500, afterSigningOut signOut: () async throws -> Void
     ) async throws -> Int {
@@ -52,7 +52,7 @@ extension ChappiePostgresCare {
     ///   - tenant: The last tenant of the page before. Default: none, for the first page.
     ///   - limit: The maximum number of tenants. Default: 500.
     /// - Returns: The tenants that have threads. An empty page is the last one.
-    /// - Throws: ``ChappiePostgres/ChappiePostgresError``.
+    /// - Throws: `ChappiePostgresError`.
     public func usage(
         after tenant: String = "", limit: Int = 500
     ) async throws(ChappiePostgresError) -> [(tenant: String, usage: ChappieThreadStoreUsage)] {

@@ -14,10 +14,10 @@ extension ChappiePostgresDatabase {
 
 extension ChappiePostgresThreadStore {
     /// Creates a store for one tenant's threads with its own connections. A service with many tenants creates its
-    /// stores with one ``ChappiePostgresDatabase``.
+    /// stores with one `ChappiePostgresDatabase`.
     ///
     /// - Parameters:
-    ///   - connectionString: See ``ChappiePostgresDatabase/init(connectionString:options:)``.
+    ///   - connectionString: See `ChappiePostgresDatabase.init(connectionString:options:)`.
     ///   - tenant: The tenant that owns the threads. It must not be empty.
     ///   - options: See ``Options``.
     /// - Throws: ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` for an invalid connection string, tenant or

@@ -20,7 +20,7 @@
 /// connection breaks during COMMIT, the store connects again and determines the outcome, so that records are neither
 /// lost nor duplicated.
 ///
-/// A ``ChappiePostgresDatabase`` opens connections when its stores need them, keeps them while they are used, and
+/// A `ChappiePostgresDatabase` opens connections when its stores need them, keeps them while they are used, and
 /// replaces them when they break. A thread is read as it was at one moment. A call whose task is cancelled throws
 /// ``ChappieRuntime/ChappieThreadStoreError/unavailable(_:)`` and has changed nothing, unless it has sent COMMIT. In
 /// that case the call continues to its end. Bodies are returned byte for byte. They are stored unchanged. If that
@@ -181,7 +181,7 @@ public final class ChappiePostgresThreadStore: ChappieThreadStore {
 
     // MARK: Attempts
 
-    /// Runs `work` as ``ChappiePostgresDatabase/perform(_:_:)`` does, and throws the errors of a thread store.
+    /// Runs `work` as `ChappiePostgresDatabase.perform(_:_:)` does, and throws the errors of a thread store.
     private func perform<Value: Sendable>(
         _ work: @escaping @Sendable (PostgresConnection, _ isRepeated: Bool) throws(PostgresFailure) -> Value
     ) async throws(ChappieThreadStoreError) -> Value {

@@ -20,7 +20,9 @@
 public protocol ChappieObserver: Sendable {
     /// Reports that an operation has begun.
     ///
-    /// - Parameter parent: The operation that it is a part of, if that is observed.
+    /// - Parameters:
+    ///   - operation: The operation.
+    ///   - parent: The operation that it is a part of, if that is observed.
     /// - Returns: The receiver of the rest of the operation, or `nil` if the observer is not interested in it.
     func began(_ operation: ChappieOperation, in parent: (any ChappieObservation)?) -> (any ChappieObservation)?
 
