@@ -6,7 +6,7 @@
     /// An observer that reports metrics to swift-metrics, and spans to swift-distributed-tracing.
     ///
     /// ```swift
-    /// MetricsSystem.bootstrap(…)          // The program's own backends come first.
+    /// MetricsSystem.bootstrap(…)          // Your backends, before the observer.
     /// InstrumentationSystem.bootstrap(…)
     /// Chappie.observe(with: ChappieObservability())
     /// ```

@@ -5,7 +5,7 @@ import ChappieRuntime
 
 /// The value of `error.type` for an error, from a closed list. It never has a text of the error.
 ///
-/// The switches have no `default`, so that a new error needs a decision. The file is compiled without the trait too.
+/// The switches have no `default`, so that the compiler reports each new error. The file is compiled without the trait too.
 enum ErrorType {
     static let other = "_OTHER"
 

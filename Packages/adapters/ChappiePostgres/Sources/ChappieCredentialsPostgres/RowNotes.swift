@@ -7,7 +7,7 @@ import Synchronization
 /// The ``CredentialNotes`` in the rows of the table, and the marks of the slots that this process uses.
 ///
 /// One query in each interval asks for the rows that have changed, so that a request needs no query. If the database
-/// can't be reached, the marks stay as they are, and requests continue with the tokens in memory.
+/// can't be reached, the marks do not change, and requests continue with the tokens in memory.
 final class RowNotes: CredentialNotes {
     private static let purpose = "chappie sign-out 1"
     /// The time for which a mark is kept for a slot that nobody asks for.

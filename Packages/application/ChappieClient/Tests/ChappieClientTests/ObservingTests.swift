@@ -191,9 +191,12 @@ import Testing
     }
 
     @Test @MainActor func `no text of the user, the model, a tool or a sign-in reaches an observer`() async throws {
-        var (first, second) = (SeededAuth(), SeededAuth())
-        (first.serial, first.refreshToken) = (1, "rt_MARKER")
-        (second.serial, second.refreshToken) = (2, "rt_MARKER_2")
+        var first = SeededAuth()
+        first.serial = 1
+        first.refreshToken = "rt_MARKER"
+        var second = SeededAuth()
+        second.serial = 2
+        second.refreshToken = "rt_MARKER_2"
         let tool = ChappieHostTool(name: "weather", policy: .ask) { _ in "output MARKER" }
         let calls = items([call("weather", #"{"town":"MARKER"}"#), call("MARKER", id: "call_2")])
         let refusal = #"{"error":{"type":"usage_limit_reached","message":"MARKER"}}"#

@@ -163,7 +163,7 @@ extension ChappieSignInModel {
         receive(.changedView(isShown: true))
     }
 
-    /// Notes that a view has gone. If no other view shows a running sign-in, the model opens the page.
+    /// Records that a view has disappeared. If no other view shows a running sign-in, the model opens the page.
     func viewDisappeared() {
         views -= 1
         if views == 0 { receive(.changedView(isShown: false)) }

@@ -37,7 +37,7 @@ public enum ChappieFact: Sendable, Hashable {
 
     // MARK: Stores
 
-    /// Another process has added records to a thread first.
+    /// An append was refused, because another process had added records to the thread.
     case threadConflict(ChappieThreadStoreKind)
     /// A statement has waited for a connection to PostgreSQL.
     case postgresPoolAwaited(Duration)

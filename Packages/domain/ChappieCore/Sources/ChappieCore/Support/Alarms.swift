@@ -40,7 +40,7 @@ final class Alarms: Sendable {
         state.timer = (end, task)
     }
 
-    /// Wakes the sleepers whose time has come, and starts the timer for the next one.
+    /// Wakes the sleepers that are due, and starts the timer for the next one.
     private func ring() {
         let due = state.withLock { state in
             let now = SystemClock().elapsed
