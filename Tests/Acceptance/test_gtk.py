@@ -427,12 +427,13 @@ def test_talking_keeps_what_is_typed_and_tells_what_went_wrong(window):
 
 
 def test_a_message_during_an_answer_joins_it(window):
-    window = window(approves=True, pollInterval=0, deltasPerSecond=20)
+    window = window(approves=True, pollInterval=0, deltasPerSecond=8)
     window.sign_in()
     window.ask("reply: " + " ".join(f"w{number}" for number in range(40)))
     wait_until(lambda: "ChatGPT\nw0 w1" in window.answer, lambda: f"the first answer: {window.answer}")
-    window.ask("reply: the second")
-    wait_until(lambda: window.draft == "" and "You\nreply: the second\nChatGPT\n" in window.answer, lambda: f"the message: {window.answer}")
+    with window.simulator.paused():  # Otherwise the answer may be over before the message is sent.
+        window.ask("reply: the second")
+        wait_until(lambda: window.draft == "" and "You\nreply: the second\nChatGPT\n" in window.answer, lambda: f"the message: {window.answer}")
     window.wait_for(BUTTON, "Send", "sensitive")
     said = window.answer.partition("You\nreply: the second\nChatGPT\n")[2]
     assert "w39" in said and said.endswith("the second"), window.answer

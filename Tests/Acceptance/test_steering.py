@@ -17,7 +17,7 @@ def records(terminal):
 
 @pytest.mark.parametrize("transport", ["auto", "sse"])
 def test_a_line_during_an_answer_joins_the_turn(chat, transport, tmp_path):
-    terminal = chat("--transport", transport, deltasPerSecond=20)
+    terminal = chat("--transport", transport, deltasPerSecond=8)
     terminal.paste(f"reply: {WORDS}")
     terminal.type("", "Enter")
     terminal.shows("w5", 2)
@@ -50,7 +50,7 @@ def test_a_line_during_an_answer_joins_the_turn(chat, transport, tmp_path):
 
 
 def test_a_command_during_an_answer_waits_for_its_end(chat):
-    terminal = chat(deltasPerSecond=20)
+    terminal = chat(deltasPerSecond=8)
     terminal.paste(f"reply: {WORDS}")
     terminal.type("", "Enter")
     terminal.shows("w5", 2)
