@@ -143,6 +143,32 @@ struct SignInMachinesTests {
         }
     }
 
+    @Test(.timeLimit(.minutes(5)), .enabled(if: PgBouncer.program.isUsable, "pgbouncer is not installed here"))
+    func `machines behind a pooler that shares connections renew once and all get an answer`() async throws {
+        let pooler = try await PgBouncer(before: server)
+        defer { pooler.end() }
+        try await withService(accessEndsIn: 1) { simulator, address in
+            try await signIn(simulator, address)
+            let pooled = address.replacing(":\(server.port)/", with: ":\(pooler.port)/")
+            let reports = try await ask(16, simulator, pooled)
+            #expect(reports == Array(repeating: answered, count: 16))
+            #expect(Array(refreshes(simulator).values) == [1])
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5))) func `a renewal takes little more time than its request`() async throws {
+        try await withService(accessEndsIn: 1) { simulator, address in
+            try await signIn(simulator, address)
+            let machine = try await startAsking("ask-timed", simulator, address)
+            let milliseconds = try #require(Double(await machine.next() ?? ""))
+            // The service answers after a second. The time is for people to read, because other programs may run, too.
+            #expect(milliseconds >= 1000)
+            print("measured: a renewal took \(milliseconds) ms, of which the service waited 1000 ms")
+            #expect(await machine.next() == answered)
+            #expect(await machine.end() == 0)
+        }
+    }
+
     // MARK: Machines that die
 
     @Test(.timeLimit(.minutes(5)))

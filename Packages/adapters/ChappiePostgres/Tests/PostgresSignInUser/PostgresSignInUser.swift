@@ -12,6 +12,7 @@ import Synchronization
 /// `PostgresSignInUser ROLE ADDRESS PORT`, with a role of:
 /// - `sign-in`: signs in, and prints `signed in`.
 /// - `ask`: prints `ready`, waits for the end of its input, asks one question, and prints `answered` or the error.
+/// - `ask-timed`: the same, and prints before it how many milliseconds the renewal took.
 /// - `ask-with-long-leases`: the same, with the leases that a service has.
 /// - `ask-stopping-before-request`, `ask-stopping-before-save`: the same. It stops like a program that gets SIGSTOP at that
 ///   moment, once.
@@ -40,6 +41,7 @@ enum PostgresSignInUser {
             while true { pause() }
             withExtendedLifetime(hold) {}
         }
+        if arguments[1] == "ask-timed" { Chappie.observe(with: RenewalClock()) }
         let session = await Chappie.loadedAuthSession(configuration: configuration, store: .custom(store))
         if arguments[1] == "sign-in" {
             try await session.signIn { _ in }
@@ -62,6 +64,26 @@ enum PostgresSignInUser {
     static func say(_ line: String) {
         let bytes = Array((line + "\n").utf8)
         if write(1, bytes, bytes.count) != bytes.count { exit(74) }
+    }
+}
+
+/// Prints how long renewals take.
+private struct RenewalClock: ChappieObserver {
+    func began(_ operation: ChappieOperation, in parent: (any ChappieObservation)?) -> (any ChappieObservation)? {
+        guard case .renewal = operation else { return nil }
+        return Renewal()
+    }
+
+    func happened(_ fact: ChappieFact) {}
+
+    private struct Renewal: ChappieObservation {
+        private let begin = ContinuousClock.now
+
+        func learned(_ detail: ChappieOperationDetail) {}
+
+        func ended(_ error: (any Error)?) {
+            PostgresSignInUser.say("\((ContinuousClock.now - begin) / .milliseconds(1))")
+        }
     }
 }
 
