@@ -1,4 +1,4 @@
-"""chappie against curl, and its own costs: bench.py CHAPPIE [--json] [--words N] [--memory PROGRAM] [--tools | --threads]"""
+"""chappie against curl, and its own costs: bench.py CHAPPIE [--json] [--words N] [--memory PROGRAM] [--tools | --threads | --streams]"""
 
 import argparse
 import contextlib
@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -21,6 +22,7 @@ RUNS, STARTS, TURNS = 9, 60, 40
 LONGER = 10
 # Turns of the conversation with tools, and those of them that are looked at.
 LONG, LOOKED_AT = 200, (1, 20, 200)
+STREAMS = (250, 1000, 3000)
 GOALS = {"start-up": 1.3, "CPU": 3.0, "Codex CLI": 8.0, "memory": 25.0, "tool round, ms": 1.0, "bytes, late / early": 1.05,
          "memory, late / early": 1.25, "append, late / early": 1.1}
 # llm's log becomes slower with each turn: 10,000 of them would take hours.
@@ -175,6 +177,28 @@ def thread_costs(program):
     return rows, json.loads(printed)
 
 
+def stream_costs(program, bench):
+    """[{transport, streams, …}] of a process with so many answers at once, at 4 deltas a second each, without TLS."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    rows = []
+    for transport in ("websocket", "sse"):
+        for count in STREAMS:
+            with Simulator(program, deltasPerSecond=4, pollInterval=0) as simulator:
+                command = [bench, "streams", simulator.issuer, str(count), transport]
+                printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+                rows.append({"transport": transport, **json.loads(printed)})
+    return rows
+
+
+def print_stream_costs(rows):
+    print(f"{'streams':>20} {'MiB each':>9} {'of it signed in':>16} {'descriptors each':>17} {'CPU a delta, µs':>16} {'threads / at first':>19} {'errors':>7}")
+    for row in rows:
+        threads = f"{row['threads']} / {row['threads_in_burst']}"
+        print(f"{row['streams']:>10,} {row['transport']:9} {row['mebibytes_each']:9.2f} {row['sign_in_mebibytes_each']:16.2f} "
+              f"{row['descriptors_each']:17.1f} {row['microseconds_a_delta']:16.0f} {threads:>19} {row['errors']:7}")
+
+
 def print_thread_costs(rows, llm):
     goal = GOALS["append, late / early"]
     for protection, steps in rows.items():
@@ -220,10 +244,14 @@ def main():
     parser.add_argument("--memory", help="what measures in memory")
     parser.add_argument("--tools", action="store_true")
     parser.add_argument("--threads", action="store_true")
+    parser.add_argument("--streams", action="store_true")
     options = parser.parse_args()
     if options.threads:
         rows, llm = thread_costs(options.memory)
         return print(json.dumps({"goals": GOALS, "threads": rows, "llm": llm})) if options.json else print_thread_costs(rows, llm)
+    if options.streams:
+        rows = stream_costs(options.program, options.memory)
+        return print(json.dumps({"streams": rows})) if options.json else print_stream_costs(rows)
     if options.tools:
         with contextlib.ExitStack() as stack, Keyring() as keyring:
             turns = long_conversation(options.program, keyring, stack)

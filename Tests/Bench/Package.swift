@@ -15,6 +15,7 @@ let package = Package(
         .package(path: "../../Packages/adapters/ChappieCrypto"),
         .package(path: "../../Packages/application/ChappieRuntime"),
         .package(path: "../../Packages/adapters/ChappieThreadsSQLite"),
+        .package(path: "../../Packages/facade/ChappieSDK"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     ],
     targets: [
@@ -22,7 +23,7 @@ let package = Package(
             name: "bench",
             dependencies: [
                 "ChappieCore", "ChappieAuth", "ChappieClient", "ChappieWebSocket", "ChappieCrypto", "ChappieRuntime",
-                "ChappieThreadsSQLite",
+                "ChappieThreadsSQLite", "ChappieSDK",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ])
     ],

@@ -1,5 +1,6 @@
 // Usage: bench [SECONDS [NAME]]: every measure whose name contains NAME, for that long each (default 1).
 //        bench threads …: what a thread store costs (ThreadCosts.swift).
+//        bench streams …: what many answers at once cost (Streams.swift).
 // One JSON object a line: {"measure": …, "gigabytes_per_second": …}; for tools {"measure": …, "wall_ms": …, "cpu_ms": …}
 import ChappieCore
 
@@ -14,6 +15,10 @@ import ChappieCore
 let arguments = CommandLine.arguments
 if arguments.count > 1, arguments[1] == "threads" {
     try await ThreadCosts.measure(Array(arguments.dropFirst(2)))
+    exit(0)
+}
+if arguments.count > 1, arguments[1] == "streams" {
+    try await Streams.measure(Array(arguments.dropFirst(2)))
     exit(0)
 }
 let seconds = arguments.count > 1 ? Double(arguments[1]) ?? 1 : 1

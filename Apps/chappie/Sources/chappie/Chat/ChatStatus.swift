@@ -56,11 +56,14 @@ final class ChatStatus: Sendable {
     /// rows again seldom breaks it.
     private static func length(_ minutes: Int?) -> String {
         guard let minutes, minutes > 0 else { return "limit" }
-        for (size, name, one) in [(10_080, "weeks", "week"), (1440, "d", "day"), (60, "h", "1 h")]
-        where minutes % size == 0 {
-            return minutes == size ? one : "\(minutes / size) \(name)"
+        switch minutes {
+        case 10_080: return "week"
+        case 1440: return "day"
+        case _ where minutes % 10_080 == 0: return "\(minutes / 10_080) weeks"
+        case _ where minutes % 1440 == 0: return "\(minutes / 1440) d"
+        case _ where minutes % 60 == 0: return "\(minutes / 60) h"
+        default: return "\(minutes) min"
         }
-        return "\(minutes) min"
     }
 
     private static func size(_ tokens: Int, _ window: Int) -> String {

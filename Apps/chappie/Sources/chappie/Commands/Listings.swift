@@ -224,10 +224,12 @@ struct Usage: ProgramCommand {
     /// Returns a length such as `5 hours`, `1 week` or `90 minutes`.
     static func length(_ minutes: Int?) -> String {
         guard let minutes, minutes > 0 else { return "limit" }
-        for (name, size) in [("week", 10_080), ("day", 1440), ("hour", 60)] where minutes % size == 0 {
-            return counted(minutes / size, name)
+        switch minutes {
+        case _ where minutes % 10_080 == 0: return counted(minutes / 10_080, "week")
+        case _ where minutes % 1440 == 0: return counted(minutes / 1440, "day")
+        case _ where minutes % 60 == 0: return counted(minutes / 60, "hour")
+        default: return counted(minutes, "minute")
         }
-        return counted(minutes, "minute")
     }
 }
 
