@@ -34,9 +34,7 @@ struct Streams {
             try await Chappie.loadedAuthSession(configuration: configuration(of: user), store: .memory).signIn { _ in }
         }
         let signedIn = Usage.now
-        let received = Atomic(0)
-        let started = Atomic(0)
-        let failed = Atomic(0)
+        let counts = Counts()
         let burst = try await withThrowingTaskGroup(of: Void.self, returning: Measured.self) { group in
             for user in 0..<count {
                 group.addTask {
@@ -46,31 +44,36 @@ struct Streams {
                         var isFirst = true
                         for try await event in client.stream("repeat \(Self.deltas) words") {
                             guard case .textDelta(let text) = event else { continue }
-                            if isFirst { started.add(1, ordering: .relaxed) }
+                            if isFirst { counts.started.add(1, ordering: .relaxed) }
                             isFirst = false
                             // Each delta of the service is a word with a space, and deltas may be joined.
-                            received.add(text.utf8.count { $0 == UInt8(ascii: " ") }, ordering: .relaxed)
+                            counts.received.add(text.utf8.count { $0 == UInt8(ascii: " ") }, ordering: .relaxed)
                         }
                     } catch {
-                        failed.add(1, ordering: .relaxed)
+                        if counts.failed.add(1, ordering: .relaxed).newValue == 1 {
+                            FileHandle.standardError.write(Data("the first error: \(error)\n".utf8))
+                        }
                     }
+                    counts.ended.add(1, ordering: .relaxed)
                 }
             }
             var threads = 0
             func wait(until isReached: () -> Bool) async throws {
                 while !isReached() {
-                    threads = max(threads, Usage.now.threads)
-                    try await Task.sleep(for: .milliseconds(20))
+                    threads = max(threads, Usage.threads)
+                    try await Task.sleep(for: .milliseconds(100))
                 }
             }
-            try await wait { started.load(ordering: .relaxed) + failed.load(ordering: .relaxed) == count }
+            try await wait { counts.started.load(ordering: .relaxed) + counts.failed.load(ordering: .relaxed) == count }
             let burst = threads
             // The middle of the answers: every one has begun, and few have ended.
-            let (begin, first) = (Usage.now, received.load(ordering: .relaxed))
+            let (begin, first) = (Usage.now, counts.received.load(ordering: .relaxed))
             threads = 0
             let enough = min(count * Self.deltas * 9 / 10, first + count * 30)
-            try await wait { received.load(ordering: .relaxed) >= enough }
-            let (end, last) = (Usage.now, received.load(ordering: .relaxed))
+            try await wait {
+                counts.received.load(ordering: .relaxed) >= enough || counts.ended.load(ordering: .relaxed) == count
+            }
+            let (end, last) = (Usage.now, counts.received.load(ordering: .relaxed))
             let measured = Measured(
                 burst: burst, streaming: threads, begin: begin, end: end, deltas: last - first)
             try await group.waitForAll()
@@ -82,8 +85,16 @@ struct Streams {
                 + #""sign_in_mebibytes_each": \#(mebibytes(signedIn.memory - before.memory)), "#
                 + #""descriptors_each": \#(rounded(Double(burst.end.descriptors - before.descriptors) / Double(count))), "#
                 + #""microseconds_a_delta": \#(rounded((burst.end.cpu - burst.begin.cpu) * 1000 / Double(max(1, burst.deltas)))), "#
-                + #""threads": \#(burst.streaming), "threads_in_burst": \#(burst.burst), "errors": \#(failed.load(ordering: .relaxed))}"#
+                + #""threads": \#(burst.streaming), "threads_in_burst": \#(burst.burst), "errors": \#(counts.failed.load(ordering: .relaxed))}"#
         )
+    }
+
+    /// What the answers report while they come in.
+    private final class Counts: Sendable {
+        let started = Atomic(0)
+        let received = Atomic(0)
+        let failed = Atomic(0)
+        let ended = Atomic(0)
     }
 
     private struct Measured {
@@ -99,18 +110,20 @@ struct Streams {
         /// Bytes in memory.
         var memory: Int
         var descriptors: Int
-        var threads: Int
         /// Milliseconds of processor time.
         var cpu: Double
 
         static var now: Usage {
             let pages = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ")
-            func entries(_ folder: String) -> Int {
-                (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/\(folder)").count) ?? 0
-            }
             return Usage(
                 memory: (pages.flatMap { Int($0[1]) } ?? 0) * Int(getpagesize()), descriptors: entries("fd"),
-                threads: entries("task"), cpu: Interval.now.cpu)
+                cpu: Interval.now.cpu)
+        }
+
+        static var threads: Int { entries("task") }
+
+        private static func entries(_ folder: String) -> Int {
+            (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/\(folder)").count) ?? 0
         }
     }
 }
