@@ -10,26 +10,34 @@ struct Settings {
     let cookieKey: String
     let machine: String
     let migrates: Bool
+    /// The time after which a client that nobody uses is released.
+    let idle: Duration
     /// The service, or a simulator.
     let endpoints: ChappieEndpoints
 
-    init(_ environment: [String: String] = ProcessInfo.processInfo.environment) throws {
-        func required(_ name: String) throws -> String {
-            guard let value = environment[name], !value.isEmpty else { throw SettingsError("\(name) is not set") }
-            return value
-        }
+    private static let environment = ProcessInfo.processInfo.environment
+
+    /// Returns a setting that has no default.
+    static func required(_ name: String) throws -> String {
+        guard let value = environment[name], !value.isEmpty else { throw SettingsError("\(name) is not set") }
+        return value
+    }
+
+    init() throws {
+        let environment = Self.environment
         let address = environment["CHAPPIE_SERVER_LISTEN"] ?? "127.0.0.1:8080"
         guard let colon = address.lastIndex(of: ":"), let port = Int(address[address.index(after: colon)...]) else {
             throw SettingsError("CHAPPIE_SERVER_LISTEN must be HOST:PORT")
         }
         host = String(address[..<colon])
         self.port = port
-        database = try required("CHAPPIE_SERVER_DATABASE")
-        sealingKeys = try required("CHAPPIE_SERVER_KEYS")
-        cookieKey = try required("CHAPPIE_SERVER_COOKIE_KEY")
+        database = try Self.required("CHAPPIE_SERVER_DATABASE")
+        sealingKeys = try Self.required("CHAPPIE_SERVER_KEYS")
+        cookieKey = try Self.required("CHAPPIE_SERVER_COOKIE_KEY")
         let process = ProcessInfo.processInfo
         machine = environment["CHAPPIE_SERVER_NAME"] ?? "\(process.hostName)/\(process.processIdentifier)"
         migrates = environment["CHAPPIE_SERVER_MIGRATES"] == "1"
+        idle = .seconds(environment["CHAPPIE_SERVER_IDLE"].flatMap(Int.init) ?? 300)
         switch (environment["CHAPPIE_ISSUER"], environment["CHAPPIE_BACKEND"]) {
         case (nil, nil): endpoints = .chatGPT
         case (let issuer, let backend):

@@ -19,12 +19,14 @@ actor Users {
     }
 
     /// Creates the pool of the users' clients.
-    nonisolated func pool(_ database: ChappiePostgresDatabase, _ tables: ServerTables) -> ChappieClientPool {
+    nonisolated func pool(
+        _ database: ChappiePostgresDatabase, _ tables: ServerTables, idle: Duration
+    ) -> ChappieClientPool {
         let dice = ChappieHostTool(name: "roll_dice", description: "Rolls two dice.", policy: .ask) { call in
             if let turn = Turn.current { try await tables.roll(call.callID, in: turn.id.value) }
             return "\(Int.random(in: 1...6)) and \(Int.random(in: 1...6))"
         }
-        return ChappieClientPool { user in
+        return ChappieClientPool(limits: .init(idle: idle)) { user in
             // A turn that waits for the user is stored, so no machine has to wait with it.
             Chappie.client(
                 configuration: self.configuration(of: user), tools: [dice], store: self.signIns,

@@ -36,10 +36,19 @@ func raiseDescriptorLimit() {
     setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
 }
 
-func migrate(_ settings: Settings, granting roles: [String] = []) async throws {
+func migrate(_ database: String, granting roles: [String] = []) async throws {
     try await ChappiePostgresMigration.run(
-        connectionString: settings.database, granting: roles, parts: [.threads, .credentials])
-    try await ServerTables.create(connectionString: settings.database, granting: roles)
+        connectionString: database, granting: roles, parts: [.threads, .credentials])
+    try await ServerTables.create(connectionString: database, granting: roles)
+}
+
+/// Encrypts the sign-ins with the first key of the file, and prints how many others there still are.
+func reseal(_ connectionString: String, keys: String) async throws {
+    let database = try ChappiePostgresDatabase(connectionString: connectionString, options: .init(migrates: false))
+    let signIns = database.credentials(sealedWith: try .file(keys))
+    while try await signIns.reseal() > 0 {}
+    print(try await signIns.countSealedWithEarlierKeys())
+    await database.close()
 }
 
 func serve(_ settings: Settings) async throws {
@@ -48,7 +57,7 @@ func serve(_ settings: Settings) async throws {
     let signIns = database.credentials(sealedWith: try .file(settings.sealingKeys))
     let tables = ServerTables(connectionString: settings.database, machine: settings.machine)
     let users = Users(endpoints: settings.endpoints, signIns: .custom(signIns))
-    let pool = users.pool(database, tables)
+    let pool = users.pool(database, tables, idle: settings.idle)
     let turns = Turns(pool: pool, database: database, tables: tables)
     let routes = Routes(
         cookies: try Cookies(keyFile: settings.cookieKey), users: users, turns: turns, database: database,
@@ -68,13 +77,16 @@ func serve(_ settings: Settings) async throws {
 }
 
 do {
-    let settings = try Settings()
     let arguments = CommandLine.arguments.dropFirst()
-    if arguments.first == "--migrate" {
-        try await migrate(settings, granting: Array(arguments.dropFirst()))
-    } else {
+    switch arguments.first {
+    case "--migrate":
+        try await migrate(Settings.required("CHAPPIE_SERVER_DATABASE"), granting: Array(arguments.dropFirst()))
+    case "--reseal":
+        try await reseal(Settings.required("CHAPPIE_SERVER_DATABASE"), keys: Settings.required("CHAPPIE_SERVER_KEYS"))
+    default:
+        let settings = try Settings()
         raiseDescriptorLimit()
-        if settings.migrates { try await migrate(settings) }
+        if settings.migrates { try await migrate(settings.database) }
         try await serve(settings)
     }
 } catch {
