@@ -33,7 +33,7 @@ final class EventLog: Sendable {
 
     /// The time when the log ended, or `nil` before.
     var endedAt: ContinuousClock.Instant? { state.withLock(\.endedAt) }
-    /// Whether the log ended with the result. Otherwise the turn continues in another log.
+    /// Whether the log has ended with the result.
     var isComplete: Bool { state.withLock(\.isComplete) }
 
     // MARK: Writing
@@ -64,11 +64,12 @@ final class EventLog: Sendable {
         }
     }
 
-    /// Ends the log.
-    func end(isComplete: Bool = true) {
+    /// Ends the log with the result. Without one, the turn continues in another log.
+    func end(_ event: String? = nil, _ data: ChappieJSON = [:]) {
         state.withLock { state in
+            if let event { add(event, data, to: &state) }
+            state.isComplete = event != nil
             state.endedAt = .now
-            state.isComplete = isComplete
             for reader in state.readers.values { reader.finish() }
         }
     }

@@ -189,7 +189,8 @@ private struct Failures: RouterMiddleware {
 
 /// Returns an error's sentence for the user.
 func sentence(of error: any Error) -> String {
-    (error as? any LocalizedError)?.errorDescription ?? "The server could not do this."
+    if error is CancellationError { return "The turn was stopped." }
+    return (error as? any LocalizedError)?.errorDescription ?? "The server could not do this."
 }
 
 extension Request {

@@ -19,18 +19,20 @@ final class Turn: Sendable {
         self.id = id
     }
 
-    /// Adds the turn's events to the log until it ends.
-    func follow(_ events: AsyncThrowingStream<ChappieStreamEvent, any Error>) async throws {
+    /// Adds the turn's events to the log, and returns the answer.
+    func follow(_ events: AsyncThrowingStream<ChappieStreamEvent, any Error>) async throws -> String {
+        var answer = ""
         for try await event in events {
             switch event {
             case .textDelta(let text): log.add(delta: text)
             case .restarted(let discarded): log.discard(discarded)
-            case .toolCallRequested(let request): log.add("tool", ["name": .string(request.call.name)])
+            case .toolCallCompleted(let result): log.add("tool", ["name": .string(result.call.name)])
             case .notice(let notice): log.add("notice", ["text": .string(notice.message)])
-            case .completed(let response): log.add("done", ["text": .string(response.outputText)])
+            case .completed(let response): answer = response.outputText
             default: break
             }
         }
+        return answer
     }
 }
 
@@ -130,30 +132,30 @@ actor Turns {
                     guard try await runtime.openThread(thread).resumableTurn?.id == id else {
                         throw ChappieRuntimeError.turnTakenOver
                     }
-                    try await turn.follow(runtime.streamResumingTurn(decisions: decisions))
+                    return try await turn.follow(runtime.streamResumingTurn(decisions: decisions))
                 }
             }
         }
         return true
     }
 
-    private func run(_ turn: Turn, _ work: () async throws -> Void) async throws {
-        var isComplete = true
+    private func run(_ turn: Turn, _ work: () async throws -> String) async throws {
+        // The page may ask again as soon as it sees the end.
         defer {
             turn.id.cancel()
-            turn.log.end(isComplete: isComplete)
             busy.remove(Place(user: turn.user, thread: turn.thread))
         }
         do {
-            try await Turn.$current.withValue(turn) { try await work() }
+            let answer = try await Turn.$current.withValue(turn) { try await work() }
+            turn.log.end("done", ["text": .string(answer)])
         } catch ChappieClientError.approvalPending {
-            // The thread has the questions, and any machine can continue the turn with the answers.
-            isComplete = false
-        } catch ChappieRuntimeError.turnTakenOver {
-            // Another machine runs the turn, and the readers watch the thread from now on.
-            isComplete = false
+            // The question is in the thread. Any machine can continue the turn with the user's answer.
+            turn.log.end()
+        } catch ChappieRuntimeError.turnTakenOver, ChappieThreadStoreError.conflict {
+            // Another machine runs the turn, and the readers watch the thread.
+            turn.log.end()
         } catch {
-            turn.log.add("failed", ["reason": .string(sentence(of: error))])
+            turn.log.end("failed", ["reason": .string(sentence(of: error))])
             throw error
         }
     }

@@ -55,12 +55,11 @@ actor Users {
                 } else {
                     account = try await session.signIn { log.add("code", $0.json) }
                 }
-                log.add("linked", account.json)
                 links[user] = nil
+                log.end("linked", account.json)
             } catch {
-                log.add("failed", ["reason": .string(sentence(of: error))])
+                log.end("failed", ["reason": .string(sentence(of: error))])
             }
-            log.end()
         }
     }
 
