@@ -1,5 +1,5 @@
-"""What the drive starts: a PostgreSQL, a simulator of the service, two servers, and nginx in front of them. All of them listen on
-loopback only, and all files are in one folder, which is deleted at the end."""
+"""The programs that the drive starts: PostgreSQL, a simulator of the service, two servers, and nginx in front of them. All of them
+listen on loopback only, and all files are in one folder, which is deleted at the end."""
 
 import base64
 import contextlib

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
@@ -76,7 +76,11 @@ class Chat:
 
     def wait(self, is_so, what):
         waiting = WebDriverWait(self.driver, 30 * PATIENCE, poll_frequency=0.05, ignored_exceptions=[StaleElementReferenceException])
-        return waiting.until(lambda _: is_so(), what)
+        try:
+            return waiting.until(lambda _: is_so())
+        except TimeoutException:
+            status = self.find("#status").text
+            raise AssertionError(f"{what}: the page has {self.questions}, {[answer[:200] for answer in self.answers]}, {status!r}") from None
 
     def shown(self, selector):
         """The element, once it is shown."""
@@ -99,7 +103,7 @@ class Chat:
 
     def ends_with(self, text):
         """Waits until the last answer is this text, and the next question may be asked."""
-        self.wait(lambda: self.answers[-1:] == [text] and self.find("#send").is_displayed(), lambda: f"the answer is {text!r}: {self.answers}")
+        self.wait(lambda: self.answers[-1:] == [text] and self.find("#send").is_displayed(), f"the answer is {text[:200]!r}")
 
     def is_streaming(self):
         return self.wait(lambda: 0 < len(self.answers[-1]) and self.find("#stop").is_displayed() and self.answers[-1], "a part of the answer")
