@@ -58,6 +58,24 @@ observability_works() {
         -Xswiftc -index-ignore-system-modules && "$build/debug/observabilityPackageTests.xctest" --testing-library swift-testing
 }
 
+# Hummingbird and what it brings. SwiftPM keeps them after somebody has built the server, and no check fetches them.
+server_packages_are_there() { compgen -G "${XDG_CACHE_HOME:-$HOME/.cache}/org.swift.swiftpm/repositories/hummingbird-*" >/dev/null; }
+
+# A cold build takes three minutes of two processors, so it is kept.
+server_builds() {
+    local build=${XDG_CACHE_HOME:-$HOME/.cache}/chappie-tests/server
+    swift build --package-path "$root/Examples/server" --scratch-path "$build" -debug-info-format none \
+        -Xswiftc -index-ignore-system-modules --explicit-target-dependency-import-check error || return
+    ! command -v systemd-analyze >/dev/null || unit_is_sound
+}
+
+# The program need not be installed.
+unit_is_sound() {
+    local unit=$work/chappie-server.service
+    sed 's|^ExecStart=.*|ExecStart=/bin/true|' "$root/Examples/server/chappie-server.service" >"$unit"
+    systemd-analyze verify "$unit" && systemd-analyze security --offline=true --threshold=20 "$unit"
+}
+
 # Bounded runs of libFuzzer, the one in Swift's toolchain. SwiftPM knows the address sanitizer; the fuzzer's instrumentation
 # needs lld, because gold stumbles over it.
 fuzz_everything() {
