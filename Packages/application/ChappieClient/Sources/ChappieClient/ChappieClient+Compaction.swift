@@ -144,7 +144,10 @@ extension ChappieClient {
     ) async throws -> Turn {
         let window = await window(of: turn.frame.model)
         do {
-            guard configuration.automaticCompaction != nil || turn.hasRebuilt else { throw error }
+            // The conversation of an exchange is its host's.
+            guard context.exchange == nil, configuration.automaticCompaction != nil || turn.hasRebuilt else {
+                throw error
+            }
             if !room.isConversationCompacted, ChappieClientContext.estimatedTokens(of: turn.items) < window {
                 room.isConversationCompacted = true
                 if try await compact(for: wish, isAutomatic: true, context) { return turn }

@@ -18,7 +18,7 @@ extension ChappieClient {
         let restarts = divergence == .restart || divergence != .fail && (isKept || work.isUnseen)
         let observation: (any ChappieObservation)? =
             if case .clearing = work { nil } else { observer?.began(.turn, in: nil) }
-        let run = { @Sendable () async throws -> ChappieResponse in
+        let answer = { @Sendable () async throws -> ChappieResponse in
             await self.endPrewarm()
             if case .clearing = work {
                 await self.clearContext()
@@ -31,9 +31,19 @@ extension ChappieClient {
                     account: account, control: control, record: recorder, emit: emit, observation: observation,
                     restarts: restarts))
         }
+        let limit: Duration? = if case .new(let request) = work { request.timeLimit } else { nil }
+        return try await run(within: limit, observation, answer)
+    }
+
+    /// Runs `turn`, which ends after `limit` if there is one, and reports its end to the observer.
+    ///
+    /// - Throws: ``ChappieClientError``, `CancellationError`.
+    nonisolated func run(
+        within limit: Duration?, _ observation: (any ChappieObservation)?,
+        _ turn: @escaping @Sendable () async throws -> ChappieResponse
+    ) async throws -> ChappieResponse {
         do {
-            let limit: Duration? = if case .new(let request) = work { request.timeLimit } else { nil }
-            let response = if let limit { try await within(limit, run) } else { try await run() }
+            let response = if let limit { try await within(limit, turn) } else { try await turn() }
             observation?.ended(nil)
             return response
         } catch {
@@ -66,7 +76,7 @@ extension ChappieClient {
     }
 
     /// The state with which a turn begins.
-    private struct Beginning {
+    struct Beginning {
         let items: [ChappieJSON]
         let frame: RequestFrame
         let wish: ModelWish
@@ -134,7 +144,7 @@ extension ChappieClient {
     }
 
     /// A turn that has ended, with its response.
-    private struct Answered {
+    struct Answered {
         let start: Beginning
         let turn: Turn
         let response: ChappieResponse
@@ -142,7 +152,7 @@ extension ChappieClient {
 
     /// Runs the turn until it has an answer. If the model, the window or a limit of the plan prevents one, the turn
     /// continues with another model, a shorter conversation or a renewed sign-in.
-    private nonisolated func runUntilAnswered(_ start: Beginning, _ context: TurnContext) async throws -> Answered {
+    nonisolated func runUntilAnswered(_ start: Beginning, _ context: TurnContext) async throws -> Answered {
         let account = context.account
         var (frame, wish, resuming) = (start.frame, start.wish, start.resuming)
         var turn = try await prepare(start.items, frame, wish, round: start.round, context)
@@ -155,7 +165,7 @@ extension ChappieClient {
                 return Answered(start: start, turn: turn, response: response)
             } catch let error where error is TurnIsFull || Compaction.isTooLong(error) {
                 turn = try await shortened(turn, after: error, &room, wish, context)
-            } catch is UnreadableCompaction where !room.hasLostCompaction {
+            } catch is UnreadableCompaction where context.exchange == nil && !room.hasLostCompaction {
                 room.hasLostCompaction = true
                 await loseCompaction()
             } catch ChappieClientError.approvalPending(let pending) {
@@ -220,9 +230,12 @@ extension ChappieClient {
     func prepare(
         _ items: [ChappieJSON], _ frame: RequestFrame, _ wish: ModelWish, round: Int = 0, _ context: TurnContext
     ) async throws -> Turn {
-        let available = try await availableTools(tellingFailures: context)
-        var transcript = currentTranscript(of: context.account)
-        if let accountNotice, let emit = context.emit {
+        let exchange = context.exchange
+        let available = exchange == nil ? try await availableTools(tellingFailures: context) : []
+        var transcript =
+            exchange.map { self.transcript(of: $0, readBy: frame.model, context.account) }
+            ?? currentTranscript(of: context.account)
+        if exchange == nil, let accountNotice, let emit = context.emit {
             self.accountNotice = nil
             log.notes(accountNotice)
             emit(.notice(accountNotice))
@@ -247,7 +260,9 @@ extension ChappieClient {
         if !frame.model.isEmpty, frame.model != model.slug { items.removeAll(where: ChappieClientContext.isEncrypted) }
         let refused = await refusedParts(of: model.slug, listed, in: context.account)
         let wanted = frame.serviceTools ?? []
-        let takesLite = model.usesResponsesLite && !refused.liteForm && !wanted.contains(where: \.isAlwaysHosted)
+        // The client runs no tool in an exchange, so the backend has to, which it does only in the full form.
+        let takesLite =
+            model.usesResponsesLite && !refused.liteForm && exchange == nil && !wanted.contains(where: \.isAlwaysHosted)
         let ways = try wanted.map { tool in
             let way = try ServiceToolWay(of: tool, onPlan: onPlan, takesLite: takesLite, searchIsGone: searchIsGone)
             return (tool: tool, way: way)
@@ -256,17 +271,19 @@ extension ChappieClient {
         frame.adapt(to: model, refused: refused)
         let functions = serviceFunctions(of: transcript, model: model.slug, context)
         let services = ways.filter { $0.way == .function }.map { functions.function(for: $0.tool) }
-        var toolSet = try ToolSet(harness: configuration.harness, tools: available + services, checked: checkedTools)
-        checkedTools = toolSet.declarations
+        var toolSet = try ToolSet(
+            harness: exchange?.harness ?? configuration.harness, tools: available + services, checked: checkedTools)
+        if exchange == nil { checkedTools = toolSet.declarations }
         limit(&toolSet, &frame, items, &transcript, context)
-        try RequestCheck(frame: frame, items: items, model: model, list: list?.models ?? [])
+        let asked = exchange?.input ?? items
+        try RequestCheck(frame: frame, items: asked, model: model, list: list?.models ?? [])
             .check(transcript.items, refusedRoles: configuration.endpoints.refusedRoles, listsTools: !onPlan)
         frame.options.reasoningEffort = effort(frame.options.reasoningEffort, of: model, context)
         for notice in frame.leftOutNotices(in: transcript.items) { tell(notice, context) }
         frame.declare(toolSet.declared(onPlan: onPlan, inNamespace: transcript.takesNamespaces(frame)))
         // The lite form has no tool choice, so tools that must not be called are not declared.
         if frame.isLite, frame.toolChoice == .none { frame.tools = [] }
-        try RequestSize(items, frame).check(window: model.contextWindow, items: items)
+        try RequestSize(asked, frame).check(window: model.contextWindow, items: asked)
         // Only the turn's copy changes: a turn that fails leaves the conversation unchanged.
         let isUnreadable = transcript.isUnreadable
         var all: [ChappieJSON]?
@@ -287,7 +304,8 @@ extension ChappieClient {
                 emit: context.emit ?? { _ in }, record: context.record),
             toolLoopLimit: configuration.toolLoopLimit, items: items, round: round
         ) { [weak self] slug, parts in await self?.learn(parts, of: slug, listed, in: context.account) }
-        turn.room = compactionLimit(of: model)
+        turn.room = exchange == nil ? compactionLimit(of: model) : nil
+        turn.routing.turnState = exchange.flatMap(turnState)
         turn.hasRebuilt = all != nil
         turn.hasDroppedReasoning = isUnreadable
         return turn
@@ -295,7 +313,7 @@ extension ChappieClient {
 
     /// Returns the items that replace an unreadable compaction. If there are none, the user gets a notice.
     private func lostHistory(_ context: TurnContext) async -> [ChappieJSON]? {
-        if let all = await history?() { return all }
+        if context.exchange == nil, let all = await history?() { return all }
         tell(.compactionLost, context)
         return nil
     }
@@ -333,7 +351,8 @@ extension ChappieClient {
         TurnRunner(
             configuration: configuration, http: transport, middleware: middleware, webSocket: webSocket,
             authorization: authorization(onlyFor: transcript.account), transcript: transcript,
-            connection: connection, clock: clock, entropy: entropy, log: log, webSocketNotes: webSocketNotes,
+            connection: context.exchange == nil ? connection : exchangeConnection, clock: clock, entropy: entropy,
+            log: log, webSocketNotes: webSocketNotes,
             headerFields: fields, restarts: context.restarts, list: list,
             observedTurn: context.observation)
     }
@@ -345,8 +364,9 @@ extension ChappieClient {
         do {
             return try await accountInfo()
         } catch {
-            // No account is left to which the connection could belong.
+            // No account is left to which the connections could belong.
             connection.retire()?.cancel()
+            exchangeConnection.retire()?.cancel()
             throw error
         }
     }

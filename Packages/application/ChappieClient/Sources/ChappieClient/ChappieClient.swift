@@ -24,6 +24,8 @@ public actor ChappieClient: ChappieConversation {
     let transport: any HTTPTransport
     let webSocket: (any WebSocketTransport)?
     let connection: ConversationConnection
+    /// The connection of the exchanges, so that they leave the conversation's to its turns.
+    let exchangeConnection: ConversationConnection
     let entropy: any Entropy
     let credentials: CredentialManager
     let modelCache: (any ChappieModelCache)?
@@ -43,6 +45,8 @@ public actor ChappieClient: ChappieConversation {
     /// The queue of the turns. The turns of a runtime also wait in it.
     @_spi(ChappieInternals) public nonisolated let queue: TurnQueue
     var prewarming: Task<Void, Never>?
+    /// The identity of the exchanges, or `nil` before the first one.
+    var exchangeIdentity: ExchangeIdentity?
     /// The task that retires connections whose sign-in was removed.
     let signOutWatcher: Task<Void, Never>
 
@@ -123,8 +127,13 @@ public actor ChappieClient: ChappieConversation {
         named = configuration.model
         let connection = ConversationConnection()
         self.connection = connection
-        signOutWatcher = Task { [weak connection, signOuts = credentials.signOuts] in
-            for await _ in signOuts { await connection?.retire()?.close(.normal) }
+        let exchangeConnection = ConversationConnection()
+        self.exchangeConnection = exchangeConnection
+        signOutWatcher = Task { [weak connection, weak exchangeConnection, signOuts = credentials.signOuts] in
+            for await _ in signOuts {
+                let retired = [connection, exchangeConnection].compactMap { $0?.retire() }
+                for socket in retired { await socket.close(.normal) }
+            }
         }
     }
 
@@ -320,13 +329,17 @@ public actor ChappieClient: ChappieConversation {
     /// Does nothing while a turn runs or waits, if the connection of the last turn also serves the next one, and if the
     /// policy or the backend requires server-sent events. A failed prewarm is not an error. The next turn then opens
     /// its own connection. A turn that begins during the prewarm ends it.
-    public func prewarm() async {
+    public func prewarm() async { await prewarm(RequestFrame(), for: nil) }
+
+    /// Opens the connection of the conversation or of the exchanges, and sends the beginning of its next request.
+    func prewarm(_ frame: RequestFrame, for exchange: ChappieExchange?) async {
         guard prewarming == nil, queue.isEmpty else { return }
         let task = Task { @concurrent in
             // Without a sign-in, no connection can be opened.
-            guard let account = try? await turnAccount(),
-                let turn = try? await prepare([], RequestFrame(), wish(), TurnContext(account: account))
-            else { return }
+            guard let account = try? await turnAccount() else { return }
+            let context = TurnContext(account: account, exchange: exchange)
+            let wish = if let exchange { await wish(of: exchange) } else { await wish() }
+            guard let turn = try? await prepare([], frame, wish, context) else { return }
             await turn.prewarm()
         }
         prewarming = task
@@ -346,10 +359,13 @@ public actor ChappieClient: ChappieConversation {
         return transcript.opening(for: ["model": .string(try await model.slug)])
     }
 
-    /// Closes the conversation's WebSocket with a handshake that takes some seconds at most. The next turn opens
-    /// another. The connection of a running turn is closed when the turn has ended. Without this call, the connection
+    /// Closes the WebSockets of the conversation and of the exchanges, with a handshake that takes some seconds at most
+    /// for each. The next turn opens another. The connection of a running turn is closed when the turn has ended. Without this call, the connection
     /// is dropped when the client is released.
-    public func disconnect() async { await connection.retire()?.close(.normal) }
+    public func disconnect() async {
+        let retired = [connection, exchangeConnection].compactMap { $0.retire() }
+        for socket in retired { await socket.close(.normal) }
+    }
 
     /// Waits until the credential's work has ended. See `CredentialManager.settle(within:)`.
     @_spi(ChappieInternals) public func settleCredentials() async { await credentials.settle() }

@@ -153,6 +153,8 @@ extension ChappieClient {
                     "This sign-in takes \(ToolSet.planLimit) tools at most. Left out: \(list)."), context)
             return
         }
+        // An exchange declares all of its tools.
+        guard context.exchange == nil else { return }
         let hasSearched = (transcript.items + items).contains { $0["type"] == "tool_search_call" }
         var chosen: String?
         if case .function(let name) = frame.toolChoice { chosen = name }

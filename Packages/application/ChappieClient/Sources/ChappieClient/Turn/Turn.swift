@@ -68,6 +68,8 @@ struct Turn: Sendable {
     mutating func run(
         after count: Int, resuming pending: (turn: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision])?
     ) async throws -> ChappieResponse {
+        // The host of an exchange keeps what it has seen.
+        if context.exchange != nil { return try await runWithoutTools() }
         do {
             return try await runRounds(resuming: pending)
         } catch let error where error is CancellationError && context.control.isRequested {
@@ -175,12 +177,8 @@ struct Turn: Sendable {
         }
         while true {
             add(context.control.nextMessages())
-            var response = try await sendRequest()
-            // The response is complete, even if the turn was interrupted.
-            unfinished = nil
+            var response = try await receiveAnswer()
             let ownUsage = response.usage
-            usage = usage.map { $0.adding(response.usage) } ?? response.usage
-            items += Transcript.kept(of: response)
             let calls = response.items.filter(\.isToolCall)
             // Searches are answered before any call runs, so that every record of the turn has the answers.
             let search = tools.toolSet.search ?? ToolSearch([])
@@ -209,18 +207,55 @@ struct Turn: Sendable {
                 if !found.isEmpty { try checkRoom(after: ownUsage, adding: found) }
                 continue
             }
-            let known = try calls.map { item in
-                guard let call = ChappieToolCall(item) else { throw ChappieClientError.invalidResponse }
-                return call
-            }
-            // Approvals, results and records are identified by a call's id.
-            guard Set(known.map(\.callID)).count == known.count else { throw ChappieClientError.invalidResponse }
+            let known = try Self.calls(among: calls)
             try await tools.record(.called(TurnProgress(calls: known, items: items, round: round, frame: frame)))
             let count = items.count
             try await runTools(known)
             frame.toolChoice = .automatic
             try checkRoom(after: ownUsage, adding: found + items[count...])
         }
+    }
+
+    /// Sends requests until an answer ends or calls a tool. No tool runs.
+    ///
+    /// - Returns: the last answer, with the items, the text and the tokens of all of them.
+    private mutating func runWithoutTools() async throws -> ChappieResponse {
+        while true {
+            let earlier = items.map(ChappieOutputItem.init)
+            var response = try await receiveAnswer()
+            let calls = try Self.calls(among: response.items)
+            guard response.wantsToGoOn, calls.isEmpty else {
+                response.items = earlier + response.items
+                response.outputText = answer + response.outputText
+                return finished(response)
+            }
+            guard round < toolLoopLimit else { throw ChappieClientError.toolLoopLimitExceeded(toolLoopLimit) }
+            round += 1
+            // JSON is complete in one response, or not at all.
+            if frame.outputSchema == nil { answer += response.outputText }
+        }
+    }
+
+    /// Sends a request, and adds its answer to the turn.
+    private mutating func receiveAnswer() async throws -> ChappieResponse {
+        let response = try await sendRequest()
+        // The response is complete, even if the turn was interrupted.
+        unfinished = nil
+        usage = usage.map { $0.adding(response.usage) } ?? response.usage
+        items += Transcript.kept(of: response)
+        return response
+    }
+
+    /// Returns the calls among the items of an answer. Approvals, results and records are identified by a call's id.
+    ///
+    /// - Throws: ``ChappieClientError/invalidResponse`` for calls without an id, or with the same one.
+    private static func calls(among items: [ChappieOutputItem]) throws -> [ChappieToolCall] {
+        let calls = try items.filter(\.isToolCall).map { item in
+            guard let call = ChappieToolCall(item) else { throw ChappieClientError.invalidResponse }
+            return call
+        }
+        guard Set(calls.map(\.callID)).count == calls.count else { throw ChappieClientError.invalidResponse }
+        return calls
     }
 
     /// Keeps an answer after which the user's messages continue the turn.

@@ -7,6 +7,8 @@ struct TurnContext: Sendable {
     let account: ChappieAccountInfo
     /// The control by which the turn is interrupted and gets messages while it runs.
     var control = TurnControl()
+    /// The exchange that is sent in place of a turn of the conversation, or `nil` for a turn.
+    var exchange: ChappieExchange?
     /// Keeps each step of the turn before the next one begins.
     var record: TurnRecorder = { _ in }
     /// Sends an event to the reader, or `nil` if nobody reads, as in a prewarm.

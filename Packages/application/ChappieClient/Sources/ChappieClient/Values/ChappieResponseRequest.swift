@@ -108,18 +108,30 @@ extension RequestFrame {
     ///
     /// - Throws: ``ChappieClientError/unsupportedInput(_:_:)`` for a header field or a schema that can't be sent.
     init(of request: ChappieResponseRequest) throws(ChappieClientError) {
-        self.init(options: request.turnOptions)
-        if let schema = request.outputSchema {
+        try self.init(
+            options: request.turnOptions, outputSchema: request.outputSchema, toolChoice: request.toolChoice,
+            serviceTools: request.serviceTools, serviceTier: request.serviceTier)
+        headerFields = try OwnHeaderFields.checked(request.headerFields)
+    }
+
+    /// Creates the frame of a request with these properties.
+    ///
+    /// - Throws: ``ChappieClientError/unsupportedInput(_:_:)`` for a schema that can't be sent.
+    init(
+        options: ChappieMessageOptions, outputSchema: ChappieJSONSchema?, toolChoice: ChappieToolChoice,
+        serviceTools: [ChappieServiceTool], serviceTier: String?
+    ) throws(ChappieClientError) {
+        self.init(options: options)
+        if let outputSchema {
             do throws(ChappieJSONSchemaError) {
-                _ = try ChappieStrictSchema(schema)
+                _ = try ChappieStrictSchema(outputSchema)
             } catch {
                 throw .unsupportedInput(error.explanation, "Change the schema.")
             }
         }
-        outputSchema = request.outputSchema
-        toolChoice = request.toolChoice
-        serviceTools = request.serviceTools.isEmpty ? nil : request.serviceTools
-        serviceTier = request.serviceTier
-        headerFields = try OwnHeaderFields.checked(request.headerFields)
+        self.outputSchema = outputSchema
+        self.toolChoice = toolChoice
+        self.serviceTools = serviceTools.isEmpty ? nil : serviceTools
+        self.serviceTier = serviceTier
     }
 }

@@ -31,7 +31,7 @@ public struct ChappieToolCall: Sendable, Hashable, Codable {
     }
 }
 
-@_spi(ChappieInternals) extension ChappieToolCall {
+extension ChappieToolCall {
     /// Reads a `function_call` or a `custom_tool_call`, or returns `nil` for other items and for a call without an id.
     public init?(_ item: ChappieOutputItem) {
         guard item.isToolCall, let name = item.name, let callID = item.callID, !callID.isEmpty else { return nil }
