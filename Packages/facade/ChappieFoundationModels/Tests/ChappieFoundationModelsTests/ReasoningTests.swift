@@ -1,0 +1,93 @@
+import ChappieCore
+import Testing
+
+@testable import ChappieFoundationModels
+
+#if canImport(FoundationModels, _version: 2)
+    import FoundationModels
+#elseif canImport(FoundationModelsStandIn)
+    import FoundationModelsStandIn
+#endif
+
+/// Reasoning that is kept as a signature, and transcripts that another process continues.
+@MainActor
+@Suite(.timeLimit(.minutes(2))) struct ReasoningTests {
+    /// Returns a session with a turn that has reasoning, a tool and commentary.
+    private func session(of user: SignedInModel) async throws -> LanguageModelSession {
+        let session = LanguageModelSession(model: user.model, tools: [Weather()], instructions: "Be short.")
+        _ = try await session.respond(
+            to: "comment: Looking.\ncall weather {\"town\":\"Oslo\"}",
+            contextOptions: ContextOptions(reasoningLevel: .deep))
+        return session
+    }
+
+    private func input(
+        of transcript: Transcript, model: String? = nil, _ lanes: Lanes? = nil
+    ) throws -> [ChappieJSON] {
+        try TranscriptInput(transcript, model: model) { lanes?.round(of: $0) }.items
+    }
+
+    @Test func `another process sends the same items as this one`() async throws {
+        let user = try await SignedInModel()
+        let session = try await session(of: user)
+        let next = Transcript(
+            entries: session.transcript + [.prompt(.init(segments: [.text(.init(content: "reply: two"))]))])
+        let restored = try input(of: next)
+        _ = try await session.respond(to: "reply: two", contextOptions: ContextOptions(reasoningLevel: .deep))
+        // The same transcript in one process is sent in full over a new connection.
+        let other = try await SignedInModel()
+        let second = LanguageModelSession(model: other.model, tools: [Weather()], transcript: session.transcript)
+        _ = try await second.respond(to: "reply: three")
+        let items = try other.lastFrame().inputItems
+        let types = [
+            "message", "reasoning", "message", "function_call", "function_call_output", "reasoning", "message",
+        ]
+        #expect(Array(restored.compactMap { $0["type"]?.string }.prefix(7)) == types)
+        // The first item that is sent is the instructions.
+        for (sent, kept) in zip(items.dropFirst(), restored.dropLast()) {
+            #expect(sent["type"] == kept["type"] && sent["id"] == kept["id"] && sent["phase"] == kept["phase"])
+            #expect(sent["encrypted_content"] == kept["encrypted_content"])
+        }
+    }
+
+    @Test func `reasoning of another model or provider is left out`() async throws {
+        let user = try await SignedInModel()
+        let session = try await session(of: user)
+        #expect(try input(of: session.transcript).contains { $0["type"] == "reasoning" })
+        #expect(try !input(of: session.transcript, model: "another").contains { $0["type"] == "reasoning" })
+        var foreign = session.transcript
+        for index in foreign.indices {
+            guard case .reasoning(var entry) = foreign[index], entry.signature != nil else { continue }
+            entry.signature = Data("opaque".utf8)
+            foreign[index] = .reasoning(entry)
+        }
+        #expect(try !input(of: foreign).contains { $0["type"] == "reasoning" })
+    }
+
+    @Test func `an answer that the app has edited is sent as edited`() async throws {
+        let user = try await SignedInModel()
+        let session = LanguageModelSession(model: user.model)
+        _ = try await session.respond(to: "reply: one")
+        var edited = session.transcript
+        guard case .response(var response)? = edited.last else { return }
+        response.segments = [.text(.init(content: "uno"))]
+        edited[edited.endIndex - 1] = .response(response)
+        let other = LanguageModelSession(model: user.model, transcript: edited)
+        _ = try await other.respond(to: "reply: two")
+        let frame = try user.lastFrame()
+        #expect(frame["previous_response_id"] == nil)
+        #expect(frame.inputItems[2]["content"]?[0]?["text"] == "uno")
+    }
+
+    @Test func `ids of another provider's calls are replaced by ids that the service takes`() throws {
+        let id = String(repeating: "call:", count: 30)
+        let transcript = Transcript(entries: [
+            .prompt(.init(segments: [.text(.init(content: "Hi"))])),
+            .toolCalls(.init([.init(id: id, toolName: "weather", arguments: GeneratedContent(properties: [:]))])),
+            .toolOutput(.init(id: id, toolName: "weather", segments: [.text(.init(content: "rain"))])),
+        ])
+        let items = try input(of: transcript)
+        let replaced = try #require(items[1]["call_id"]?.string)
+        #expect(replaced.count <= 64 && !replaced.contains(":") && items[2]["call_id"]?.string == replaced)
+    }
+}
