@@ -19,12 +19,12 @@ import Synchronization
         /// The part of the model that answers the requests of sessions. Sessions create it themselves.
         public struct Executor: LanguageModelExecutor {
             let lanes: Lanes
-            private let ignored: IgnoredOptions
+            private let log: SessionLog
 
             /// Creates an executor for a user.
             public init(configuration: Configuration) {
                 lanes = Lanes(makeClient: configuration.makeClient)
-                ignored = IgnoredOptions(logger: configuration.logger)
+                log = SessionLog(logger: configuration.logger)
             }
 
             /// Answers one round of a session.
@@ -37,11 +37,12 @@ import Synchronization
                 let exchange = try exchange(for: request, of: model)
                 var output = EventOutput(
                     strict: try exchange.outputSchema.map(ChappieStrictSchema.init),
-                    ignored: ignored.names(in: request.generationOptions))
+                    ignored: log.ignored(in: request.generationOptions))
                 let entries = request.transcript.map(\.id)
                 let lane = lanes.take(for: entries)
                 do {
                     for try await event in lane.client.stream(exchange) {
+                        if case .notice(let notice) = event { log.add(notice) }
                         for event in try output.events(for: event) { await channel.send(event) }
                     }
                     try Task.checkCancellation()
@@ -99,17 +100,23 @@ import Synchronization
         }
     }
 
-    /// The options that the service does not take, with a message in the log for the first use of each.
+    /// The messages about requests that differ from what a session has asked for.
     @available(macOS 27.0, iOS 27.0, visionOS 27.0, watchOS 27.0, *)
     @available(tvOS, unavailable)
-    private final class IgnoredOptions: Sendable {
+    private final class SessionLog: Sendable {
         private let logger: Logger?
         private let named = Mutex<Set<String>>([])
 
         init(logger: Logger?) { self.logger = logger }
 
-        /// Returns the names of the options that are not sent.
-        func names(in options: GenerationOptions) -> [String] {
+        func add(_ notice: ChappieNotice) {
+            logger?.notice(
+                "The answer differs from the request",
+                metadata: ["kind": "\(notice.kind.rawValue)", "notice": "\(notice.message)"])
+        }
+
+        /// Returns the names of the options that are not sent. The first use of each is logged.
+        func ignored(in options: GenerationOptions) -> [String] {
             var names: [String] = []
             if options.temperature != nil { names.append("temperature") }
             if options.samplingMode != nil { names.append("samplingMode") }

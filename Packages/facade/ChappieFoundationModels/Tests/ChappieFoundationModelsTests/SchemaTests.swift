@@ -81,14 +81,16 @@ import Testing
     @Test(arguments: forms.indices)
     func `a schema is sent in the strict form, in the declared order`(index: Int) throws {
         let (given, sent) = Self.forms[index]
-        let schema = try SchemaJSON.outputSchema(GenerationSchema(standInName: "Form", json: given))
+        let schema = try SchemaJSON.outputSchema(GenerationSchema(decoding: given))
         let form = try ChappieStrictSchema(schema).json.serialized()
         #expect(form == sent)
     }
 
-    @Test(arguments: [#"{"type":"object","additionalProperties":{"type":"string"}}"#, "{}"])
+    @Test(arguments: [
+        #"{"title":"Form","type":"object","additionalProperties":{"type":"string"}}"#, #"{"title":"Form"}"#,
+    ])
     func `a schema without a strict form is refused by its name`(json: String) {
-        let schema = GenerationSchema(standInName: "Form", json: json)
+        let schema = GenerationSchema(decoding: json)
         let error = #expect(throws: LanguageModelError.self) { try SchemaJSON.outputSchema(schema) }
         guard case .unsupportedGenerationGuide(let guide)? = error else { return }
         #expect(guide.schemaName == "Form")
@@ -124,8 +126,7 @@ import Testing
         var generatedContent: GeneratedContent { GeneratedContent(properties: ["town": town]) }
 
         static let generationSchema = GenerationSchema(
-            standInName: "Trip",
-            json: #"""
+            decoding: #"""
                 {"title": "Trip", "type": "object", "x-order": ["town", "days"], "additionalProperties": false,
                  "properties": {"town": {"type": "string"}, "days": {"type": "integer"}}, "required": ["town"]}
                 """#)
@@ -158,7 +159,7 @@ import Testing
         let error = await LanguageModelError.replacing(
             ChappieClientError.httpError(400, body), of: ChappieExchange(input: []),
             try await SignedInModel().model.executorConfiguration.makeClient(),
-            GenerationSchema(standInName: "Form", json: "{}"))
+            GenerationSchema(decoding: #"{"title":"Form"}"#))
         guard case .unsupportedGenerationGuide(let guide)? = error as? LanguageModelError else {
             Issue.record("\(error)")
             return

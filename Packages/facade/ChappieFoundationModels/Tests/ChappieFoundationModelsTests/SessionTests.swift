@@ -22,6 +22,7 @@ import Testing
         #expect(snapshots.count >= 3 && snapshots.last == "one two three four")
         #expect(zip(snapshots, snapshots.dropFirst()).allSatisfy { $1.hasPrefix($0) })
         #expect(session.usage.input.totalTokenCount > 0 && session.usage.output.totalTokenCount > 0)
+        #expect(session.usage.output.reasoningTokenCount > 0)
         #expect(session.transcript.kinds == ["prompt", "reasoning", "response"])
     }
 
@@ -101,28 +102,36 @@ import Testing
         #expect(user.frames[0].map { $0["previous_response_id"] != nil } == [false, true])
     }
 
-    @Test func `an image of a file is sent, and one at an address is refused`() async throws {
+    @Test func `images of prompts and of tools are sent, and one at an address is refused`() async throws {
         let user = try await SignedInModel()
-        let session = LanguageModelSession(model: user.model)
         let png = Base64URL.decode(
             "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk-M9QDwADhgGAWjR9awAAAABJRU5ErkJggg")
         let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID().uuidString).png")
         try Data(try #require(png)).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
-        func prompt(_ url: URL) -> Prompt {
-            Prompt(standInSegments: [
-                .text(.init(content: "What is it?")),
+        func answer(about url: URL) async throws -> String {
+            let segments: [Transcript.Segment] = [
+                .text(.init(content: "See this.")),
                 .attachment(.init(content: .image(.init(imageURL: url)), label: "figure")),
+            ]
+            let call = Transcript.ToolCall(id: "call_1", toolName: "weather", arguments: GeneratedContent("x"))
+            let transcript = Transcript(entries: [
+                .prompt(.init(segments: segments)), .toolCalls(.init([call])),
+                .toolOutput(.init(id: "call_1", toolName: "weather", segments: segments)),
             ])
+            let session = LanguageModelSession(model: user.model, tools: [Weather()], transcript: transcript)
+            return try await session.respond(to: "reply: seen").content
         }
-        #expect(try await session.respond(to: prompt(file)).content.contains("Images: 1"))
-        let parts = try user.lastFrame().inputItems.last?["content"]?.array ?? []
-        #expect(parts.map { $0["type"] } == ["input_text", "input_text", "input_image"])
-        #expect(parts[1]["text"] == "[figure]")
-        #expect(parts[2]["image_url"]?.string?.hasPrefix("data:image/png;base64,") == true)
+        #expect(try await answer(about: file) == "seen")
+        let items = try user.lastFrame().inputItems
+        for parts in [items[0]["content"]?.array ?? [], items[2]["output"]?.array ?? []] {
+            #expect(parts.map { $0["type"] } == ["input_text", "input_text", "input_image"])
+            #expect(parts[1]["text"] == "[figure]")
+            #expect(parts[2]["image_url"]?.string?.hasPrefix("data:image/png;base64,") == true)
+        }
 
         let address = try #require(URL(string: "https://example.com/figure.png"))
-        let refused = await Result { try await session.respond(to: prompt(address)) }.error
+        let refused = await Result { try await answer(about: address) }.error
         guard case .unsupportedTranscriptContent(let content)? = refused as? LanguageModelError else {
             Issue.record("\(String(describing: refused))")
             return

@@ -107,13 +107,23 @@ struct Weather: Tool {
     var name = "weather"
     let description = "Reports the weather."
     let parameters = GenerationSchema(
-        standInName: "Place",
-        json: #"""
+        decoding: #"""
             {"title": "Place", "type": "object", "x-order": ["town", "day"], "additionalProperties": false,
              "properties": {"day": {"type": "string"}, "town": {"type": "string"}}, "required": ["town"]}
             """#)
 
     func call(arguments: GeneratedContent) async throws -> String { "rain, \(arguments.jsonString)" }
+}
+
+extension GenerationSchema {
+    /// Decodes a schema that is known to be correct.
+    init(decoding json: String) {
+        do {
+            self = try JSONDecoder().decode(GenerationSchema.self, from: Data(json.utf8))
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
 }
 
 extension Result where Failure == any Error {

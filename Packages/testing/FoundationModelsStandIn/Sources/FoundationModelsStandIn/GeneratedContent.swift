@@ -4,7 +4,7 @@
 // except where a comment says "as there". Macros, dynamic instructions, Apple's own models, images made of pixels, and
 // what version 27.2 adds are left out.
 
-@_spi(ChappieInternals) public import ChappieCore
+public import ChappieCore
 
 /// JSON that a model wrote, with the order of its members.
 public struct GeneratedContent: Sendable, Equatable {
@@ -58,9 +58,9 @@ public struct GeneratedContent: Sendable, Equatable {
     }
 }
 
-@_spi(StandIn) extension GeneratedContent {
+extension GeneratedContent {
     /// Creates content from JSON. Members keep their order.
-    public init(_ json: ChappieJSON) {
+    init(_ json: ChappieJSON) {
         switch json {
         case .null: kind = .null
         case .bool(let bool): kind = .bool(bool)
@@ -75,7 +75,7 @@ public struct GeneratedContent: Sendable, Equatable {
     }
 
     /// The content as JSON, with its members in their order.
-    public var json: ChappieJSON {
+    var json: ChappieJSON {
         switch kind {
         case .null: .null
         case .bool(let bool): .bool(bool)

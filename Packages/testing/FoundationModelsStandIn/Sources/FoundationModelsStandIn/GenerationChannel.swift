@@ -17,9 +17,9 @@ public struct LanguageModelExecutorGenerationChannel: AsyncSequence, Sendable {
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(iterator: events.makeAsyncIterator()) }
 
     public struct Event: Sendable {
-        @_spi(StandIn) public let kind: Kind
-        @_spi(StandIn) public let entryID: String?
-        @_spi(StandIn) public let edit: Edit
+        let kind: Kind
+        let entryID: String?
+        let edit: Edit
         public static func response(entryID: String? = nil, action: Response.Action) -> Event {
             .init(kind: .response, entryID: entryID, edit: action.edit)
         }
@@ -30,8 +30,8 @@ public struct LanguageModelExecutorGenerationChannel: AsyncSequence, Sendable {
             .init(kind: .toolCalls, entryID: entryID, edit: action.edit)
         }
     }
-    @_spi(StandIn) public enum Kind: Sendable { case response, reasoning, toolCalls }
-    @_spi(StandIn) public indirect enum Edit: Sendable {
+    enum Kind: Sendable { case response, reasoning, toolCalls }
+    indirect enum Edit: Sendable {
         case append(String, segmentID: String?, tokenCount: Int)
         case replace(String, segmentID: String?, tokenCount: Int)
         case signature(Data)

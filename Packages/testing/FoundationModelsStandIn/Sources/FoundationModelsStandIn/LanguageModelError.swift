@@ -39,7 +39,7 @@ public enum LanguageModelError: LocalizedError {
     }
     /// A refusal. The framework lets nobody read the explanation as a string.
     public struct Refusal: Sendable {
-        @_spi(StandIn) public var givenExplanation: String
+        var givenExplanation: String
         public var debugDescription: String, metadata: [String: any Sendable]
         public init(explanation: String, debugDescription: String, metadata: [String: any Sendable] = [:]) {
             givenExplanation = explanation

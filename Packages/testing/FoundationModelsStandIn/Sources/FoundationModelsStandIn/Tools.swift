@@ -8,7 +8,7 @@ public struct GenerationSchema: Sendable, Codable, CustomDebugStringConvertible 
     private let json: ChappieJSON
 
     /// Creates a schema of JSON. The framework's schemas are made by a macro, or decoded.
-    public init(standInName: String, json: String) {
+    init(standInName: String, json: String) {
         self.standInName = standInName
         self.json = (try? ChappieJSON(parsing: json)) ?? .null
     }
@@ -23,14 +23,13 @@ public struct GenerationSchema: Sendable, Codable, CustomDebugStringConvertible 
 public protocol PromptRepresentable { var promptRepresentation: Prompt { get } }
 public protocol InstructionsRepresentable { var instructionsRepresentation: Instructions { get } }
 public struct Prompt: Sendable, PromptRepresentable {
-    public var standInSegments: [Transcript.Segment]
+    var standInSegments: [Transcript.Segment]
     public init(_ content: some PromptRepresentable) { self = content.promptRepresentation }
     init(standInText text: String) { standInSegments = [.text(.init(content: text))] }
-    public init(standInSegments: [Transcript.Segment]) { self.standInSegments = standInSegments }
     public var promptRepresentation: Prompt { self }
 }
 public struct Instructions: Sendable, InstructionsRepresentable {
-    public var standInSegments: [Transcript.Segment]
+    var standInSegments: [Transcript.Segment]
     public init(_ content: some InstructionsRepresentable) { self = content.instructionsRepresentation }
     init(standInText text: String) { standInSegments = [.text(.init(content: text))] }
     public var instructionsRepresentation: Instructions { self }
