@@ -1,4 +1,5 @@
-import ChappieCore
+import ChappieClient
+@_spi(ChappieInternals) import ChappieCore
 import Testing
 
 @testable import ChappieFoundationModels
@@ -28,26 +29,43 @@ import Testing
     }
 
     @Test func `another process sends the same items as this one`() async throws {
-        let user = try await SignedInModel()
+        let user = try await SignedInModel(policy: .httpSSEOnly)
         let session = try await session(of: user)
-        let next = Transcript(
-            entries: session.transcript + [.prompt(.init(segments: [.text(.init(content: "reply: two"))]))])
-        let restored = try input(of: next)
-        _ = try await session.respond(to: "reply: two", contextOptions: ContextOptions(reasoningLevel: .deep))
-        // The same transcript in one process is sent in full over a new connection.
-        let other = try await SignedInModel()
-        let second = LanguageModelSession(model: other.model, tools: [Weather()], transcript: session.transcript)
-        _ = try await second.respond(to: "reply: three")
-        let items = try other.lastFrame().inputItems
-        let types = [
-            "message", "reasoning", "message", "function_call", "function_call_output", "reasoning", "message",
-        ]
-        #expect(Array(restored.compactMap { $0["type"]?.string }.prefix(7)) == types)
-        // The first item that is sent is the instructions.
-        for (sent, kept) in zip(items.dropFirst(), restored.dropLast()) {
-            #expect(sent["type"] == kept["type"] && sent["id"] == kept["id"] && sent["phase"] == kept["phase"])
-            #expect(sent["encrypted_content"] == kept["encrypted_content"])
+        let transcript = session.transcript
+        _ = try await session.respond(to: "reply: two")
+        let other = try await SignedInModel(policy: .httpSSEOnly)
+        let restored = LanguageModelSession(model: other.model, tools: [Weather()], transcript: transcript)
+        _ = try await restored.respond(to: "reply: two")
+
+        let kept = try #require(user.posts.last).inputItems
+        let sent = try #require(other.posts.last).inputItems
+        #expect(
+            kept.compactMap { $0["type"]?.string } == [
+                "message", "message", "reasoning", "message", "function_call", "function_call_output", "reasoning",
+                "message", "message",
+            ])
+        func same(_ item: ChappieJSON) -> [ChappieJSON?] {
+            ["type", "role", "id", "phase", "call_id", "name", "namespace", "arguments", "output", "encrypted_content"]
+                .map { item[$0] } + [item["content"]?[0]?["text"]]
         }
+        #expect(sent.map(same) == kept.map(same))
+    }
+
+    @Test func `reasoning that the service can't read is left out after its refusal`() async throws {
+        let user = try await SignedInModel()
+        var transcript = try await session(of: user).transcript
+        for index in transcript.indices {
+            guard case .reasoning(var entry) = transcript[index], let signature = entry.signature else { continue }
+            var item = try ChappieJSON(parsing: Array(signature)).object ?? [:]
+            item["encrypted_content"] = .string(Base64URL.encode("simulated:other:rs".utf8))
+            entry.signature = Data(ChappieJSON.object(item).serializedBytes())
+            transcript[index] = .reasoning(entry)
+        }
+        let other = try await SignedInModel()
+        let edited = LanguageModelSession(model: other.model, tools: [Weather()], transcript: transcript)
+        #expect(try await edited.respond(to: "reply: two").content == "two")
+        let requests = other.frames.flatMap(\.self)
+        #expect(requests.map { $0.inputItems.contains { $0["type"] == "reasoning" } } == [true, false])
     }
 
     @Test func `reasoning of another model or provider is left out`() async throws {

@@ -72,6 +72,12 @@ struct SignedInModel {
         }
     }
 
+    /// The requests of turns over HTTP.
+    var posts: [ChappieJSON] {
+        simulator.transport.receivedRequests.filter { $0.url.path().hasSuffix("/responses") }
+            .compactMap { try? ChappieJSON(parsing: $0.body?.bytes ?? []) }
+    }
+
     /// The request that was sent last over WebSocket `index`.
     func lastFrame(_ index: Int = 0) throws -> ChappieJSON { try #require(frames[index].last) }
 }
