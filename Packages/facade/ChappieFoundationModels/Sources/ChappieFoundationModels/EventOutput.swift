@@ -100,17 +100,18 @@ import ChappieClient
                 events.append(self.note(id, name, note))
             }
             round.entries[index].content = .calls(known)
-            let action = LanguageModelExecutorGenerationChannel.ToolCalls.ToolCall.Action.appendArguments(
-                piece, tokenCount: 1)
-            return events + [.toolCalls(entryID: calls, action: .toolCall(id: id, name: name, action: action))]
+            return events + [
+                .toolCalls(
+                    entryID: calls,
+                    action: .toolCall(id: id, name: name, action: .appendArguments(piece, tokenCount: 1)))
+            ]
         }
 
         private func note(_ id: String, _ name: String, _ note: ChappieJSONObject) -> Event {
             let members = ChappieJSONObject(members: note.members.filter { !$0.value.isNull })
-            let action = LanguageModelExecutorGenerationChannel.ToolCalls.ToolCall.Action.updateMetadata([
-                EntryMetadata.call: ChappieJSON.object(members).serialized()
-            ])
-            return .toolCalls(entryID: calls, action: .toolCall(id: id, name: name, action: action))
+            let note = [EntryMetadata.call: ChappieJSON.object(members).serialized()]
+            return .toolCalls(
+                entryID: calls, action: .toolCall(id: id, name: name, action: .updateMetadata(note)))
         }
 
         // MARK: Items
@@ -178,14 +179,12 @@ import ChappieClient
             let hasText = round.entries.contains { $0.id == self.response }
             if hasText {
                 let messages = response.items.filter { $0.type == "message" && $0.phase != .commentary }
-                events.append(
-                    .response(
-                        entryID: self.response,
-                        action: .updateMetadata([
-                            EntryMetadata.messages: Self.note(of: messages), EntryMetadata.model: response.model ?? "",
-                            EntryMetadata.response: response.id,
-                            EntryMetadata.ignored: ignored.joined(separator: ", "),
-                        ])))
+                var metadata = [
+                    EntryMetadata.messages: Self.note(of: messages), EntryMetadata.response: response.id,
+                ]
+                metadata[EntryMetadata.model] = response.model
+                if !ignored.isEmpty { metadata[EntryMetadata.ignored] = ignored.joined(separator: ", ") }
+                events.append(.response(entryID: self.response, action: .updateMetadata(metadata)))
             }
             if let usage = response.usage { events.append(self.usage(usage, isOfCalls: hasCalls && !hasText)) }
             var kept = ChappieExchange(input: [])

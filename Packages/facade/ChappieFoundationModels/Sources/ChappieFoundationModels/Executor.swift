@@ -58,11 +58,7 @@ import Synchronization
                 let definitions = transcript.flatMap { entry -> [Transcript.ToolDefinition] in
                     if case .instructions(let instructions) = entry { instructions.toolDefinitions } else { [] }
                 }
-                let request = LanguageModelExecutorGenerationRequest(
-                    id: UUID(), transcript: transcript, enabledTools: definitions,
-                    generationOptions: GenerationOptions(),
-                    contextOptions: ContextOptions(), metadata: [:])
-                guard let exchange = try? exchange(for: request, of: model) else { return }
+                guard let exchange = try? exchange(for: transcript, definitions, of: model) else { return }
                 let entries = transcript.map(\.id)
                 let lane = lanes.take(for: entries)
                 lanes.release(lane, after: entries)
@@ -73,28 +69,41 @@ import Synchronization
                 for request: LanguageModelExecutorGenerationRequest, of model: ChatGPTLanguageModel
             ) throws -> ChappieExchange {
                 func text(_ name: String) -> String? { request.metadata[name].flatMap { try? $0.value(String.self) } }
-                let slug = text("chappie.model") ?? model.model
-                let input = try TranscriptInput(request.transcript, model: slug) { lanes.round(of: $0) }
-                var exchange = ChappieExchange(instructions: input.instructions, input: input.items)
-                exchange.tools = request.enabledToolDefinitions.map { definition in
-                    ChappieHarnessTool(
-                        name: definition.name, description: definition.description,
-                        inputSchema: SchemaJSON.of(definition.parameters))
+                var exchange = try exchange(
+                    for: request.transcript, request.enabledToolDefinitions, of: model, slug: text("chappie.model"))
+                if let effort = request.contextOptions.effort, model.effort == nil {
+                    exchange.options.reasoningEffort = effort
                 }
-                exchange.model = slug
-                exchange.options.reasoningEffort = model.effort ?? request.contextOptions.effort
                 exchange.options.verbosity = text("chappie.verbosity").map(ChappieVerbosity.init(rawValue:))
                 exchange.serviceTier = text("chappie.serviceTier")
                 if (try? request.metadata["chappie.webSearch"]?.value(Bool.self)) == true {
                     exchange.serviceTools = [.webSearch()]
                 }
-                switch request.generationOptions.toolCallingMode?.kind {
-                case .disallowed: exchange.toolChoice = .none
+                switch (request.generationOptions.toolCallingMode?.kind, request.transcript.last) {
+                case (.disallowed, _): exchange.toolChoice = .none
                 // After the results of a round, the model decides. Otherwise it would call tools without end.
-                case .required where !input.endsWithOutput: exchange.toolChoice = .required
+                case (.required, .toolOutput): break
+                case (.required, _): exchange.toolChoice = .required
                 default: break
                 }
                 if let schema = request.schema { exchange.outputSchema = try SchemaJSON.outputSchema(schema) }
+                return exchange
+            }
+
+            private func exchange(
+                for transcript: Transcript, _ tools: [Transcript.ToolDefinition], of model: ChatGPTLanguageModel,
+                slug: String? = nil
+            ) throws -> ChappieExchange {
+                let slug = slug ?? model.model
+                let input = try TranscriptInput(Array(transcript), model: slug) { lanes.round(of: $0) }
+                var exchange = ChappieExchange(instructions: input.instructions, input: input.items)
+                exchange.tools = tools.map { definition in
+                    ChappieHarnessTool(
+                        name: definition.name, description: definition.description,
+                        inputSchema: SchemaJSON.of(definition.parameters))
+                }
+                exchange.model = slug
+                if let effort = model.effort { exchange.options.reasoningEffort = effort }
                 return exchange
             }
         }
@@ -131,19 +140,14 @@ import Synchronization
     @available(macOS 27.0, iOS 27.0, visionOS 27.0, watchOS 27.0, *)
     @available(tvOS, unavailable)
     extension ContextOptions {
-        /// The amount of reasoning in the service's terms.
-        fileprivate var effort: ChappieReasoningEffort {
+        /// The amount of reasoning in the service's terms, or `nil` for the model's own.
+        fileprivate var effort: ChappieReasoningEffort? {
             switch reasoningLevel {
-            case nil: .automatic
             case .light: .low
             case .moderate: .medium
             case .deep: .high
-            default:
-                if case .custom(let name) = reasoningLevel {
-                    ChappieReasoningEffort(rawValue: name)
-                } else {
-                    .automatic
-                }
+            case .custom(let name): ChappieReasoningEffort(rawValue: name)
+            default: nil
             }
         }
     }

@@ -19,7 +19,6 @@ import Synchronization
     final class Lanes: Sendable {
         /// A client that is in use by one request.
         struct Lane: Sendable {
-            fileprivate let number: Int
             let client: ChappieClient
             /// The ids of the entries of the last request that succeeded, and of its answer.
             fileprivate var entries: [String] = []
@@ -28,7 +27,6 @@ import Synchronization
         private struct State {
             /// The lanes that no request uses, from the least to the most recently used one.
             var idle: [Lane] = []
-            var count = 0
             /// The rounds by the id of their first entry, and these ids from the oldest round to the newest.
             var rounds: [String: SentRound] = [:]
             var order: [String] = []
@@ -54,16 +52,16 @@ import Synchronization
                 // A lane without entries was opened before its session's first request.
                 let fitting = best.flatMap { known[$0] > 0 ? $0 : nil } ?? state.idle.firstIndex { $0.entries.isEmpty }
                 if let fitting { return state.idle.remove(at: fitting) }
-                state.count += 1
-                return Lane(number: state.count, client: makeClient())
+                return Lane(client: makeClient())
             }
         }
 
         /// Makes a lane free after a request that did not succeed.
         func release(_ lane: Lane) {
-            state.withLock { state in
+            // The client of a surplus lane closes its connection when it is released.
+            _ = state.withLock { state in
                 state.idle.append(lane)
-                if state.idle.count > Self.idleLimit { state.idle.removeFirst() }
+                return state.idle.count > Self.idleLimit ? state.idle.removeFirst() : nil
             }
         }
 
@@ -102,7 +100,6 @@ import Synchronization
         /// The visible content of an entry.
         enum Content: Sendable, Equatable {
             case text(String)
-            case json(ChappieJSON)
             case calls([ChappieToolCall])
         }
 
@@ -115,13 +112,12 @@ import Synchronization
         var items: [ChappieJSON] = []
         var byteCount = 0
 
-        /// Returns whether a transcript has the entries of the round from `start` on, without changes.
-        func isIn(_ transcript: Transcript, at start: Int) -> Bool {
-            guard start + entries.count <= transcript.count else { return false }
-            return entries.indices.allSatisfy { offset in
-                let entry = transcript[start + offset]
-                return entry.id == entries[offset].id && Self.matches(entries[offset].content, entry)
-            }
+        /// Returns whether a transcript continues with the entries of the round, without changes.
+        func begins(_ transcript: ArraySlice<Transcript.Entry>) -> Bool {
+            transcript.count >= entries.count
+                && zip(entries, transcript).allSatisfy { sent, entry in
+                    sent.id == entry.id && Self.matches(sent.content, entry)
+                }
         }
 
         private static func matches(_ content: Content, _ entry: Transcript.Entry) -> Bool {

@@ -21,8 +21,6 @@ import ChappieSDK
         /// The text of the instructions at the beginning, or `nil`.
         private(set) var instructions: String?
         private(set) var items: [ChappieJSON] = []
-        /// Whether the transcript ends with the output of a tool.
-        private(set) var endsWithOutput = false
 
         /// Creates the input of a request.
         ///
@@ -30,18 +28,17 @@ import ChappieSDK
         ///   - model: the slug of the request's model, if it is known. Only it can read its reasoning.
         ///   - round: returns the round that began with an entry, if its items are known.
         /// - Throws: `LanguageModelError.unsupportedTranscriptContent` for an entry that can't be sent.
-        init(_ transcript: Transcript, model: String?, _ round: (String) -> SentRound?) throws {
-            var position = transcript.startIndex
-            while position < transcript.endIndex {
-                if let round = round(transcript[position].id), round.isIn(transcript, at: position) {
+        init(_ entries: [Transcript.Entry], model: String?, _ round: (String) -> SentRound?) throws {
+            var position = 0
+            while position < entries.count {
+                if let round = round(entries[position].id), round.begins(entries[position...]) {
                     items += round.items
                     position += round.entries.count
                 } else {
-                    try append(transcript[position], isFirst: position == transcript.startIndex, model: model)
+                    try append(entries[position], isFirst: position == 0, model: model)
                     position += 1
                 }
             }
-            if case .toolOutput? = transcript.last { endsWithOutput = true }
             repair()
         }
 
