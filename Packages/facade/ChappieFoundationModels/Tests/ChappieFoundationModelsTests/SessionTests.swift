@@ -1,7 +1,8 @@
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
-import ChappieFoundationModels
 import Testing
+
+@testable import ChappieFoundationModels
 
 #if canImport(FoundationModels, _version: 2)
     import FoundationModels
@@ -56,6 +57,20 @@ import Testing
         #expect(tool?["name"] == "weather" && tool?["parameters"]?["title"] == nil)
         #expect(tool?["parameters"]?["properties"]?.object?.names == ["town", "day"])
         #expect(frames[0]["reasoning"]?["effort"] == "medium")
+    }
+
+    @Test func `the metadata of a request names its model and verbosity`() async throws {
+        let user = try await SignedInModel()
+        let models = try await user.model.executorConfiguration.makeClient().models()
+        let other = try #require(models.last { $0.isListed }?.slug)
+        let session = LanguageModelSession(model: user.model(effort: .low))
+        _ = try await session.respond(to: "reply: one", contextOptions: ContextOptions(reasoningLevel: .deep))
+        _ = try await session.respond(
+            to: "reply: two", metadata: ["chappie.model": other, "chappie.verbosity": "low"])
+        let frames = user.frames.flatMap(\.self)
+        #expect(frames.map { $0["reasoning"]?["effort"] } == ["low", "low"])
+        #expect(frames[0]["model"] != .string(other) && frames[1]["model"] == .string(other))
+        #expect(frames[1]["text"]?["verbosity"] == "low")
     }
 
     @Test func `two calls of a round, one without arguments, get their outputs`() async throws {
