@@ -1,9 +1,8 @@
-@_spi(ChappieInternals) public import ChappieAuth
+public import ChappieAuth
 public import ChappieClient
 public import ChappieCore
 @_spi(ChappieInternals) public import ChappieSDK
 public import Logging
-import Synchronization
 
 #if canImport(FoundationModels, _version: 2)
     public import FoundationModels

@@ -1,4 +1,3 @@
-import ChappieAuth
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 @_spi(ChappieInternals) import ChappieJSONSchema

@@ -1,4 +1,3 @@
-import ChappieAuth
 import ChappieClient
 import ChappieCore
 import ChappieJSONSchema

@@ -1,4 +1,3 @@
-@_spi(ChappieInternals) import ChappieAuth
 import ChappieClient
 @_spi(ChappieInternals) import ChappieCore
 import ChappieSDK
