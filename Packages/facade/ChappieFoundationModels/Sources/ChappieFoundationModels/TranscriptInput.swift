@@ -98,13 +98,15 @@ import ChappieSDK
         private static func messages(_ text: String, _ metadata: [String: GeneratedContent]) -> [ChappieJSON] {
             let note = metadata[EntryMetadata.messages].flatMap { try? $0.value(String.self) }
             let notes = note.flatMap { try? ChappieJSON(parsing: $0) }?.array ?? []
-            guard notes.reduce(0, { $0 + ($1["length"]?.int ?? 0) }) == text.utf8.count, !notes.isEmpty else {
+            // The transcript may come from anywhere.
+            let lengths = notes.map { min(max($0["length"]?.int ?? 0, 0), text.utf8.count + 1) }
+            guard lengths.reduce(0, +) == text.utf8.count, !notes.isEmpty else {
                 return text.isEmpty ? [] : [ChappieInputMessage.assistant(text).inputItem]
             }
             var rest = text.utf8[...]
-            return notes.map { note in
-                let own = String(decoding: rest.prefix(note["length"]?.int ?? 0), as: UTF8.self)
-                rest = rest.dropFirst(note["length"]?.int ?? 0)
+            return zip(notes, lengths).map { note, length in
+                let own = String(decoding: rest.prefix(length), as: UTF8.self)
+                rest = rest.dropFirst(length)
                 var item = ChappieInputMessage.assistant(own).inputItem.object ?? [:]
                 item["id"] = note["id"]
                 item["phase"] = note["phase"]
@@ -127,10 +129,10 @@ import ChappieSDK
                 "type": "function_call", "call_id": .string(callID(call.id)), "name": .string(call.toolName),
                 "arguments": .string(call.arguments.jsonString),
             ]
-            let note = call.metadata[EntryMetadata.call].flatMap { try? $0.value(String.self) }
-            for member in note.flatMap({ try? ChappieJSON(parsing: $0) })?.object?.members ?? [] {
-                item[member.name] = member.value
-            }
+            let text = call.metadata[EntryMetadata.call].flatMap { try? $0.value(String.self) }
+            let note = text.flatMap { try? ChappieJSON(parsing: $0) }
+            item["id"] = note?["id"]
+            item["namespace"] = note?["namespace"]
             return .object(item)
         }
 

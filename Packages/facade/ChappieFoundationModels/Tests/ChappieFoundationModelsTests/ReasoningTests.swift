@@ -97,6 +97,14 @@ import Testing
         #expect(frame.inputItems[2]["content"]?[0]?["text"] == "uno")
     }
 
+    @Test(arguments: [#"[{"length":-1},{"length":4}]"#, #"[{"length":9223372036854775807},{"length":1}]"#, "[]", "x"])
+    func `a wrong note about the messages is ignored`(note: String) throws {
+        let response = Transcript.Response(
+            metadata: ["chappie.items": note], segments: [.text(.init(content: "one"))])
+        let items = try input(of: Transcript(entries: [.response(response)]))
+        #expect(items.count == 1 && items[0]["content"]?[0]?["text"] == "one")
+    }
+
     @Test func `ids of another provider's calls are replaced by ids that the service takes`() throws {
         let id = String(repeating: "call:", count: 30)
         let transcript = Transcript(entries: [
