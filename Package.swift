@@ -67,6 +67,13 @@ func crossing(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: dependencies, path: "Tests/\(name)")
 }
 
+// Linux has only declarations of Apple's framework, which are for our own builds and tests, so no product is made there.
+#if os(macOS)
+    let foundationModels: [Product] = [.library(name: "ChappieFoundationModels", targets: ["ChappieFoundationModels"])]
+#else
+    let foundationModels: [Product] = []
+#endif
+
 // MARK: The graph
 
 let package = Package(
@@ -104,7 +111,7 @@ let package = Package(
         .library(name: "ChappieSimulatorServer", targets: ["ChappieSimulatorServer"]),
         // Internal: for the programs in Apps. Its declarations may change in any version.
         .library(name: "_ChappieInternals", targets: ["ChappieCurl", "ChappieProcess", "CSpawn"]),
-    ],
+    ] + foundationModels,
     traits: [.trait(name: "Observability", description: "ChappieObservability with its two packages.")],
     dependencies: [
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
@@ -196,6 +203,10 @@ let package = Package(
         module(
             "facade/ChappieSDK/ChappieSDKRuntime",
             ["ChappieAuth", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSDK"]),
+        module(
+            "facade/ChappieFoundationModels",
+            ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieSDK", logging]
+                + only([.linux], ["FoundationModelsStandIn"])),
         // Tools
         module("testing/ChappieSimulator", ["ChappieCore", .byName(name: "CZstd", condition: onLinux), httpTypes]),
         module(
@@ -210,6 +221,7 @@ let package = Package(
         module("testing/ChappieTesting/ChappieSDKTesting", ["ChappieTesting", "ChappieSimulatorServer"]),
         // Test support (no product: for our own tests)
         module("testing/TestFixtures", ["ChappieCore", "ChappieFiles", system]),
+        module("testing/FoundationModelsStandIn", ["ChappieCore"]),
         // Programs that tests kill
         .executableTarget(
             name: "FileStoreWriter", dependencies: ["ChappieAuth", "ChappieCrypto"],
@@ -346,6 +358,12 @@ let package = Package(
                 "ChappieSimulatorServer", "TestFixtures", "ManyUsers",
                 httpTypes, logging, inMemoryLogging,
             ]),
+        tests(
+            of: "facade/ChappieFoundationModels",
+            [
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieTesting", httpTypes,
+                logging, inMemoryLogging,
+            ] + only([.linux], ["FoundationModelsStandIn"])),
         tests(
             of: "testing/ChappieSimulator",
             ["ChappieCore", "ChappieSimulatorServer", "CZlib", "TestFixtures", httpTypes]),

@@ -3,7 +3,7 @@
 import re
 
 # Modules of Apple's systems.
-APPLE = {"Accessibility", "AppKit", "AuthenticationServices", "Combine", "CryptoKit", "Network", "Security", "SwiftUI", "UIKit", "UserNotifications"}
+APPLE = {"Accessibility", "AppKit", "AuthenticationServices", "Combine", "CoreGraphics", "CoreImage", "CryptoKit", "FoundationModels", "ImageIO", "Network", "Security", "SwiftUI", "UIKit", "UniformTypeIdentifiers", "UserNotifications"}
 # What only some of Apple's systems have, by the names that `os` takes.
 SYSTEMS = {"macOS": {"AppKit"}, "iOS": {"UIKit"}, "visionOS": {"UIKit"}}
 # Modules that Apple's systems lack. A module of ours is asked for only if Linux alone has it.

@@ -96,7 +96,7 @@ def imports(text):
     """(line, module) of the imports of a Swift file; Apple's own, behind `canImport`, can't be judged here."""
     for pattern in (r"/\*.*?\*/", r'"""(.*?)"""'):
         text = re.sub(pattern, lambda found: "\n" * found.group().count("\n"), text, flags=re.S)
-    elsewhere = APPLE if set(re.findall(r"^\s*#(?:else)?if .*?(?<!!)\bcanImport\((\w+)\)", text, flags=re.M)) & APPLE else set()
+    elsewhere = APPLE if set(re.findall(r"^\s*#(?:else)?if .*?(?<!!)\bcanImport\((\w+)\b", text, flags=re.M)) & APPLE else set()
     for number, line in enumerate(text.splitlines(), 1):
         found = IMPORT.match(line)
         if found and found[1] not in elsewhere:

@@ -100,6 +100,17 @@ let package = Package(
             name: "ChappieSDKRuntime",
             dependencies: ["ChappieAuth", "ChappieRuntime", "ChappieThreadsSQLite", "ChappieSDK"],
             swiftSettings: settings),
+        // Only a module with this version has the declarations of models.
+        .target(
+            name: "FoundationModels", dependencies: ["ChappieCore"],
+            swiftSettings: settings + [.unsafeFlags(["-user-module-version", "2.0"])]),
+        .target(
+            name: "ChappieFoundationModels",
+            dependencies: [
+                "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieSDK", "FoundationModels",
+                logging,
+            ],
+            swiftSettings: settings),
         .target(
             name: "ChappieMCP",
             dependencies: ["ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", httpTypes],

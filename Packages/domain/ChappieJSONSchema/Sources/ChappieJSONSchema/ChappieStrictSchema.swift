@@ -19,7 +19,8 @@ public struct ChappieStrictSchema: Sendable {
     /// Whether ``answer(_:)`` may change an answer.
     public var changesAnswers: Bool { isWrapped || !added.isEmpty }
 
-    private let isWrapped: Bool
+    /// Whether the root is the member `value` of another object.
+    @_spi(ChappieInternals) public let isWrapped: Bool
     /// The places of the members that were optional.
     private let added: Set<[String]>
     private let compiled: SchemaCompiler

@@ -146,6 +146,11 @@ public struct ChappieCredentialStorage: Sendable {
         }
     }
 
+    /// Returns whether both are the same place, so that sessions and clients of both share a credential.
+    @_spi(ChappieInternals) public func isSamePlace(as other: ChappieCredentialStorage) -> Bool {
+        identity == other.identity
+    }
+
     struct HashableStore: Hashable, Sendable {
         let store: any CredentialStore & Hashable
 
