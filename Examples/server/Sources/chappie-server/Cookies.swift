@@ -15,12 +15,8 @@ struct Cookies: Sendable {
 
     /// Returns the cookie of a user, or `nil` for a name that can't be used.
     func make(for user: String) -> String? {
-        let isName = user.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"): true
-            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "-"), UInt8(ascii: "."): true
-            default: false
-            }
+        let isName = user.utf8.allSatisfy {
+            isalnum(Int32($0)) != 0 || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
         }
         return isName && (1...64).contains(user.utf8.count) ? "\(user)_\(signature(of: user))" : nil
     }

@@ -95,6 +95,9 @@ struct Routes {
                 throw Failure(.badRequest, "A turn needs a text.")
             }
             let named = try context.parameters.require("thread")
+            guard named == "new" || UUID(uuidString: named) != nil else {
+                throw Failure(.notFound, "There is no such thread.")
+            }
             let thread = named == "new" ? UUID().uuidString.lowercased() : named
             let turn = try await turns.begin(text, in: thread, of: context.user)
             return Response.json(["turn": .string(turn), "thread": .string(thread)], status: .accepted)
@@ -122,7 +125,7 @@ struct Routes {
         router.post("/turns/:turn/stop") { _, context in
             let turn = try context.parameters.require("turn")
             guard try await turns.stop(turn, of: context.user) else {
-                throw Failure(.conflict, "The turn does not run on this machine.")
+                throw Failure(.conflict, "The turn does not run here now.")
             }
             return Response(status: .noContent)
         }

@@ -4,12 +4,11 @@ import Synchronization
 
 /// The server's own tables, over libpq. Your server uses its usual driver here.
 ///
-/// `server_turns` says which machine runs a turn: the beat of a living machine is at most two seconds old. Sign-ins and
-/// threads are in the tables of Chappie.
+/// `server_turns` names the machine that runs a turn. The beat of a living machine is at most two seconds old. Sign-ins
+/// and threads are in the tables of Chappie.
 final class ServerTables: Sendable {
     /// A turn that some machine has begun.
     struct Turn: Sendable {
-        let user: String
         let thread: String
         /// Whether its machine has not reported for six seconds.
         let isAbandoned: Bool
@@ -59,7 +58,7 @@ final class ServerTables: Sendable {
     func find(_ turn: String, of user: String) async throws -> Turn? {
         let rows = try await run(
             "SELECT thread, \(Self.isAbandoned) FROM server_turns WHERE turn = $1 AND \"user\" = $2", turn, user)
-        return rows.first.map { Turn(user: user, thread: $0[0], isAbandoned: $0[1] == "t") }
+        return rows.first.map { Turn(thread: $0[0], isAbandoned: $0[1] == "t") }
     }
 
     /// Takes a turn over from its machine, and returns whether this machine may run it now. Only one machine gets it.
@@ -76,7 +75,7 @@ final class ServerTables: Sendable {
 
     /// Removes the turns that nobody asks for any more.
     func removeOld() async throws {
-        try await run("DELETE FROM server_turns WHERE beat < clock_timestamp() - interval '1 day'")
+        try await run("DELETE FROM server_turns WHERE beat < clock_timestamp() - interval '30 days'")
     }
 
     /// Notes that the dice were rolled.
@@ -107,7 +106,7 @@ struct DatabaseFailure: Error, CustomStringConvertible {
     let description: String
 }
 
-/// A connection on a thread of its own, which connects again after a failure.
+/// A connection that connects again after a failure. It has a separate thread, which waits for the server.
 private final class ServerConnection: @unchecked Sendable {
     private let connectionString: String
     private let queue = DispatchQueue(label: "server tables")

@@ -83,6 +83,7 @@ actor Turns {
             busy.remove(Place(user: user, thread: thread))
             throw error
         }
+        // The first event is the turn's beginning.
         let id = Task {
             for await event in events { return event.turnID }
             throw CancellationError()
@@ -140,7 +141,7 @@ actor Turns {
     }
 
     private func run(_ turn: Turn, _ work: () async throws -> String) async throws {
-        // The page may ask again as soon as it sees the end.
+        // Nothing else runs here between the end of the log and this, so a page that sees the end may ask again.
         defer {
             turn.id.cancel()
             busy.remove(Place(user: turn.user, thread: turn.thread))
@@ -185,8 +186,9 @@ actor Turns {
             try await Task.sleep(for: .seconds(2))
             turns = turns.filter { $0.value.log.endedAt.map { $0.duration(to: .now) < Self.keeping } ?? true }
             do {
-                try await tables.beat(for: turns.filter { $0.value.log.endedAt == nil }.map(\.key))
-                if count % 1800 == 0 { try await tables.removeOld() }
+                let running = turns.filter { $0.value.log.endedAt == nil }.map(\.key)
+                if !running.isEmpty { try await tables.beat(for: running) }
+                if count % 1800 == 1799 { try await tables.removeOld() }
             } catch {
                 // The next beat may succeed. Without beats, another machine continues the turns.
                 report("This machine could not report that it is alive: \(error)")
