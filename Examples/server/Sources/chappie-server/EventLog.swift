@@ -168,7 +168,7 @@ struct EventReader: ~Copyable {
         lastID = nil
     }
 
-    /// Sends a comment if nothing was sent for a while. It fails if the page has gone.
+    /// Sends a comment if nothing was sent for a while. It throws if the page has closed the connection.
     mutating func comment() async throws {
         if lastWrite.duration(to: .now) > .seconds(10) { try await write(":\n\n") }
     }

@@ -5,7 +5,7 @@ import ChappieThreadsPostgres
 import Foundation
 import Hummingbird
 
-/// What the balancer and the operator ask. ChappieObservability has more metrics.
+/// The answers to the balancer and to the operator. ChappieObservability has more metrics.
 struct Health: Sendable {
     let database: ChappiePostgresDatabase
     let pool: ChappieClientPool

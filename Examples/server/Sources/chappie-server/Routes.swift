@@ -181,7 +181,7 @@ private struct Failures: RouterMiddleware {
         switch error {
         case let failure as Failure: failure
         case ChappieClientError.missingCredential, ChappieClientError.reauthenticationRequired:
-            Failure(.conflict, "Link your ChatGPT account first.")
+            Failure(.conflict, "You have not linked a ChatGPT account. Link one, and ask again.")
         case ChappieClientError.tooManyTurns: Failure(.tooManyRequests, sentence(of: error))
         case ChappieClientError.stopping: Failure(.serviceUnavailable, sentence(of: error))
         case ChappieThreadStoreError.notFound: Failure(.notFound, sentence(of: error))

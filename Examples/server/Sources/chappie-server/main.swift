@@ -67,7 +67,7 @@ func serve(_ settings: Settings) async throws {
     let application = Application(
         router: routes.router,
         configuration: .init(address: .hostname(settings.host, port: settings.port), backlog: 1024), logger: logger)
-    // The last service stops first.
+    // Services stop in reverse order.
     var group = ServiceGroupConfiguration(
         services: [
             DatabaseService(database: database, turns: turns), application, TurnService(turns: turns),

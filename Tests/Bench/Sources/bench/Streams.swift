@@ -4,7 +4,7 @@ import ChappieSDK
 import Foundation
 import Synchronization
 
-/// What many slow answers at once cost a server: memory, descriptors, processor time and threads.
+/// The cost of many slow answers at the same time: memory, descriptors, processor time and threads.
 struct Streams {
     let origin: URL
     let transport: ChappieStreamingTransportPolicy
@@ -89,7 +89,7 @@ struct Streams {
         )
     }
 
-    /// What the answers report while they come in.
+    /// Counts of answers and of their deltas.
     private final class Counts: Sendable {
         let started = Atomic(0)
         let received = Atomic(0)
@@ -105,7 +105,7 @@ struct Streams {
         var deltas: Int
     }
 
-    /// What the process uses, as Linux tells it.
+    /// The memory, the descriptors and the processor time of the process.
     private struct Usage {
         /// Bytes in memory.
         var memory: Int

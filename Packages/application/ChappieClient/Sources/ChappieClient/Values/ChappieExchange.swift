@@ -78,7 +78,7 @@ public struct ChappieExchange: Sendable, Hashable {
 // MARK: Checks
 
 extension ChappieExchange {
-    /// Checks the parts that the service would refuse, as far as they are known without the model.
+    /// Checks the parts that the service refuses with any model.
     ///
     /// - Throws: ``ChappieClientError/unsupportedInput(_:_:)``, ``ChappieClientError/invalidTool(_:_:)``.
     func check() throws(ChappieClientError) {
