@@ -171,8 +171,11 @@ private struct Failures: RouterMiddleware {
         } catch {
             let failure = failure(for: error)
             var response = Response.json(["error": .string(failure.words)], status: failure.status)
-            if failure.status == .serviceUnavailable { response.headers[.retryAfter] = "1" }
-            if failure.status.kind == .serverError { report("\(request.method) \(request.uri.path): \(failure.words)") }
+            if failure.status == .serviceUnavailable {
+                response.headers[.retryAfter] = "1"
+            } else if failure.status.kind == .serverError {
+                report("\(request.method) \(request.uri.path): \(failure.words)")
+            }
             return response
         }
     }
