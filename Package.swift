@@ -434,6 +434,7 @@ if let folder = Context.environment["CHAPPIE_CONSUMERS"] {
         program("\(examples)/chat", ["ChappieSDK", "Playground"]),
         program("\(examples)/many-users", ["ChappieSDK", "ChappieSDKRuntime", "Playground"]),
         program("\(examples)/tool-approval", ["ChappieSDK", "Playground"]),
+        program("\(examples)/agent", ["ChappieSDK", "Playground"]),
         program("\(examples)/custom-store", ["ChappieSDK", "ChappieAuth", "Playground"]),
         program("\(examples)/thread-store", ["ChappieSDK", "ChappieRuntime", "Playground"]),
         program("\(examples)/sign-in-model", ["ChappieSDK", "ChappieAuth", "ChappieSignInUI", "Playground"]),

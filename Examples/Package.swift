@@ -17,6 +17,7 @@ let package = Package(
         .executableTarget(name: "chat", dependencies: [sdk, "Playground"]),
         .executableTarget(name: "many-users", dependencies: [sdk, kept, "Playground"]),
         .executableTarget(name: "tool-approval", dependencies: [sdk, "Playground"]),
+        .executableTarget(name: "agent", dependencies: [sdk, "Playground"]),
         .executableTarget(
             name: "custom-store",
             dependencies: [sdk, .product(name: "ChappieAuth", package: "chappie"), "Playground"]),

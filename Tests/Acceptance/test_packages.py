@@ -256,6 +256,8 @@ def test_the_examples_build_from_outside_and_run(built, build, examples, full, s
             ("many-users", [], ["user-1 got: for the first\nuser-2 got: for the second", "user-3 has to link"]),
             ("tool-approval", [order, "yes", order, "one", order, "no", order, "always", order],
              ["ordered: 3 × tea", "ordered: 1 × tea", "[order: denied]", "[order: succeeded]"]),
+            ("agent", ['call add_task {"title": "buy tea"}', "call list_tasks {}", "reply: the end"],
+             ['[add_task {"title": "buy tea"}]', "[list_tasks {}]", "buy tea", "the end"]),
             ("custom-store", [], ["found in the table", "the table is empty"]),
             ("thread-store", [], ["1. the first answer\n2. the second answer"]),
             ("sign-in-model", [], ["Your code: ", "opening http", "[ChatGPT Linked! Return to the app]", "has no clipboard"])]:

@@ -2,6 +2,7 @@ import ChappieClient
 import ChappieCore
 import ChappieSimulatorServer
 import ChappieTesting
+import Synchronization
 import TestFixtures
 import Testing
 
@@ -218,6 +219,34 @@ import Testing
                 let start = ContinuousClock.now
                 handle.cancel()
                 await #expect(throws: CancellationError.self) { try await handle.response() }
+                while loopback.simulator.openConnectionCount >= open { await Task.yield() }
+                times.append(ContinuousClock.now - start)
+            }
+            if times.last.map({ $0 < .milliseconds(100) * Loopback.patience }) == true { return }
+        }
+        Issue.record("It took \(times).")
+    }
+
+    @Test(.tags(.measured), arguments: [ChappieStreamingTransportPolicy.httpSSEOnly, Tenant.webSocketOnly])
+    func `a cancelled exchange frees its socket within 100 milliseconds`(
+        policy: ChappieStreamingTransportPolicy
+    ) async throws {
+        var times: [Duration] = []
+        for _ in 0..<3 {
+            try await Loopback.run { loopback in
+                let client = loopback.client(policy)
+                let begun = Mutex<(openConnections: Int, time: ContinuousClock.Instant)?>(nil)
+                let reading = Task {
+                    let exchange = ChappieExchange(input: [["role": "user", "content": "repeat 200000 words"]])
+                    for try await event in client.stream(exchange) {
+                        guard case .textDelta = event, begun.withLock({ $0 == nil }) else { continue }
+                        begun.withLock { $0 = (loopback.simulator.openConnectionCount, .now) }
+                        withUnsafeCurrentTask { $0?.cancel() }
+                    }
+                }
+                await #expect(throws: CancellationError.self) { try await reading.value }
+                let seen = begun.withLock { $0 }
+                let (open, start) = try #require(seen)
                 while loopback.simulator.openConnectionCount >= open { await Task.yield() }
                 times.append(ContinuousClock.now - start)
             }

@@ -61,15 +61,28 @@ extension ChappieClient {
         let start = Beginning(items: [], frame: frame, wish: await wish(of: exchange))
         let answered = try await runUntilAnswered(start, context)
         try Task.checkCancellation()
-        await learn(from: answered.turn)
+        await learn(from: answered)
         emit(.completed(answered.response))
         return answered.response
     }
 
     /// Keeps the facts about the service that an exchange has shown.
-    private func learn(from turn: Turn) {
+    private func learn(from answered: Answered) {
+        let turn = answered.turn
+        let calls = answered.response.items.filter(\.isToolCall).compactMap(\.callID)
+        exchangeIdentity?.openTurn = turn.routing.turnState.map { ($0, Set(calls)) }
         if turn.transcript.hasFlatTools, configuration.endpoints.usesPlan { hasFlatTools = true }
         note(turn.routing.modelsETag)
+    }
+
+    /// Returns the value that the backend requires in every further request of a turn, if an exchange continues one: its
+    /// input ends with the output of a call of the last answer.
+    func turnState(of exchange: ChappieExchange) -> String? {
+        guard let open = exchangeIdentity?.openTurn, let last = exchange.input.last,
+            last["type"]?.string?.hasSuffix("_call_output") == true,
+            last["call_id"]?.string.map(open.calls.contains) == true
+        else { return nil }
+        return open.state
     }
 
     /// Returns the wish for the model of an exchange. The conversation's model does not count.
@@ -83,21 +96,31 @@ extension ChappieClient {
         of exchange: ChappieExchange, readBy model: String, _ account: ChappieAccountInfo
     ) -> Transcript {
         let now = clock.now
-        let id: String
-        if let exchangeOwner, exchangeOwner.account.isSameAccount(as: account) {
-            id = exchangeOwner.id
-        } else {
-            if let retired = exchangeConnection.retire() { Task { await retired.close(.normal) } }
-            id = UUIDv7.make(now: now, entropy: entropy)
-            exchangeOwner = (account, id)
+        var identity = ExchangeIdentity(account: account, id: UUIDv7.make(now: now, entropy: entropy))
+        if let exchangeIdentity, exchangeIdentity.account.isSameAccount(as: account) {
+            identity = exchangeIdentity
+        } else if let retired = exchangeConnection.retire() {
+            Task { await retired.close(.normal) }
         }
+        exchangeIdentity = identity
         var configuration = configuration
         configuration.harness = exchange.harness
         let context = ChappieClientContext(
-            sessionID: id, model: "", items: exchange.input, compactedSummary: nil, createdAt: now, updatedAt: now,
+            sessionID: identity.id, model: "", items: exchange.input, compactedSummary: nil, createdAt: now,
+            updatedAt: now,
             reasoningModel: model.isEmpty ? nil : model)
-        var transcript = Transcript(context, account: account, newID: id, now: now, configuration: configuration)
+        var transcript = Transcript(
+            context, account: account, newID: identity.id, now: now, configuration: configuration)
         transcript.hasFlatTools = hasFlatTools
         return transcript
     }
+}
+
+/// The account and the id under which a client sends exchanges.
+struct ExchangeIdentity: Sendable {
+    let account: ChappieAccountInfo
+    /// The id of the session and of the prompt cache.
+    let id: String
+    /// The backend's value for the turn of the last answer, and the calls by which the host may continue that turn.
+    var openTurn: (state: String, calls: Set<String>)?
 }

@@ -160,12 +160,8 @@ extension ChappieClient {
         var planChange: PlanChange?
         while true {
             do {
-                let response =
-                    if context.exchange != nil {
-                        try await turn.runWithoutTools()
-                    } else {
-                        try await turn.run(after: start.resuming == nil ? start.items.count : 0, resuming: resuming)
-                    }
+                let response = try await turn.run(
+                    after: start.resuming == nil ? start.items.count : 0, resuming: resuming)
                 return Answered(start: start, turn: turn, response: response)
             } catch let error where error is TurnIsFull || Compaction.isTooLong(error) {
                 turn = try await shortened(turn, after: error, &room, wish, context)
@@ -309,6 +305,7 @@ extension ChappieClient {
             toolLoopLimit: configuration.toolLoopLimit, items: items, round: round
         ) { [weak self] slug, parts in await self?.learn(parts, of: slug, listed, in: context.account) }
         turn.room = exchange == nil ? compactionLimit(of: model) : nil
+        turn.routing.turnState = exchange.flatMap(turnState)
         turn.hasRebuilt = all != nil
         turn.hasDroppedReasoning = isUnreadable
         return turn

@@ -45,8 +45,8 @@ public actor ChappieClient: ChappieConversation {
     /// The queue of the turns. The turns of a runtime also wait in it.
     @_spi(ChappieInternals) public nonisolated let queue: TurnQueue
     var prewarming: Task<Void, Never>?
-    /// The account of the last exchange, and the id that the exchanges have in it.
-    var exchangeOwner: (account: ChappieAccountInfo, id: String)?
+    /// The identity of the exchanges, or `nil` before the first one.
+    var exchangeIdentity: ExchangeIdentity?
     /// The task that retires connections whose sign-in was removed.
     let signOutWatcher: Task<Void, Never>
 

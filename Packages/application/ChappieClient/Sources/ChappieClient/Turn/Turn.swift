@@ -68,6 +68,8 @@ struct Turn: Sendable {
     mutating func run(
         after count: Int, resuming pending: (turn: ChappiePendingTurn, decisions: [String: ChappieApprovalDecision])?
     ) async throws -> ChappieResponse {
+        // The host of an exchange keeps what it has seen.
+        if context.exchange != nil { return try await runWithoutTools() }
         do {
             return try await runRounds(resuming: pending)
         } catch let error where error is CancellationError && context.control.isRequested {
@@ -217,7 +219,7 @@ struct Turn: Sendable {
     /// Sends requests until an answer ends or calls a tool. No tool runs.
     ///
     /// - Returns: the last answer, with the items, the text and the tokens of all of them.
-    mutating func runWithoutTools() async throws -> ChappieResponse {
+    private mutating func runWithoutTools() async throws -> ChappieResponse {
         while true {
             let earlier = items.map(ChappieOutputItem.init)
             var response = try await receiveAnswer()

@@ -27,7 +27,8 @@ public struct ChappieExchange: Sendable, Hashable {
     /// refuse when it gets them back are left out of the request, such as empty reasoning.
     public var input: [ChappieJSONValue]
     /// The tools that the model may call. The client declares them in this order and never runs them. Calls arrive as
-    /// items. Default: none. The client's own tools are not declared.
+    /// items. Default: none. The client's own tools are not declared. A sign-in that takes fewer tools gets the first ones,
+    /// and a notice names the others.
     public var tools: [ChappieHarnessTool]
     /// The slug of the model. Default `nil`: the model that the program has named for the client, or else the account's
     /// best. The conversation's model does not count.
@@ -106,21 +107,21 @@ extension ChappieExchange {
     /// Checks that each output follows its call, and that each call has an output.
     private func checkCalls() throws(ChappieClientError) {
         var calls: Set<String> = []
-        var open: [String] = []
+        var answered: Set<String> = []
         for item in input {
             let type = item["type"]?.string ?? ""
             let id = item["call_id"]?.string ?? ""
             if type.hasSuffix("_call") { calls.insert(id) }
-            if ChappieOutputItem(item).isToolCall { open.append(id) }
             guard type == "function_call_output" || type == "custom_tool_call_output" else { continue }
             guard calls.contains(id) else {
                 throw .unsupportedInput(
                     "The exchange's input has the output of the call \"\(shown(id))\", but not the call before it.",
                     "Leave out the output, or add the call.")
             }
-            open.removeAll { $0 == id }
+            answered.insert(id)
         }
-        guard let id = open.first else { return }
+        let open = input.lazy.map(ChappieOutputItem.init).first { $0.isToolCall && !answered.contains($0.callID ?? "") }
+        guard let id = open.map({ $0.callID ?? "" }) else { return }
         throw .unsupportedInput(
             "The exchange's input has the call \"\(shown(id))\" without its output.",
             "Add the output of the call, or leave out the call.")
