@@ -202,7 +202,7 @@ def drive(*options):
 def test_the_seven_figures_are_within_their_bounds(server, simulator):
     done = drive("--users", "20", "--json", "--program", server, "--simulator", simulator)
     assert done.returncode == 0, done.stderr
-    figures = {figure["figure"]: figure for figure in json.loads(done.stdout)}
+    figures = {figure["number"]: figure for figure in json.loads(done.stdout)}
     assert sorted(figures) == [1, 2, 3, 4, 5, 6, 7] and not any(figure["failures"] for figure in figures.values()), figures
     assert figures[3]["values"]["renewals"] == 20 and figures[4]["values"]["streams cut"] > 0, figures
 
