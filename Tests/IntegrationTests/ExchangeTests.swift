@@ -29,7 +29,7 @@ import Testing
                 let seen = await SeenTurn(client.stream(exchange))
                 let response = try #require(seen.response, "\(seen)")
                 exchange.append(response)
-                let calls = response.items.compactMap(ChappieToolCall.init)
+                let calls = response.toolCalls
                 #expect(calls.map(\.arguments) == seen.calls)
                 for (call, output) in zip(calls, ["It rains.", "The sun shines."]) {
                     exchange.append("\(output)", of: call)

@@ -31,9 +31,8 @@ actor Agent {
             // A program with a screen also shows `.textDelta`.
             for try await case .completed(let response) in client.stream(next) {
                 next.append(response)
-                let calls = response.items.compactMap(ChappieToolCall.init)
-                for call in calls { next.append(run(call), of: call) }
-                guard calls.isEmpty else { continue }
+                for call in response.toolCalls { next.append(run(call), of: call) }
+                guard response.toolCalls.isEmpty else { continue }
                 exchange = next
                 return response.outputText
             }

@@ -107,8 +107,7 @@ extension ChappieClient {
         configuration.harness = exchange.harness
         let context = ChappieClientContext(
             sessionID: identity.id, model: "", items: exchange.input, compactedSummary: nil, createdAt: now,
-            updatedAt: now,
-            reasoningModel: model.isEmpty ? nil : model)
+            updatedAt: now, reasoningModel: model.isEmpty ? nil : model)
         var transcript = Transcript(
             context, account: account, newID: identity.id, now: now, configuration: configuration)
         transcript.hasFlatTools = hasFlatTools

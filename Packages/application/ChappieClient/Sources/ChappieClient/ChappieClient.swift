@@ -360,8 +360,8 @@ public actor ChappieClient: ChappieConversation {
     }
 
     /// Closes the WebSockets of the conversation and of the exchanges, with a handshake that takes some seconds at most
-    /// for each. The next turn opens another. The connection of a running turn is closed when the turn has ended. Without this call, the connection
-    /// is dropped when the client is released.
+    /// for each. The next turn opens another. The connection of a running turn is closed when the turn has ended. Without
+    /// this call, the connections are dropped when the client is released.
     public func disconnect() async {
         let retired = [connection, exchangeConnection].compactMap { $0.retire() }
         for socket in retired { await socket.close(.normal) }

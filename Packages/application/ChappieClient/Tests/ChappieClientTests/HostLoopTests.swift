@@ -52,7 +52,7 @@ import Testing
         let response = try #require(first.response)
         #expect(response.usage?.totalTokens == 15)
         exchange.append(response)
-        let made = response.items.compactMap(ChappieToolCall.init)
+        let made = response.toolCalls
         #expect(made.map(\.name) == ["weather"])
         for call in made { exchange.append("It rains.", of: call) }
 
@@ -151,12 +151,32 @@ import Testing
         for _ in 0..<2 {
             let response = try #require(await seen(harness, exchange).response)
             exchange.append(response)
-            for call in response.items.compactMap(ChappieToolCall.init) { exchange.append("It rains.", of: call) }
+            for call in response.toolCalls { exchange.append("It rains.", of: call) }
         }
         exchange.append(.user("Rome?"))
         #expect(await seen(harness, exchange).text == "Sun.")
         let states = harness.http.receivedRequests.map { $0.headerFields[.turnState] }
         #expect(states == [nil, "state-1", nil])
+    }
+
+    @Test(arguments: Wire.allCases)
+    func `calls of an answer that ended early are not run, and the next exchange goes on without them`(
+        wire: Wire
+    ) async throws {
+        let end = #"{"type":"response.incomplete","response":{"id":"r","status":"incomplete"}}"#
+        let harness = ClientHarness(
+            wire,
+            [
+                Reply(steps: [.events(items([Self.reasoning, call("weather")], isWhole: false) + [end])]),
+                .answer("Rain.", id: "resp_2"),
+            ])
+        var exchange = exchange("Oslo?", tools: [Self.weather])
+        let response = try #require(await seen(harness, exchange).response)
+        #expect(response.toolCalls.isEmpty && response.items.count == 2)
+        exchange.append(response)
+        exchange.append(.user("Go on."))
+        #expect(await seen(harness, exchange).text == "Rain.")
+        #expect(try harness.requests[1]["input"]?.array?.count == 3)
     }
 
     // MARK: Faults
@@ -234,8 +254,10 @@ import Testing
 
     @Test(arguments: Wire.allCases) func `a time limit ends an exchange`(wire: Wire) async {
         let clock = ManualClock()
-        let harness = ClientHarness(wire, [.half("Hello", then: .stall)], clock: clock)
+        let gate = ScriptedGate()
+        let harness = ClientHarness(wire, [.half("Hello", then: .wait(gate))], clock: clock)
         let reading = Task { await seen(harness, exchange { $0.timeLimit = .seconds(30) }) }
+        await gate.reached()
         await clock.waitForSleepers(count: 1)
         clock.advance(by: .seconds(30))
         #expect(await reading.value.error == .timeLimitExceeded(.seconds(30)))

@@ -12,7 +12,7 @@ public import ChappieJSONSchema
 /// for try await event in client.stream(exchange) {
 ///     guard case .completed(let response) = event else { continue }
 ///     exchange.append(response)
-///     for call in response.items.compactMap(ChappieToolCall.init) {
+///     for call in response.toolCalls {
 ///         exchange.append(ChappieToolResult(output: "rain"), of: call)
 ///     }
 /// }
@@ -73,6 +73,14 @@ public struct ChappieExchange: Sendable, Hashable {
 
     /// The instructions and the tools in the form in which a client has its own.
     var harness: ChappieHarness { ChappieHarness(name: "", instructions: instructions ?? "", tools: tools) }
+}
+
+extension ChappieResponse {
+    /// The calls that the host of an exchange has to run, in order. Empty for an answer that ended early, whose calls
+    /// ``ChappieExchange/append(_:)-(ChappieResponse)`` leaves out.
+    public var toolCalls: [ChappieToolCall] {
+        status == .completed ? items.compactMap(ChappieToolCall.init) : []
+    }
 }
 
 // MARK: Checks
