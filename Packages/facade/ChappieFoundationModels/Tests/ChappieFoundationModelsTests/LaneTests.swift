@@ -77,7 +77,8 @@ import Testing
         let user = try await SignedInModel()
         let session = LanguageModelSession(model: user.model, tools: [Weather()], instructions: "Be short.")
         session.prewarm()
-        while user.frames.first?.isEmpty != false { await Task.yield() }
+        // A question during the prewarm would end it.
+        await user.waitForPrewarm()
         #expect(try await session.respond(to: "reply: one").content == "one")
         let frames = user.frames[0]
         #expect(user.frames.count == 1)

@@ -21,6 +21,7 @@ struct SignedInModel {
     let configuration: ChappieConfiguration
     let model: ChatGPTLanguageModel
     private let credentials: CredentialManager
+    private let firstClient = FirstClient()
     private let makeModel: @Sendable (String?, ChappieReasoningEffort?) -> ChatGPTLanguageModel
 
     init(
@@ -43,15 +44,17 @@ struct SignedInModel {
         self.simulator = simulator
         self.configuration = configuration
         self.credentials = credentials
-        makeModel = { slug, effort in
+        makeModel = { [firstClient] slug, effort in
             ChatGPTLanguageModel(
                 model: slug, effort: effort,
                 executorConfiguration: .init(
                     configuration: configuration, store: .custom(store), logger: logger,
                     makeClient: {
-                        ChappieClient(
+                        let client = ChappieClient(
                             configuration: configuration, transport: simulator.transport,
                             webSocket: simulator.webSocket, credentials: credentials, logger: logger)
+                        firstClient.note(client)
+                        return client
                     },
                     makeSession: { ChappieAuthSession(credentials: credentials) }))
         }
@@ -61,6 +64,12 @@ struct SignedInModel {
     /// Returns a model of the same user.
     func model(_ slug: String? = nil, effort: ChappieReasoningEffort? = nil) -> ChatGPTLanguageModel {
         makeModel(slug, effort)
+    }
+
+    /// Waits until the first client has received the answer to its prewarm.
+    func waitForPrewarm() async {
+        while frames.first?.isEmpty != false { await Task.yield() }
+        await firstClient.waitForPrewarm()
     }
 
     /// The requests of turns over each WebSocket.

@@ -14,10 +14,12 @@ enum Executors {
         let configuration = model.executorConfiguration
         let key = Key(
             type: ObjectIdentifier(Model.Executor.self), configuration: AnyHashable(configuration))
-        if let known = cache.withLock({ $0[key] }) as? Model.Executor { return known }
-        let new = try Model.Executor(configuration: configuration)
-        cache.withLock { $0[key] = new }
-        return new
+        return try cache.withLock { cache in
+            if let known = cache[key] as? Model.Executor { return known }
+            let new = try Model.Executor(configuration: configuration)
+            cache[key] = new
+            return new
+        }
     }
 }
 
