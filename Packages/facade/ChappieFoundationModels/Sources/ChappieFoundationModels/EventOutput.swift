@@ -75,9 +75,7 @@ import ChappieClient
 
         private mutating func append(_ piece: String, to entry: String) {
             let index = index(of: entry, .text(""))
-            if case .text(let text) = round.entries[index].content {
-                round.entries[index].content = .text(text + piece)
-            }
+            round.entries[index].content.append(piece)
         }
 
         private mutating func index(of entry: String, _ content: SentRound.Content) -> Int {
@@ -90,15 +88,8 @@ import ChappieClient
         private mutating func call(_ id: String, _ name: String, _ piece: String, _ note: ChappieJSONObject) -> [Event]
         {
             let index = index(of: calls, .calls([]))
-            guard case .calls(var known) = round.entries[index].content else { return [] }
-            var events: [Event] = []
-            if let place = known.firstIndex(where: { $0.callID == id }) {
-                known[place].arguments += piece
-            } else {
-                known.append(ChappieToolCall(name: name, callID: id, arguments: piece))
-                events.append(self.note(id, name, note))
-            }
-            round.entries[index].content = .calls(known)
+            let isNew = round.entries[index].content.append(piece, toCall: id, name)
+            let events = isNew ? [self.note(id, name, note)] : []
             return events + [
                 .toolCalls(
                     entryID: calls,

@@ -101,6 +101,28 @@ import Synchronization
         enum Content: Sendable, Equatable {
             case text(String)
             case calls([ChappieToolCall])
+
+            /// Adds a piece of the text.
+            mutating func append(_ piece: String) {
+                guard case .text(var text) = self else { return }
+                // The only owner of a text can add to it without a copy.
+                self = .text("")
+                text += piece
+                self = .text(text)
+            }
+
+            /// Adds a piece of the arguments of a call. Returns whether the call is new.
+            mutating func append(_ piece: String, toCall id: String, _ name: String) -> Bool {
+                guard case .calls(var calls) = self else { return false }
+                self = .calls([])
+                defer { self = .calls(calls) }
+                guard let place = calls.firstIndex(where: { $0.callID == id }) else {
+                    calls.append(ChappieToolCall(name: name, callID: id, arguments: piece))
+                    return true
+                }
+                calls[place].arguments += piece
+                return false
+            }
         }
 
         struct Entry: Sendable {
