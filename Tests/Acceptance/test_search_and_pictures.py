@@ -64,13 +64,13 @@ def test_a_page_is_opened_and_nothing_but_a_page_of_the_web(person):
     page = someone.run("search", "--open", "https://swift.org/blog/")
     assert "L0: A page at https://swift.org/blog/" in page.output and "This page is made up." in page.output
     assert "made up" in someone.run("search", "--open", "https://swift.org/blog/", "--json").events[0]["text"]
-    before = requests(someone, SEARCH)
+    wait_until(lambda: requests(someone, SEARCH) == 2, "both are in the simulator's log")
     for address in ("file:///etc/passwd", "swift.org", "javascript:alert(1)", "/etc/passwd"):
         someone.run("search", "--open", address, status=USAGE, says="is not an address of the web")
     someone.run("search", "--recent", "2999-01-01", "x", status=USAGE, says="is in the future")
     someone.run("search", "--recent", "soon", "x", status=USAGE, says="soon is not a date")
     someone.run("search", status=USAGE, says="nothing to search for")
-    assert requests(someone, SEARCH) == before
+    assert requests(someone, SEARCH) == 2
 
 
 NOTHING = {"match": {"path": "/backend-api/codex/alpha/search"}, "effect": {"status": 200, "body": {"output": "", "results": []}}}
@@ -149,7 +149,7 @@ def test_pictures_are_changed(person, tmp_path):
     [facts] = someone.run("draw", "--json", "-i", "fox.png", "-i", "fox.png", "--transparent", "two foxes").events
     # The simulator's edits have another shape.
     assert (facts["path"], facts["width"], facts["height"]) == ("two-foxes.png", 32, 48)
-    assert requests(someone, EDITS) and requests(someone, GENERATIONS)
+    wait_until(lambda: requests(someone, EDITS) and requests(someone, GENERATIONS), "both are in the simulator's log")
     piped = subprocess.run([someone.program, "draw", "-i", "-", "A hat"], env=someone.environment, capture_output=True,
                            stdin=open("fox.png", "rb"), timeout=60 * PATIENCE)
     assert piped.stdout == b"a-hat.png\n", piped
@@ -248,7 +248,8 @@ def test_a_model_makes_and_changes_pictures_in_a_conversation(person, files):
     events = someone.run("ask", "--draw", "-c", "--json", changed).events
     [picture] = [event for event in events if event["type"] == "picture"]
     assert (picture["path"], picture["width"], picture["height"]) == ("make-the-hat-red.png", 32, 48), picture
-    assert files() == ["a-red-fox.png", "make-the-hat-red.png"] and requests(someone, EDITS)
+    assert files() == ["a-red-fox.png", "make-the-hat-red.png"]
+    wait_until(lambda: requests(someone, EDITS), "the edit is in the simulator's log")
     # Without the option the model has no such tool.
     assert "image_generation" not in someone.run("ask", "draw: A red fox\nreply: No.").errors and len(files()) == 2
 

@@ -149,12 +149,12 @@ extension ChappieConversation {
     /// that reads it is cancelled.
     public func stream(_ text: String) -> AsyncThrowingStream<ChappieStreamEvent, any Error> { stream(.user(text)) }
 
-    /// Sends a message and streams the answer. See ``stream(_:)-(String)``.
+    /// Sends a message and streams the answer. See ``ChappieConversation/stream(_:)-(String)``.
     public func stream(_ message: ChappieInputMessage) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
         streamResponse(ChappieResponseRequest(messages: [message]))
     }
 
-    /// Sends a request and streams the answer. See ``stream(_:)-(String)``.
+    /// Sends a request and streams the answer. See ``ChappieConversation/stream(_:)-(String)``.
     public func streamResponse(
         _ request: ChappieResponseRequest
     ) -> AsyncThrowingStream<ChappieStreamEvent, any Error> {
