@@ -106,7 +106,7 @@ struct DatabaseFailure: Error, CustomStringConvertible {
     let description: String
 }
 
-/// A connection that connects again after a failure. It has a separate thread, which waits for the server.
+/// A connection that connects again after a failure. It is Sendable, because only its serial queue uses the connection.
 private final class ServerConnection: @unchecked Sendable {
     private let connectionString: String
     private let queue = DispatchQueue(label: "server tables")
@@ -151,6 +151,7 @@ private final class ServerConnection: @unchecked Sendable {
                 PQfinish(connection)
                 connection = nil
                 guard ContinuousClock.now < end else { throw DatabaseFailure(description: words) }
+                // The start of a database server is announced nowhere, so this queue asks again, and blocks nobody else.
                 usleep(100_000)
             }
         }

@@ -60,6 +60,7 @@ struct Streams {
             var threads = 0
             func wait(until isReached: () -> Bool) async throws {
                 while !isReached() {
+                    // The number of threads is sampled, because nothing reports its maximum.
                     threads = max(threads, Usage.threads)
                     try await Task.sleep(for: .milliseconds(100))
                 }

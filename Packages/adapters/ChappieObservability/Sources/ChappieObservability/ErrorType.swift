@@ -5,7 +5,7 @@ import ChappieRuntime
 
 /// The value of `error.type` for an error, from a closed list. It never has a text of the error.
 ///
-/// The switches have no `default`, so that the compiler reports each new error. The file is compiled without the trait too.
+/// The switches have no `default`, so that the compiler reports each new error. The file is also compiled without the trait.
 enum ErrorType {
     static let other = "_OTHER"
 

@@ -16,7 +16,7 @@
 public actor ChappieClientPool {
     /// The limits of a pool.
     public struct Limits: Sendable, Hashable {
-        /// The maximum number of clients in the pool. The client that was used least recently is released first. While more
+        /// The maximum number of clients in the pool. A new one replaces the one with the longest time since its use. While more
         /// clients than this are in use, the pool has more. Default 2,000, which take about 0.7 GB.
         public var clients: Int
         /// The time after which an unused client is released. Default 5 minutes.

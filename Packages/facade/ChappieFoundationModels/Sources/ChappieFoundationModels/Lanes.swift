@@ -58,7 +58,7 @@ import Synchronization
 
         /// Makes a lane free after a request that did not succeed.
         func release(_ lane: Lane) {
-            // The client of a surplus lane closes its connection when it is released.
+            // The client of a surplus lane closes its connection when it is released. There are nine lanes at most.
             _ = state.withLock { state in
                 state.idle.append(lane)
                 return state.idle.count > Self.idleLimit ? state.idle.removeFirst() : nil

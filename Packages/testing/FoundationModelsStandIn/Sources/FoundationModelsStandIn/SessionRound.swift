@@ -3,7 +3,7 @@ import Synchronization
 
 /// The executors, one for each configuration, as there.
 enum Executors {
-    /// A configuration, which is Sendable by its protocol.
+    /// A configuration. `AnyHashable` hides that its protocol requires Sendable, and both properties are constants.
     private struct Key: Hashable, @unchecked Sendable {
         let type: ObjectIdentifier
         let configuration: AnyHashable

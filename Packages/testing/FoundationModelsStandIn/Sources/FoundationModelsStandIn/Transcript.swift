@@ -189,7 +189,8 @@ public struct Transcript: Sendable, Equatable, RandomAccessCollection, MutableCo
         public var id: String
         private var calls: [ToolCall]
         public init<S: Sequence>(id: String = UUID().uuidString, _ calls: S) where S.Element == ToolCall {
-            (self.id, self.calls) = (id, Array(calls))
+            self.id = id
+            self.calls = Array(calls)
         }
         public var startIndex: Int { 0 }
         public var endIndex: Int { calls.count }
