@@ -64,6 +64,7 @@ import Testing
             scenario, asking: Self.question, over: isOverWebSocket ? .default : .httpSSEOnly, requests: nil,
             silence: isOverWebSocket ? .seconds(3) : nil)
         let answer = try await Self.answer.value
+        #expect(turn.failure.map { "\($0)" } == nil)
         #expect(turn.response?.outputText == answer, "\(turn)")
         #expect(turn.text == (turn.response?.commentary ?? "") + answer)
     }

@@ -34,6 +34,12 @@ struct Loopback: Sendable {
     /// says so.
     static let patience = Patience.factor
 
+    /// The folder of the folders of locks. It is in memory where the system has such a folder: new files on a disk that other
+    /// tests keep busy may take longer than a store is given.
+    private static let folders =
+        FileManager.default.isWritableFile(atPath: "/dev/shm")
+        ? "/dev/shm" : FileManager.default.temporaryDirectory.path
+
     /// - Parameters:
     ///   - signedIn: how many accounts are signed in when `body` begins.
     ///   - clock: the clients'.
@@ -54,7 +60,7 @@ struct Loopback: Sendable {
         }
         let network = CurlNetwork(policy: ChappieNetworkPolicy(proxy: .none, deadlines: deadlines))
         let http = CurlHTTPTransport(network: network)
-        let folder = FileManager.default.temporaryDirectory.path + "/chappie-loopback-\(UUID().uuidString)"
+        let folder = Self.folders + "/chappie-loopback-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let locks = FileCredentialLock(directory: folder)
         let store = InMemoryCredentialStore()
