@@ -26,11 +26,13 @@ struct RequestInput {
     ]
 
     /// Returns `items` in the form of the request.
-    func written(_ items: [ChappieJSON]) -> [ChappieJSON] {
+    ///
+    /// - Parameter sent: The items that come before them in the request, in its form.
+    func written(_ items: [ChappieJSON], after sent: [ChappieJSON] = []) -> [ChappieJSON] {
         // The plan's route takes no search for tools.
         let items = namespaces == nil ? ToolSearch.withoutSearches(items) : items
-        let namespaces = namespaces?.union(ToolSearch.namespaces(foundIn: items))
-        var ids: Set<String> = []
+        let namespaces = namespaces?.union(ToolSearch.namespaces(foundIn: sent + items))
+        var ids = Set(sent.compactMap { $0["id"]?.string })
         var shortened: Set<String> = []
         var room = Self.pictureRoom
         // The newest pictures are sent. Earlier ones may no longer fit into a request.

@@ -109,7 +109,7 @@ struct ToolSearch: Sendable {
 
     /// Returns the namespaces that the searches among `items` have returned.
     static func namespaces(foundIn items: [ChappieJSON]) -> Set<String> {
-        let outputs = items.filter { $0["type"] == "tool_search_output" }
+        let outputs = items.filter { $0["type"]?.string == "tool_search_output" }
         return Set(outputs.flatMap { ($0["tools"]?.array ?? []).compactMap { $0["name"]?.string } })
     }
 
@@ -155,7 +155,9 @@ extension ChappieClient {
         }
         // An exchange declares all of its tools.
         guard context.exchange == nil else { return }
-        let hasSearched = (transcript.items + items).contains { $0["type"] == "tool_search_call" }
+        let hasSearched = [transcript.items, items].contains { items in
+            items.contains { $0["type"]?.string == "tool_search_call" }
+        }
         var chosen: String?
         if case .function(let name) = frame.toolChoice { chosen = name }
         tools.deferTools(except: chosen, always: hasSearched, known: toolSearch)

@@ -74,8 +74,11 @@ struct ToolSet: Sendable {
     ///   - known: the search of the previous turn. Its index is used again if the tools are the same.
     mutating func deferTools(except chosen: String?, always: Bool, known: ToolSearch?) {
         let keys = order.filter { deferrable.contains($0) && $0.name != chosen }
-        let isMany = order.count >= ToolSearch.toolLimit || declaredByteCount >= ToolSearch.byteLimit
-        guard always || isMany && !keys.isEmpty else { return }
+        let isDeferred =
+            always
+            || !keys.isEmpty
+                && (order.count >= ToolSearch.toolLimit || declaredByteCount >= ToolSearch.byteLimit)
+        guard isDeferred else { return }
         let tools = keys.compactMap { key in
             declarations[key].map {
                 ToolSearch.Tool(key: key, about: handlers[key]?.aboutNamespace ?? "", declaration: $0)

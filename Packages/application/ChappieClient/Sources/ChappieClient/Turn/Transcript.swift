@@ -261,9 +261,9 @@ struct Transcript: Sendable {
 
     /// Returns the items that a response adds to the input of `body`, in the form of the next request.
     func input(of body: ChappieJSONObject, answeredBy items: [ChappieOutputItem]) -> [ChappieJSON] {
-        let isLite = Self.isLite(body)
-        return RequestInput(isLite: isLite, namespaces: namespaces(body["tools"]?.array ?? []))
-            .written((body["input"]?.array ?? []) + items.map(\.json))
+        let sent = body["input"]?.array ?? []
+        let input = RequestInput(isLite: Self.isLite(body), namespaces: namespaces(body["tools"]?.array ?? []))
+        return sent + input.written(items.map(\.json), after: sent)
     }
 
     /// Returns the namespaces that calls may name in a request with these tools, or `nil` on a route that does not

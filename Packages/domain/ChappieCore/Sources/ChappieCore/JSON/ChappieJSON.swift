@@ -39,7 +39,7 @@ extension ChappieJSON {
     }
 
     /// Whether the value is `null`.
-    public var isNull: Bool { self == .null }
+    public var isNull: Bool { if case .null = self { true } else { false } }
     /// The value of `true` or `false`.
     public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
     /// The text of a string.
