@@ -92,6 +92,8 @@ struct ChappieCommand: ParsableCommand {
                     "The program was started without arguments, even its own name.",
                     suggestion: "Start it with its name as the first argument.")
             }
+            // The parser would first look at the options of every command, which takes a third of the time.
+            if words.dropFirst() == ["--version"] { throw CleanExit.message(ChappieVersion.current) }
             let arguments = try GlobalOptions.normalized(Array(words.dropFirst())) { StandardInput().isGiven }
             var command = try parseAsRoot(arguments)
             if let command = command as? any ConsoleCommand { command.runAndExit() }
