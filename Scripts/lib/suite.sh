@@ -27,20 +27,21 @@ build_with_consumers() {
 build_release() { attempt "Building the program as it is released" build_chappie release chappie chappie-simulator; }
 
 attempt() {
+    local begin=$SECONDS
     say "$1; the first time takes a few minutes."
-    "${@:2}" >"$work/build.log" 2>&1 && return
+    if "${@:2}" >"$work/build.log" 2>&1; then
+        say "  took $((SECONDS - begin)) s"
+        return
+    fi
     tail -n 60 "$work/build.log" >&2
     failed=$((failed + 1))
     return 1
 }
 
-# `run_suite LANE LANES OPTION…` runs what was built, a part of the targets if there are several lanes. Each target has its own
-# process, because some tests count threads.
+# `run_suite OPTION…` runs what was built. Each target has its own process, because some tests count threads.
 run_suite() {
     local target
-    for target in $(test_targets | awk -v lane="$1" -v lanes="$2" 'NR % lanes == lane'); do
-        run_bundle "$target" --filter "^$target\\." "${@:3}"
-    done
+    for target in $(test_targets); do run_bundle "$target" --filter "^$target\\." "$@"; done
 }
 
 # They are asked for once, before a build that SwiftPM would wait for.
@@ -99,13 +100,13 @@ run_sanitized() {
         clang=$(dirname "$(readlink -f "$(command -v swift)")")/clang
         "$clang" -O1 -fPIC -shared -Wall -Werror -o "$work/mutex.so" "$lib/thread-sanitizer-mutex.c"
     fi
-    FOLDER=$1 run_suite 0 1
+    FOLDER=$1 run_suite
 }
 
 # `acceptance OPTION…` runs Tests/Acceptance; options go to pytest. Most of a test is waiting for polls and deadlines.
 acceptance() {
     local begin=$SECONDS
-    (cd "$root/Tests/Acceptance" && TEST_PATIENCE=${TEST_PATIENCE:-3} "$python" -m pytest -q -n "${ACCEPTANCE_WORKERS:-5}" --dist loadgroup \
+    (cd "$root/Tests/Acceptance" && TEST_PATIENCE=${TEST_PATIENCE:-3} "$python" -m pytest -q -n "${ACCEPTANCE_WORKERS:-5}" --dist loadgroup --durations=25 \
         -p no:cacheprovider --basetemp "$work/pytest" --junitxml "$work/acceptance.xml" "$@") >&2 </dev/null || :
     count_results "Acceptance" 0 "$begin" "$work/acceptance.xml"
 }

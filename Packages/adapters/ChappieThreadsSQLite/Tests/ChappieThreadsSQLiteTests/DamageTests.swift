@@ -77,7 +77,7 @@ struct DamageTests {
     @Test(arguments: [FileProtection.complete, .none])
     func flippedBitsLoseNothingInSilence(_ protection: FileProtection) async throws {
         let sample = try await Sample(protection)
-        let rounds = isLong ? 10_000 : 150
+        let rounds = isLong ? 10_000 : 50
         var counts: [String: Int] = [:]
         for _ in 0..<rounds {
             var bytes = sample.bytes
@@ -149,7 +149,7 @@ struct DamageTests {
         let keys = place.keys
         var lost: [Int] = []
         let pages = whole.count / 4096
-        for page in stride(from: 0, to: pages, by: isLong ? 1 : 3) {
+        for page in stride(from: 0, to: pages, by: isLong ? 1 : 10) {
             let folder = try TemporaryDirectory()
             let file = folder.path("threads/threads.db")
             #expect(mkdir(folder.path("threads"), 0o700) == 0)
@@ -286,7 +286,7 @@ struct DamageTests {
                 }
             }
             let store = place.store()
-            for _ in 0..<(isLong ? 2000 : 60) {
+            for _ in 0..<(isLong ? 2000 : 30) {
                 let problems = try await store.verify()
                 #expect(problems.isEmpty, "\(problems)")
             }
