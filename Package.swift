@@ -373,8 +373,9 @@ let package = Package(
             "IntegrationTests",
             [
                 "ChappieCore", "ChappieJSONSchema", "ChappieAuth", "ChappieClient", "ChappieRuntime", "ChappieFiles",
-                "ChappieCrypto", "ChappieCurl", "ChappieHTTP", "ChappieLoopback",
-                "ChappieWebSocket", "ChappieTesting", "ChappieSimulatorServer", "TestFixtures", httpTypes,
+                "ChappieCrypto", "ChappieCurl", "ChappieHTTP", "ChappieLoopback", "ChappieWebSocket",
+                "ChappieThreadsSQLite", "ChappieThreadForms", "ChappieTesting", "ChappieSimulatorServer",
+                "TestFixtures", httpTypes,
             ]),
     ],
     swiftLanguageModes: [.v6],

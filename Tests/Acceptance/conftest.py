@@ -34,13 +34,15 @@ def pytest_addoption(parser):
     parser.addoption("--program", default=str(ROOT / ".build/release/chappie"), help="the chappie to test")
     parser.addoption("--full", action="store_true", help="all of Autobahn, as many races and kills as take ten minutes, builds from outside")
     parser.addoption("--screenshots", help="a folder for pictures of the sign-in page")
+    parser.addoption("--write-fixtures", help="a new folder for what this version writes (Tests/Fixtures/README.md)")
 
 
 def pytest_collection_modifyitems(config, items):
     """The long ones begin, so that no worker is left with one of them in the end; first those that only wait."""
-    if not config.getoption("--full"):
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("full")])
-        items[:] = [item for item in items if not item.get_closest_marker("full")]
+    for marker, option in (("full", "--full"), ("writes", "--write-fixtures")):
+        if not config.getoption(option):
+            config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(marker)])
+            items[:] = [item for item in items if not item.get_closest_marker(marker)]
     items.sort(key=lambda item: (item.get_closest_marker("stalls") is None, item.get_closest_marker("slow") is None))
 
 

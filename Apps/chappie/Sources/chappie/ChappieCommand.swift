@@ -45,7 +45,7 @@ struct ChappieCommand: ParsableCommand {
             EXIT STATUS
               0    done
               64   wrong usage, or a setting that can't be used
-              65   the server sent something that makes no sense, or threads are damaged
+              65   data can't be used: nonsense from the server, damage, a newer format
               69   the network, service or keyring is unavailable, or an answer ended early
               70   a fault in chappie
               75   the plan's usage limit is reached (the message says when it resets)

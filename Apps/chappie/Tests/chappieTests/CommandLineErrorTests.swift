@@ -3,7 +3,9 @@ import ChappieAuth
 @_spi(ChappieInternals) import ChappieFiles
 import ChappieJSONSchema
 import ChappieMCP
+import ChappieRuntime
 import ChappieSDK
+import ChappieThreadForms
 import FoundationEssentials
 import Testing
 
@@ -117,6 +119,9 @@ import Testing
                 "CHAPPIE_CREDENTIAL_STORE=file"
             ),
             (CredentialStoreError.corrupt("torn"), 77, "credential_corrupt", "chappie login"),
+            (CredentialStoreError.tooNew("The file", found: 2, known: 1), 65, "newer_format", "Update this program"),
+            (ChappieThreadStoreError.tooNew(found: 2, known: 1), 65, "newer_format", "Update this program"),
+            (ChappieThreadImportError(.tooNew, reason: "It is."), 65, "newer_format", "Update this program"),
             (CredentialStoreError.noPassphrase("none is set up"), 69, "no_passphrase", "CHAPPIE_PASSPHRASE_FILE"),
             (CredentialStoreError.wrongPassphrase("file"), 69, "wrong_passphrase", nil),
             (CredentialStoreError.busy(.seconds(1)), 69, "credential_busy", nil),

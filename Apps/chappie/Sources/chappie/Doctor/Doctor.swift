@@ -174,7 +174,8 @@ private struct DoctorChecks {
         } catch {
             try Task.checkCancellation()
             switch error {
-            case ChappieAuthError.credentialStoreUnavailable(.corrupt), ChappieAuthError.reauthenticationRequired,
+            case ChappieAuthError.credentialStoreUnavailable(.corrupt),
+                ChappieAuthError.credentialStoreUnavailable(.tooNew), ChappieAuthError.reauthenticationRequired,
                 _ where program.settings.accessToken != nil:
                 show(check, isReadable)
                 show("credential", Finding(error))

@@ -252,6 +252,7 @@ struct CommandLineError: Error {
         case is ChappieClientError: (.unavailable, "response_failed")
 
         case CredentialStoreError.corrupt: (.signInNeeded, "credential_corrupt")
+        case CredentialStoreError.tooNew, ChappieThreadStoreError.tooNew: (.badData, "newer_format")
         case CredentialStoreError.wrongPassphrase: (.unavailable, "wrong_passphrase")
         case CredentialStoreError.noPassphrase: (.unavailable, "no_passphrase")
         case CredentialStoreError.locked: (.unavailable, "keyring_locked")
@@ -261,7 +262,7 @@ struct CommandLineError: Error {
         case is CredentialStoreError: (.unavailable, "credential_store")
 
         case ChappieThreadStoreError.notFound: (.usage, "no_thread")
-        case ChappieThreadStoreError.damaged, ChappieThreadStoreError.tooNew: (.badData, "threads_damaged")
+        case ChappieThreadStoreError.damaged: (.badData, "threads_damaged")
         case ChappieThreadStoreError.badBackup: (.badData, "backup_damaged")
         case ChappieThreadStoreError.locked: (.unavailable, "threads_locked")
         case ChappieThreadStoreError.full: (.unavailable, "threads_full")
@@ -269,7 +270,11 @@ struct CommandLineError: Error {
         case is ChappieRuntimeError: (.usage, "thread")
 
         case let error as ChappieThreadImportError:
-            error.code == .unreadable ? (.usage, "usage") : (.badData, "thread_import")
+            switch error.code {
+            case .unreadable: (.usage, "usage")
+            case .tooNew: (.badData, "newer_format")
+            default: (.badData, "thread_import")
+            }
 
         case is ChappieAttachmentError: (.usage, "attachment")
 

@@ -62,19 +62,27 @@ extension Threads {
                 if !restored.threads.isEmpty || !restored.problems.isEmpty || restored.damagedFile != nil {
                     Self.say(restored, program)
                 }
-                throw explained(error)
+                throw await explained(error, of: store)
             }
             Self.say(restored, program)
             if !restored.problems.isEmpty { throw ExitCode(ExitStatus.badData.rawValue) }
         }
 
-        /// Returns an error that names the backup, if its passphrase is the cause.
-        private func explained(_ error: ChappieThreadStoreError) -> any Error {
+        /// Returns an error that names the backup, if its passphrase or its version is the cause.
+        private func explained(
+            _ error: ChappieThreadStoreError, of store: ChappieFileThreadStore
+        ) async -> any Error {
             switch error {
             case .locked(let reason) where reason.contains(file):
                 CommandLineError(
                     .unavailable, code: "wrong_passphrase", "\(file) can't be opened: \(reason).",
                     suggestion: "Try again with the passphrase that the backup was written with.")
+            // A store that opens is not the one that is too new.
+            case .tooNew(let found, let known) where (try? await store.usage()) != nil:
+                CommandLineError(
+                    .badData, code: "newer_format",
+                    "\(file) was written by a newer version of this program (format \(found), this version knows \(known)).",
+                    suggestion: error.recoverySuggestion)
             default: error
             }
         }

@@ -109,12 +109,16 @@ public struct ChappieSealingKeys: Sendable {
 
     /// Decrypts what ``seal(_:for:as:)`` made with the key of this number.
     ///
-    /// - Throws: `failed` if the key is not among these keys, and `corrupt` for anything else that does not open.
+    /// - Throws: `failed` if the key is not among these keys, `tooNew`, and `corrupt` for anything else that does not
+    ///   open.
     public func open(
         _ sealed: [UInt8], sealedBy id: Int, for slot: CredentialSlot, as purpose: String
     ) throws(CredentialStoreError) -> Secret {
         guard let key = keys.first(where: { $0.id == id })?.key else {
             throw .failed("the stored sign-in was encrypted with the key \(id), which this program does not have")
+        }
+        if let version = sealed.first, version > Self.version {
+            throw .tooNew("The stored sign-in", found: Int(version), known: Int(Self.version))
         }
         guard sealed.first == Self.version,
             var bytes = try Self.sealer(key, slot).open(Array(sealed.dropFirst()), for: Self.context(slot, purpose))

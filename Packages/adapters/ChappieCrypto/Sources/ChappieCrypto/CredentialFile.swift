@@ -62,7 +62,7 @@ struct CredentialFile: Equatable {
 extension CredentialFile {
     /// Reads a stored file.
     ///
-    /// - Throws: `corrupt` if ``bytes()`` can't have written these bytes. The message names `path`.
+    /// - Throws: `corrupt` if ``bytes()`` can't have written these bytes, or `tooNew`. The message names `path`.
     init(_ bytes: [UInt8], path: String) throws(CredentialStoreError) {
         guard bytes.starts(with: Self.magic) else {
             throw .corrupt("\(path) is not an encrypted credential file, or its beginning is lost")
@@ -74,10 +74,9 @@ extension CredentialFile {
             throw .corrupt("\(path) is damaged or cut off: its checksum is wrong")
         }
         var rest = content.dropFirst(Self.magic.count)
-        guard rest.popFirst() == UInt8(Self.version) else {
-            throw .corrupt("\(path) was written by a newer version of this program")
-        }
-        guard let costExponent = rest.takeNumber(1), let blockSize = rest.takeNumber(2),
+        let version = rest.takeNumber(1)
+        if let version, version > Self.version { throw .tooNew(path, found: version, known: Self.version) }
+        guard version == Self.version, let costExponent = rest.takeNumber(1), let blockSize = rest.takeNumber(2),
             let parallelism = rest.takeNumber(2), let salt = rest.take(Self.saltCount),
             let check = rest.take(Self.checkCount), let nonce = rest.take(CryptoLibrary.nonceCount),
             let count = rest.takeNumber(4), let ciphertext = rest.take(count),

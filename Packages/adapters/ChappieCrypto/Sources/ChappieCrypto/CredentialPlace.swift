@@ -38,7 +38,7 @@ struct CredentialPlace: Sendable {
 
     /// Reads the file. Returns `nil` if there is none.
     ///
-    /// - Throws: `corrupt`, `unsafeFile`, `failed`.
+    /// - Throws: `corrupt`, `tooNew`, `unsafeFile`, `failed`.
     func read() throws(CredentialStoreError) -> CredentialFile? {
         guard let folder = try SafeFile.open(directory, for: .credentialFolder) else { return nil }
         return try read(path, in: folder)
@@ -51,7 +51,7 @@ struct CredentialPlace: Sendable {
 
     /// Reads the file. Returns `nil` if there is none or it is corrupt, since a corrupt file may be replaced.
     ///
-    /// - Throws: `unsafeFile`, `failed`.
+    /// - Throws: `tooNew`, `unsafeFile`, `failed`.
     func readUnlessCorrupt() throws(CredentialStoreError) -> CredentialFile? {
         do throws(CredentialStoreError) {
             return try read()

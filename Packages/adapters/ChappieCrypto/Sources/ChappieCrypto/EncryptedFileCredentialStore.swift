@@ -81,7 +81,7 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
 
     /// Returns the secret in `slot`, or `nil` if its file is missing. A missing file requires no passphrase.
     ///
-    /// - Throws: `wrongPassphrase`, `noPassphrase`, `corrupt`, `unsafeFile`, `timedOut` or `failed`.
+    /// - Throws: `wrongPassphrase`, `noPassphrase`, `corrupt`, `tooNew`, `unsafeFile`, `timedOut` or `failed`.
     public func load(_ slot: CredentialSlot) async throws(CredentialStoreError) -> Secret? {
         let place = try CredentialPlace(slot, in: directory)
         guard let file = try await onDisk({ _ throws(CredentialStoreError) in try place.read() }) else { return nil }
@@ -97,8 +97,8 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
     /// key unless the key's parameters are weaker than the current ones. In that case the store derives a new key with
     /// a new salt. A new file gets the key of another file with this passphrase, if there is one.
     ///
-    /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `notVerified`, `timedOut` or `failed`. The earlier
-    ///   secret is then still there. After `timedOut`, or after a late cancellation, the new secret may be there
+    /// - Throws: `wrongPassphrase`, `noPassphrase`, `tooNew`, `unsafeFile`, `notVerified`, `timedOut` or `failed`. The
+    ///   earlier secret is then still there. After `timedOut`, or after a late cancellation, the new secret may be there
     ///   instead.
     public func save(_ secret: Secret, in slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
@@ -117,7 +117,7 @@ public final class EncryptedFileCredentialStore: SharedCredentialStore {
     /// Checks that a save can succeed: the folder is there, is safe and accepts a file, and the passphrase opens an
     /// existing file. Asks for the passphrase if it is not known yet.
     ///
-    /// - Throws: `wrongPassphrase`, `noPassphrase`, `unsafeFile`, `timedOut` or `failed`.
+    /// - Throws: `wrongPassphrase`, `noPassphrase`, `tooNew`, `unsafeFile`, `timedOut` or `failed`.
     public func prepareToSave(in slot: CredentialSlot) async throws(CredentialStoreError) {
         let place = try CredentialPlace(slot, in: directory)
         try await onDisk { _ throws(CredentialStoreError) in try place.prepare() }

@@ -24,7 +24,7 @@ public import ChappieAuth
 
     /// Decrypts a sealed secret. This is slow because scrypt is slow.
     ///
-    /// - Throws: `wrongPassphrase`, `corrupt`.
+    /// - Throws: `wrongPassphrase`, `corrupt`, `tooNew`.
     public func open(_ bytes: [UInt8], under passphrase: Secret) throws(CredentialStoreError) -> Secret {
         let file = try CredentialFile(bytes, path: name)
         do throws(CredentialStoreError) {

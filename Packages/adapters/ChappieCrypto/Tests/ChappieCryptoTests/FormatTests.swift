@@ -38,7 +38,7 @@ struct FormatTests {
         (9, [21] as [UInt8], "asks for more work"), (9, [0], "asks for more work"), (9, [255], "asks for more work"),
         (10, [0xFF, 0xFF], "asks for more work"), (10, [0, 0], "asks for more work"),
         (12, [0xFF, 0xFF], "asks for more work"), (12, [0, 0], "asks for more work"),
-        (9, [20, 0, 32, 0, 16], "asks for more work"), (8, [2], "newer version"), (8, [255], "newer version"),
+        (9, [20, 0, 32, 0, 16], "asks for more work"), (8, [0], "the form"),
         (74, [0xFF, 0xFF, 0xFF, 0xFF], "the form"), (74, [0, 0, 0, 0x13], "the form"),
         (74, [0, 0, 0, 0x11], "the form"), (74, [0, 0, 0, 0], "the form"), (0, [0], "not an encrypted credential file"),
     ])
@@ -48,6 +48,21 @@ struct FormatTests {
         let forged = try Self.withChecksum(content)
         let error = await refusal("corrupt", saying: words) { _ = try CredentialFile(forged, path: "/some/file") }
         #expect(error?.errorDescription?.contains("/some/file") == true)
+    }
+
+    @Test func `a file of a newer version is neither read nor replaced, and can be removed`() async throws {
+        let it = try await PrivateStore(saving: "x")
+        let path = try it.path
+        var content = try Array(Files.read(path).dropLast(CryptoLibrary.digestCount))
+        content[CredentialFile.magic.count] = 2
+        let newer = try Self.withChecksum(content)
+        try Files.write(newer, to: path)
+        let words = "\(path) was written by a newer version of this program (format 2, this version knows 1)"
+        await it.expectRefusals("tooNew", saying: words, remedy: "Update")
+        await refusal("tooNew", saying: words) { try await it.store.prepareToSave(in: .mine) }
+        #expect(try Files.read(path) == newer)
+        try await it.store.delete(.mine)
+        #expect(try await it.store.load(.mine) == nil)
     }
 
     @Test func tooLongAndTooShortAreCorrupt() async throws {
@@ -77,8 +92,9 @@ struct FormatTests {
             }
             kinds[error.map { "\($0)".prefix { $0 != "(" } }.map(String.init) ?? "", default: 0] += 1
         }
-        // Salt, parameters and check value say which passphrase is right; everything else is the tag's.
-        #expect(Set(kinds.keys) == ["corrupt", "wrongPassphrase"])
+        // Salt, parameters and check value say which passphrase is right, and a byte is the version. Everything else is
+        // the tag's.
+        #expect(Set(kinds.keys) == ["corrupt", "tooNew", "wrongPassphrase"] && kinds["tooNew"] == 7)
         #expect(kinds["wrongPassphrase", default: 0] >= 8 * (CredentialFile.saltCount + CredentialFile.checkCount))
     }
 

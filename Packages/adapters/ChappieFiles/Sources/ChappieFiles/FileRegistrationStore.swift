@@ -41,7 +41,7 @@ public struct FileRegistrationStore: RegistrationStore {
     /// Reads the registration of `slot` from the file.
     ///
     /// - Throws: ``CredentialStoreError/unsafeFile(_:remedy:)`` for a file that other users can open or that is
-    ///   damaged, `timedOut`, or `failed`.
+    ///   damaged, `tooNew`, `timedOut`, or `failed`.
     public func registration(
         for slot: CredentialSlot
     ) async throws(CredentialStoreError) -> ChappieClientRegistration? {
@@ -122,7 +122,8 @@ extension FileRegistrationStore {
 private struct RegistrationDocument {
     /// The maximum length of a name, an id or an address, in bytes.
     private static let textLimit = 4 << 10
-    private var root: ChappieJSONObject = ["version": 1]
+    private static let version = 1
+    private var root: ChappieJSONObject = ["version": .integer(Self.version)]
     private var entries: [ChappieJSONObject] = []
 
     /// Reads the file at `path`. Creates an empty document if there is none.
@@ -148,8 +149,12 @@ private struct RegistrationDocument {
                 throw .unusableFolder(reason, remedy: remedy)
             }
         }
+        let root = (try? ChappieJSON(parsing: bytes))?.object
+        if let version = root?["version"]?.int, version > Self.version {
+            throw .tooNew(path, found: version, known: Self.version)
+        }
         do throws(Damage) {
-            try self.init(bytes)
+            try self.init(root)
         } catch {
             throw .unsafeFile("\(path) holds no registrations of apps: \(error.words)", remedy: advice)
         }
@@ -161,9 +166,9 @@ private struct RegistrationDocument {
         let words: String
     }
 
-    private init(_ bytes: [UInt8]) throws(Damage) {
-        guard let root = (try? ChappieJSON(parsing: bytes))?.object else { throw Damage(words: "it is not JSON") }
-        guard root["version"]?.int == 1 else { throw Damage(words: "it is of another version of this program") }
+    private init(_ root: ChappieJSONObject?) throws(Damage) {
+        guard let root else { throw Damage(words: "it is not JSON") }
+        guard root["version"]?.int == Self.version else { throw Damage(words: "it has no version") }
         self.root = root
         if let id = root["host_id"] {
             guard let id = id.string, id.hasPrefix(Self.hostPrefix),

@@ -109,6 +109,16 @@ import Testing
         #expect(json(try text)["registrations"]?[0]?["later"] == ["a": 2])
     }
 
+    @Test func `a file of a newer version is refused and stays unchanged`() async throws {
+        let newer = #"{"version":2,"registrations":{}}"#
+        try put(newer)
+        let error = CredentialStoreError.tooNew(file, found: 2, known: 1)
+        await #expect(throws: error) { try await store.registration(for: slot) }
+        await #expect(throws: error) { try await store.save(registration, for: slot) }
+        await #expect(throws: error) { try await store.hostID() }
+        #expect(try text == newer)
+    }
+
     // MARK: The id of the machine
 
     @Test func theHostIDIsOfOneFolder() async throws {
@@ -161,7 +171,7 @@ import Testing
     // MARK: What may be there
 
     @Test(arguments: [
-        "", "{", "[]", "null", "{}", #"{"version":2}"#, #"{"version":"1"}"#, #"{"version":1,"host_id":7}"#,
+        "", "{", "[]", "null", "{}", #"{"version":0}"#, #"{"version":"1"}"#, #"{"version":1,"host_id":7}"#,
         #"{"version":1,"host_id":"8f14e45f-ceea-467f-a0e6-8b2c3f1d9a77"}"#, #"{"version":1,"host_id":"urn:uuid:x"}"#,
         #"{"version":1,"registrations":{}}"#, #"{"version":1,"registrations":[7]}"#,
         #"{"version":1,"registrations":[{"service":"a","account":"b","app_name":"c"}]}"#,

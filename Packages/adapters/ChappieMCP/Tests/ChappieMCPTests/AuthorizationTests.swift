@@ -148,7 +148,7 @@ struct AuthorizationTests {
     /// Lets the stored token be due.
     private func makeDue() throws {
         let slot = authorization().slot
-        var grant = try #require(store[slot].flatMap { OAuthGrant($0, for: url) })
+        var grant = try #require(store[slot].flatMap { try? OAuthGrant($0, for: url) })
         grant.renewAt = Date(timeIntervalSince1970: 1)
         store[slot] = grant.document
     }
@@ -288,7 +288,7 @@ struct AuthorizationTests {
         let process = authorization()
         let (code, words) = await failure { _ = try await status(process) }
         #expect(code == .signInFailed && words.contains("no token that can be used"), "\(words)")
-        let stored = store[process.slot].flatMap { OAuthGrant($0, for: url) }
+        let stored = store[process.slot].flatMap { try? OAuthGrant($0, for: url) }
         #expect(stored?.refreshToken == Secret("refresh-new") && stored?.accessToken == Secret("access-1"))
         #expect(try await status(authorization()) == 200)
         let sent = world.requests(to: "/token").last.map { String(decoding: $0.body?.bytes ?? [], as: UTF8.self) }
@@ -303,7 +303,7 @@ struct AuthorizationTests {
             "/token", OAuthFlowTests.answer(["access_token": "access-2", "expires_in": "x", "refresh_token": "a b"]))
         let process = authorization()
         #expect(try await status(process) == 200)
-        let stored = store[process.slot].flatMap { OAuthGrant($0, for: url) }
+        let stored = store[process.slot].flatMap { try? OAuthGrant($0, for: url) }
         #expect(stored?.accessToken == Secret("access-2") && stored?.refreshToken == nil)
         world.state.withLock { $0.accepted = "none" }
         let (code, _) = await failure { _ = try await status(process) }
@@ -361,7 +361,7 @@ struct AuthorizationTests {
         #expect(world.requests(to: "/register").count == 2)
         let revoked = world.requests(to: "/revoke").map { String(decoding: $0.body?.bytes ?? [], as: UTF8.self) }
         #expect(revoked.count == 1 && revoked[0].contains("token=refresh-1") && revoked[0].contains("client-1"))
-        #expect(store[authorization().slot].flatMap { OAuthGrant($0, for: url) }?.client.id == "client-2")
+        #expect(store[authorization().slot].flatMap { try? OAuthGrant($0, for: url) }?.client.id == "client-2")
         withExtendedLifetime(holder) {}
     }
 
@@ -402,9 +402,9 @@ struct AuthorizationTests {
         let (code, words) = await failure { _ = try await status(process) }
         #expect(code == .signInFailed && words.contains("locked"), "\(words)")
         #expect(try await status(process) == 200)
-        let before = store[process.slot].flatMap { OAuthGrant($0, for: url) }
+        let before = store[process.slot].flatMap { try? OAuthGrant($0, for: url) }
         await process.settle()
-        let after = store[process.slot].flatMap { OAuthGrant($0, for: url) }
+        let after = store[process.slot].flatMap { try? OAuthGrant($0, for: url) }
         #expect(before?.accessToken == Secret("access-1") && after?.accessToken == Secret("renewed-1"))
         #expect(try await status(authorization()) == 200 && world.state.withLock(\.renewals) == 1)
     }
@@ -466,10 +466,14 @@ struct AuthorizationTests {
         #expect(try await authorization(clientID: "another").isSignedIn() == false)
         let document = try #require(store[authorization().slot])
         let other = try #require(URL(string: "https://a.example/mcp2"))
-        #expect(OAuthGrant(document, for: other) == nil)
+        #expect(try OAuthGrant(document, for: other) == nil)
         for damaged in ["{}", "", "[1]", #"{"version":1,"server":"https://a.example/mcp"}"#] {
             store[authorization().slot] = Secret(damaged)
             #expect(try await authorization().isSignedIn() == false)
+        }
+        store[authorization().slot] = Secret(#"{"version":2,"servers":[]}"#)
+        await #expect(throws: CredentialStoreError.tooNew("The stored sign-in at a.example", found: 2, known: 1)) {
+            try await authorization().isSignedIn()
         }
     }
 

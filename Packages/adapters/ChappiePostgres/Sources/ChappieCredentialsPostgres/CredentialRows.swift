@@ -66,8 +66,7 @@ extension CredentialStoreError {
             case .outdated(let words):
                 .failed(
                     "the tables are missing or older than this program (\(words)); run the migration as their owner")
-            case .tooNew(let found, let known):
-                .failed("the tables have version \(found), and this program knows versions up to \(known)")
+            case .tooNew(let found, let known): .tooNew("The table of sign-ins", found: found, known: known)
             case .damaged(let words): .corrupt(words)
             case .uncertain: .failed("the connection broke at the end of a change, which may have been stored")
             }

@@ -89,7 +89,7 @@ struct PostgresCredentialStoreTests {
     }
 
     @Test(arguments: [
-        "set_byte(sealed, 0, 2)", "set_byte(sealed, 20, get_byte(sealed, 20) # 1)", "substr(sealed, 1, 20)",
+        "set_byte(sealed, 0, 0)", "set_byte(sealed, 20, get_byte(sealed, 20) # 1)", "substr(sealed, 1, 20)",
         "''::bytea",
     ])
     func `a row that was changed is an error, and stays`(_ change: String) async throws {
@@ -187,8 +187,9 @@ struct PostgresCredentialStoreTests {
         let store = try store(in: "newer")
         try await store.save(Secret("a credential"), in: slot)
         try await server.sql("UPDATE chappie.credentials_format SET version = 99", in: "newer")
-        let error = await #expect(throws: CredentialStoreError.self) { try await store.save(Secret("new"), in: slot) }
-        #expect("\(try #require(error))".contains("version 99"))
+        await #expect(throws: CredentialStoreError.tooNew("The table of sign-ins", found: 99, known: 1)) {
+            try await store.save(Secret("new"), in: slot)
+        }
     }
 
     @Test func `a role that may only read is found before the user is asked for anything`() async throws {

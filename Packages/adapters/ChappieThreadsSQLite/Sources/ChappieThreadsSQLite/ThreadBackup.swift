@@ -110,7 +110,7 @@ extension ChappieFileThreadStore {
     /// An interrupted call loses nothing, and the next call finishes its work.
     ///
     /// - Throws: `locked` for another passphrase or if the credential store does not answer, `badBackup` if the file is
-    ///   not a backup, `unsafeFile` if this store is encrypted and the backup is plain text, which opens with any
+    ///   not a backup, `tooNew` if a newer version wrote it, `unsafeFile` if this store is encrypted and the backup is plain text, which opens with any
     ///   passphrase, or `unavailable` if the task is cancelled.
     public func restore(from path: String, passphrase: Secret) async throws(ChappieThreadStoreError)
         -> ChappieRestoredThreads
@@ -204,6 +204,8 @@ extension ChappieFileThreadStore {
             throw .locked("this is not the passphrase of \(name)")
         } catch .corrupt(let words) {
             throw .badBackup(words)
+        } catch .tooNew(_, let found, let known) {
+            throw .tooNew(found: found, known: known)
         } catch {
             throw .unavailable(error.errorDescription ?? "the crypto library failed")
         }

@@ -78,6 +78,7 @@ struct ThreadKeys: Sendable {
             return try await body()
         } catch {
             if case .unsafeFile(let reason, let remedy) = error { throw .unsafeFile(reason, remedy: remedy) }
+            if case .tooNew(_, let found, let known) = error { throw .tooNew(found: found, known: known) }
             let words = error.errorDescription ?? "the keyring failed"
             throw .locked(words.hasSuffix(".") ? String(words.dropLast()) : words)
         }

@@ -15,7 +15,7 @@ public enum ChappieThreadStoreError: Error, Sendable, Hashable {
     case locked(String)
     /// The key of these threads is missing, or it is a different key.
     case wrongKey(String)
-    /// A newer version of the program wrote the store.
+    /// A newer version of the program wrote the store, its key, a backup or an export.
     case tooNew(found: Int, known: Int)
     /// Others could read or change a file or folder. The strings are the problem and the remedy.
     case unsafeFile(String, remedy: String)
@@ -51,7 +51,7 @@ extension ChappieThreadStoreError: ChappieError {
         case .locked(let reason): "The threads are encrypted and can't be read now: \(reason)."
         case .wrongKey(let reason): "The threads can't be decrypted: \(reason)."
         case .tooNew(let found, let known):
-            "The threads were written by a newer version (format \(found), this version knows \(known))."
+            "The threads were written by a newer version of this program (format \(found), this version knows \(known))."
         case .unsafeFile(let reason, _): "This is not safe to use: \(reason)."
         case .badBackup(let reason): "The backup can't be restored: \(reason)."
         case .busy(let limit): "Another program kept the threads busy for more than \(limit.components.seconds) s."

@@ -125,7 +125,7 @@ import Testing
     }
 
     @Test func aNewerDocumentIsNamedAsSuch() {
-        #expect(throws: CredentialStoreError.corrupt("it was written by a newer version of this program (format 2)")) {
+        #expect(throws: CredentialStoreError.tooNew("The stored sign-in", found: 2, known: 1)) {
             try read(#"{"version":2,"tokens":{"access_token":"a"}}"#)
         }
     }
@@ -197,7 +197,8 @@ import Testing
 
 @Suite struct CredentialStoreErrorTests {
     private static let errors: [CredentialStoreError] = [
-        .absent("a"), .locked("a"), .denied("a"), .timedOut(.seconds(1)), .corrupt("a"), .notVerified,
+        .absent("a"), .locked("a"), .denied("a"), .timedOut(.seconds(1)), .corrupt("a"),
+        .tooNew("A file", found: 2, known: 1), .notVerified,
         .busy(.seconds(1)), .overtaken, .wrongPassphrase("a"), .noPassphrase("a"), .unsafeFile("a", remedy: "b"),
         .unusableFolder("a", remedy: "b"), .foreign("a"), .noSharedFolder("a"), .sessionUnknown("a"), .failed("a"),
     ]

@@ -59,7 +59,8 @@ struct ChappieExport: ThreadForm {
                 return thread
             } catch {
                 fault = error
-                leftOut.add(damage: "damaged thread \(document["id"]?.string ?? ""), because \(error.reason)")
+                let kind = error.code == .tooNew ? "thread" : "damaged thread"
+                leftOut.add(damage: "\(kind) \(document["id"]?.string ?? ""), because \(error.reason)")
             }
         }
         leftOut.add(damage: "unreadable line", lines.damagedCount + (lines.isTorn ? 1 : 0))

@@ -15,6 +15,8 @@ public struct ChappieThreadImportError: ChappieError, Hashable {
         public static let unknownForm = Code(rawValue: "unknownForm")
         /// The file has a known form, but contains a mistake.
         public static let damaged = Code(rawValue: "damaged")
+        /// A newer version of this program has written the file.
+        public static let tooNew = Code(rawValue: "tooNew")
     }
 
     /// The kind of failure.
@@ -36,7 +38,13 @@ public struct ChappieThreadImportError: ChappieError, Hashable {
     }
 
     /// Advice for the user.
-    public var recoverySuggestion: String? { code == .unreadable ? "Check the path." : nil }
+    public var recoverySuggestion: String? {
+        switch code {
+        case .unreadable: "Check the path."
+        case .tooNew: "Update this program. Nothing was changed."
+        default: nil
+        }
+    }
 }
 
 /// A problem in a file, before the file's name is known.
@@ -81,10 +89,10 @@ struct ThreadFault: Error, Equatable {
 
     init(_ error: ChappieThreadStoreError) {
         // The file is damaged, and not the store.
-        if case .damaged(_, let reason) = error {
-            self.init("The thread in it is damaged: \(reason).")
-        } else {
-            self.init(error.errorDescription ?? "\(error)")
+        switch error {
+        case .damaged(_, let reason): self.init("The thread in it is damaged: \(reason).")
+        case .tooNew: self.init(error.errorDescription ?? "\(error)", .tooNew)
+        default: self.init(error.errorDescription ?? "\(error)")
         }
     }
 }

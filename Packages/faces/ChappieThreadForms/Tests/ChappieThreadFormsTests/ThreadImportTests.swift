@@ -541,6 +541,7 @@ import Testing
         #expect(
             error?.code != .unreadable && error?.path == path && error?.reason.contains(sentence) == true,
             "\(error?.reason ?? "")")
+        #expect((error?.code == .tooNew) == (sentence == "newer"))
     }
 
     @Test func `a message that is missing in a database is counted`() throws {

@@ -213,7 +213,7 @@ public final class ChappieMCPAuthorization: Sendable {
 
     /// Returns the stored sign-in at the server, or `nil` if there is none or it belongs to another client.
     func stored() async throws(CredentialStoreError) -> OAuthGrant? {
-        guard let document = try await store.load(slot), let grant = OAuthGrant(document, for: url),
+        guard let document = try await store.load(slot), let grant = try OAuthGrant(document, for: url),
             clientID == nil || clientID == grant.client.id
         else { return nil }
         let unsaved = state.withLock(\.unsaved)
@@ -294,7 +294,7 @@ public final class ChappieMCPAuthorization: Sendable {
             try await self.store.delete(self.slot)
             self.state.withLock { $0.unsaved = nil }
             self.keep(nil, self.store.notes.announceChange(of: self.slot))
-            return document.flatMap { OAuthGrant($0, for: self.url) }
+            return document.flatMap { try? OAuthGrant($0, for: self.url) }
         }
     }
 

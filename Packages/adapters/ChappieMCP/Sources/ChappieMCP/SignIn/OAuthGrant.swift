@@ -207,9 +207,15 @@ extension OAuthGrant {
     /// Creates a grant from a stored document.
     ///
     /// - Returns: `nil` if the document is not of a sign-in at `server`.
-    init?(_ document: Secret, for server: URL) {
+    /// - Throws: `tooNew`.
+    init?(_ document: Secret, for server: URL) throws(CredentialStoreError) {
         guard let origin = Origin(server), let json = try? ChappieJSON(parsing: document.withBytes(Array.init)),
-            json["version"]?.int == Self.version, json["server"]?.string == server.absoluteString,
+            let version = json["version"]?.int
+        else { return nil }
+        guard version <= Self.version else {
+            throw .tooNew("The stored sign-in at \(origin.host)", found: version, known: Self.version)
+        }
+        guard json["server"]?.string == server.absoluteString,
             let resource = json["resource"]?.string, let issuer = json["issuer"]?.string,
             let tokenURL = OAuthAddress.usable(json["token_endpoint"]?.string, for: origin),
             let clientID = UntrustedText.token(json["client_id"]?.string, limit: 2048),

@@ -324,7 +324,7 @@ extension Credential {
 
     /// Creates a credential from a stored document.
     ///
-    /// - Throws: ``CredentialStoreError/corrupt(_:)`` with a message that contains no part of the document, or
+    /// - Throws: ``CredentialStoreError/corrupt(_:)`` with a message that contains no part of the document, `tooNew`, or
     ///   ``CredentialStoreError/foreign(_:)`` if the document is from another issuer or for another backend.
     init(serialized secret: Secret, for origin: CredentialOrigin) throws(CredentialStoreError) {
         guard secret.count <= Self.maximumDocumentSize else { throw .corrupt("it is larger than any credential") }
@@ -332,7 +332,7 @@ extension Credential {
         else { throw .corrupt("it is not a JSON object") }
         guard let version = document["version"]?.int, version >= 1 else { throw .corrupt("it has no version") }
         guard version == Self.documentVersion else {
-            throw .corrupt("it was written by a newer version of this program (format \(version))")
+            throw .tooNew("The stored sign-in", found: version, known: Self.documentVersion)
         }
         guard case .object(let tokens) = document["tokens"] else { throw .corrupt("it holds no tokens") }
         guard let accessToken = Secret(token: tokens["access_token"]?.string) else {

@@ -142,6 +142,9 @@ public enum CredentialStoreError: Error, Sendable, Hashable {
     case timedOut(Duration)
     /// The stored bytes are not a credential document.
     case corrupt(String)
+    /// A newer version of the program has written what the string names. It is unchanged. `found` is the version of its
+    /// format, and `known` the newest one that this program reads.
+    case tooNew(String, found: Int, known: Int)
     /// The store returned bytes other than those it was given.
     case notVerified
     /// Another process held the credential's lock during all of this time.
@@ -193,6 +196,8 @@ extension CredentialStoreError: ChappieError {
         case .denied(let detail): "The \(keyring) refused access: \(detail)."
         case .timedOut(let limit): "The credential store did not answer within \(limit.components.seconds) s."
         case .corrupt(let detail): "The stored credential can't be read: \(detail)."
+        case .tooNew(let name, let found, let known):
+            "\(name) was written by a newer version of this program (format \(found), this version knows \(known))."
         case .notVerified: "The credential store accepted the credential but gave back something else."
         case .busy(let limit):
             "Another program has been changing this sign-in for more than \(limit.components.seconds) s."
@@ -221,6 +226,7 @@ extension CredentialStoreError: ChappieError {
         case .timedOut:
             "Look for an unanswered keyring prompt or a disk that doesn't answer, or restart the keyring service."
         case .corrupt: "Nothing was deleted. Sign in again to replace it."
+        case .tooNew: "Update this program. Nothing was changed."
         case .busy, .overtaken: "Try again in a moment. If the problem stays, look for a program that hangs."
         case .wrongPassphrase:
             """
