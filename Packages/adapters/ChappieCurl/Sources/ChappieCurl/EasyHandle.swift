@@ -36,6 +36,9 @@ import CCurl
     public let now: Int
     /// A buffer of 64 KiB that all connections of a loop share. Its content is lost after the visit.
     public let buffer: UnsafeMutableRawBufferPointer
+    /// Calls a closure that resumes a task, at the end of the round. The threads of the tasks then wake up once for all
+    /// members.
+    public let deliver: (@escaping @Sendable () -> Void) -> Void
 }
 
 /// A member whose handle performs an HTTP exchange. curl stops the transfer if ``connected()`` or
@@ -77,6 +80,8 @@ import CCurl
     /// sent.
     fileprivate(set) var localPort: CInt?
     private(set) var distrustsConnection = false
+    /// A closure that is called each time that curl calls the transfer.
+    var transferWasCalled: () -> Void = {}
     /// Whether the server requires the request over HTTP/1.1 (RFC 9113, 7: HTTP_1_1_REQUIRED). It has not acted on the
     /// request.
     public fileprivate(set) var mustUseHTTP1 = false
@@ -301,7 +306,11 @@ private func easyHandle(_ context: UnsafeMutableRawPointer?) -> EasyHandle? {
     context.map { Unmanaged.fromOpaque($0).takeUnretainedValue() }
 }
 
-private func transfer(_ context: UnsafeMutableRawPointer?) -> (any NetworkTransfer)? { easyHandle(context)?.transfer }
+private func transfer(_ context: UnsafeMutableRawPointer?) -> (any NetworkTransfer)? {
+    let handle = easyHandle(context)
+    handle?.transferWasCalled()
+    return handle?.transfer
+}
 
 private func receiveHeaderLine(
     _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
@@ -330,7 +339,7 @@ private func confirmConnection(
     _ localAddress: UnsafeMutablePointer<CChar>?, _ remotePort: CInt, _ localPort: CInt
 ) -> CInt {
     guard let handle = easyHandle(context) else { return CInt(CURL_PREREQFUNC_ABORT) }
-    guard handle.transfer?.connected() == true else {
+    guard transfer(context)?.connected() == true else {
         // curl tries to repeat the request by itself. If the connection died during the request, there is no text yet.
         // After HTTP_1_1_REQUIRED, curl 7.88 reports a stream without a response as an empty reply.
         let text = handle.failureText

@@ -1,4 +1,6 @@
 import CCurl
+@_spi(ChappieInternals) import ChappieCore
+import Synchronization
 
 /// curl's process-wide state.
 enum CurlGlobal {
@@ -37,6 +39,8 @@ final class EpollSet: Sendable {
     /// A timer that also counts the time in which the machine sleeps, which epoll_wait's own limit does not. After a
     /// suspend, a deadline that has passed is noticed at once.
     private let timer = timerfd_create(CLOCK_BOOTTIME, CInt(TFD_CLOEXEC | TFD_NONBLOCK))
+    /// The time for which the timer is set.
+    private let alarm = Atomic(Int.max)
 
     /// Creates a set. Returns `nil` if the process has no descriptor left.
     init?() {
@@ -67,10 +71,15 @@ final class EpollSet: Sendable {
         }
     }
 
-    /// Sleeps for the given time, whatever the sockets do, or until the bell rings.
-    func rest(milliseconds: Int) {
+    /// Sleeps for the given time, whatever the sockets do, or until `moment` or until the bell rings.
+    func rest(milliseconds: Int, until moment: Int) {
         var polled = pollfd(fd: bell, events: Int16(POLLIN), revents: 0)
-        if poll(&polled, 1, CInt(milliseconds)) > 0 { stopRinging() }
+        if poll(&polled, 1, CInt(min(milliseconds, Self.milliseconds(until: moment)))) > 0 { stopRinging() }
+    }
+
+    /// Returns the time until `moment`. It is rounded up, so that the loop never wakes shortly before it.
+    private static func milliseconds(until moment: Int) -> Int {
+        max(0, (moment - LoopClock.now + 999_999) / 1_000_000)
     }
 
     private func stopRinging() {
@@ -78,26 +87,34 @@ final class EpollSet: Sendable {
         eventfd_read(bell, &rings)
     }
 
-    /// Starts the timer.
+    /// Starts the timer, unless it expires before `moment` anyway. Deadlines are postponed all the time, and an alarm
+    /// that comes too early costs less than a system call for each of them.
     ///
     /// - Returns: The limit for epoll_wait.
-    private func setTimer(_ milliseconds: Int) -> CInt {
+    private func setTimer(_ milliseconds: Int, for moment: Int) -> CInt {
+        guard moment < alarm.load(ordering: .relaxed) else { return -1 }
         var time = itimerspec()
         time.it_value = timespec(tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
-        return timerfd_settime(timer, 0, &time, nil) == 0 ? -1 : CInt(clamping: milliseconds)
+        guard timerfd_settime(timer, 0, &time, nil) == 0 else { return CInt(clamping: milliseconds) }
+        alarm.store(moment, ordering: .relaxed)
+        return -1
     }
 
     private func stopTimer() {
         var count: UInt64 = 0
         _ = read(timer, &count, MemoryLayout<UInt64>.size)
+        alarm.store(.max, ordering: .relaxed)
     }
 
-    /// Sleeps at most for the given time, and then calls `isReady` for each socket that is ready. A socket that has
-    /// failed is ready for both reading and writing.
-    func sleep(milliseconds: Int, _ isReady: (_ socket: CInt, _ reads: Bool, _ writes: Bool) -> Void) {
+    /// Sleeps at most until `moment`, and then calls `isReady` for each socket that is ready. A socket that has failed
+    /// is ready for both reading and writing.
+    ///
+    /// - Returns: Whether more sockets may be ready.
+    func sleep(until moment: Int, _ isReady: (_ socket: CInt, _ reads: Bool, _ writes: Bool) -> Void) -> Bool {
         withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: Self.batch) { events in
+            let milliseconds = Self.milliseconds(until: moment)
             // A short wait avoids the timer's system call.
-            let limit = milliseconds > 1000 ? setTimer(milliseconds) : CInt(milliseconds)
+            let limit = milliseconds > 1000 ? setTimer(milliseconds, for: moment) : CInt(milliseconds)
             let count = epoll_wait(queue, events.baseAddress, CInt(Self.batch), limit)
             for event in events.prefix(max(0, Int(count))) {
                 if event.data.fd == bell || event.data.fd == timer {
@@ -109,6 +126,7 @@ final class EpollSet: Sendable {
                     event.data.fd, hasFailed || event.events & EPOLLIN.rawValue != 0,
                     hasFailed || event.events & EPOLLOUT.rawValue != 0)
             }
+            return count == Self.batch
         }
     }
 }

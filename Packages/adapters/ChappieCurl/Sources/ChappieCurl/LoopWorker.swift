@@ -5,6 +5,9 @@ import HeapModule
 /// The worker that runs on the loop's thread. It owns the members with their handles, the multi handles that perform
 /// them, and the sockets and deadlines that it waits for. The cost of a round depends on its work, not on the number of
 /// members.
+///
+/// Most of the cost of a slow stream is that threads wake up for each of its pieces. So a loop with many members rests
+/// after each round, and the next round serves all members whose bytes have arrived in the meantime.
 final class LoopWorker {
     /// The work that other threads have queued for the loop's thread.
     struct PendingWork {
@@ -23,6 +26,12 @@ final class LoopWorker {
         static func < (one: Deadline, other: Deadline) -> Bool { one.moment < other.moment }
     }
 
+    /// The number of members from which the loop rests after each round.
+    private static let crowd = 64
+    /// The number of milliseconds for which the loop rests after each round. It is short next to the time between two
+    /// words of a model.
+    private static let crowdRest = 5
+
     private let watch: EpollSet
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
     private var registrations: [ObjectIdentifier: Registration] = [:]
@@ -30,8 +39,10 @@ final class LoopWorker {
     /// The members whose connections curl has closed and that have not been notified yet.
     private var closed: [ObjectIdentifier] = []
     private var deadlines = Heap<Deadline>()
-    /// Whether a transfer is in a burst. The sockets are then not polled for a short time.
-    private var rests = false
+    /// The calls that resume tasks at the end of the round.
+    private var deliveries: [@Sendable () -> Void] = []
+    /// The number of milliseconds for which the sockets are not polled.
+    private var rest = 0
     /// The multi handle whose pooled connections all transfers share.
     private var transfers: MultiShard?
     private var connections: [MultiShard] = []
@@ -57,7 +68,7 @@ final class LoopWorker {
             deadlineCame(entry, at: now)
         }
         if connections.count > 1 { connections.removeAll(where: \.registrations.isEmpty) }
-        sleep(until: (shards.map(\.moment) + [deadlines.min?.moment]).compactMap(\.self).min())
+        sleep(until: shards.reduce(deadlines.min?.moment ?? .max) { min($0, $1.moment ?? .max) })
     }
 
     /// Destroys every handle and notifies the members.
@@ -66,26 +77,36 @@ final class LoopWorker {
         for registration in registrations.values { remove(registration) }
         transfers = nil
         connections = []
+        deliver()
         for member in members { member.loopStopped() }
     }
 
     private var shards: [MultiShard] { (transfers.map { [$0] } ?? []) + connections }
 
     /// Waits for sockets, the bell or the given time, and notifies the owners of the sockets that are ready.
-    private func sleep(until moment: Int?) {
-        // The time is rounded up, so that the loop never wakes shortly before it.
-        let milliseconds = moment.map { max(0, ($0 - LoopClock.now + 999_999) / 1_000_000) } ?? .max
-        if rests {
-            rests = false
-            return watch.rest(milliseconds: min(milliseconds, Burst.rest / 1_000_000))
+    private func sleep(until moment: Int) {
+        deliver()
+        if rest > 0 {
+            watch.rest(milliseconds: rest, until: moment)
+            rest = 0
+            return
         }
-        watch.sleep(milliseconds: min(milliseconds, 86_400_000)) { socket, reads, writes in
+        var isUrgent = false
+        let hasMore = watch.sleep(until: moment) { socket, reads, writes in
+            // Connecting and sending are not slowed down.
+            isUrgent = isUrgent || writes
             if let registration = registrationsBySocket[socket] {
                 visit(registration, isReadable: reads)
             } else {
                 shards.first { $0.owns(socket) }?.socketIsReady(socket, reads: reads, writes: writes)
             }
         }
+        if registrations.count >= Self.crowd, !hasMore, !isUrgent { rest = Self.crowdRest }
+    }
+
+    private func deliver() {
+        for delivery in deliveries { delivery() }
+        deliveries.removeAll(keepingCapacity: true)
     }
 
     // MARK: Members
@@ -134,7 +155,7 @@ final class LoopWorker {
                 registration.member.ended(registration.handle, with: CurlResult(code: failure))
             }
         }
-        if shard === transfers { for registration in shard.registrations.values { visit(registration) } }
+        for member in shard.takeCalled() { visit(registrations[member]) }
     }
 
     private func deadlineCame(_ entry: Deadline, at now: Int) {
@@ -151,11 +172,12 @@ final class LoopWorker {
     private func visit(_ registration: Registration?, isReadable: Bool = false) {
         guard let registration else { return }
         let visit = LoopVisit(
-            isConnected: registration.isConnected, isReadable: isReadable, now: LoopClock.now, buffer: buffer)
+            isConnected: registration.isConnected, isReadable: isReadable, now: LoopClock.now, buffer: buffer,
+            deliver: { [unowned self] in deliveries.append($0) })
         switch registration.member.visited(registration.handle, visit) {
         case .leave: remove(registration)
         case .stay(let reads, let writes, let deadline, let rests):
-            self.rests = self.rests || rests
+            if rests { rest = max(rest, Burst.rest / 1_000_000) }
             if let socket = registration.socket, reads != registration.reads || writes != registration.writes {
                 registration.reads = reads
                 registration.writes = writes

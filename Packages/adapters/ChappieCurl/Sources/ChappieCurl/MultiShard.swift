@@ -43,6 +43,8 @@ final class MultiShard {
     /// transfers to such a connection until the last of these has left.
     private var distrusted: Set<CInt> = []
     private(set) var registrations: [ObjectIdentifier: Registration] = [:]
+    /// The members whose transfers curl has called since the last call of ``takeCalled()``.
+    private var called: Set<ObjectIdentifier> = []
     /// The time at which curl must be called, whatever its sockets do.
     private(set) var moment: Int?
     private var hasWorked = false
@@ -65,11 +67,13 @@ final class MultiShard {
 
     func add(_ registration: Registration) -> Bool {
         let handle = registration.handle.raw
+        let member = ObjectIdentifier(registration.member)
+        registration.handle.transferWasCalled = { [unowned self] in called.insert(member) }
         ccurl_easy_set_socket_callbacks(handle, limitWaiting, closeSocket, Unmanaged.passUnretained(self).toOpaque())
         if !distrusted.isEmpty { registration.handle.set(CURLOPT_FRESH_CONNECT, true) }
         ccurl_easy_set_pointer(handle, CURLOPT_PRIVATE, Unmanaged.passUnretained(registration).toOpaque())
         guard curl_multi_add_handle(raw, handle) == CURLM_OK else { return false }
-        registrations[ObjectIdentifier(registration.member)] = registration
+        registrations[member] = registration
         return true
     }
 
@@ -106,6 +110,12 @@ final class MultiShard {
     func takeHasWorked() -> Bool {
         defer { hasWorked = false }
         return hasWorked
+    }
+
+    /// Returns the members whose transfers curl has called since the last call. Some may have left in the meantime.
+    func takeCalled() -> Set<ObjectIdentifier> {
+        defer { called = [] }
+        return called
     }
 
     /// Returns the next member whose work has ended, or `nil` if there is none.

@@ -80,7 +80,7 @@ final class HTTPTransfer: NetworkTransfer {
     func visited(_ handle: EasyHandle, _ visit: LoopVisit) -> LoopVerdict {
         // This happens outside the lock, because curl offers the bytes that it held back within this call.
         if handoff.withState({ $0.resume(at: visit.now) }) { handle.resume() }
-        return handoff.act { state in
+        return handoff.act(deliver: visit.deliver) { state in
             if let allowance = state.expired(at: visit.now) {
                 let failure = CurlFailure(.timedOut, of: handle, at: state.stage, on: plan.route)
                 let isLost = state.sleptThrough(at: visit.now)

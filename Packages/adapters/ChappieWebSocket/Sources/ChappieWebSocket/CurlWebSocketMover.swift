@@ -40,7 +40,7 @@
         }
 
         func visited(_ handle: EasyHandle, _ visit: LoopVisit) -> LoopVerdict {
-            shared.visit(at: visit.now) { session in
+            shared.visit(at: visit.now, deliver: visit.deliver) { session in
                 if visit.isConnected { exchange(&session, with: handle, visit) }
                 session.timeHasPassed(until: visit.now) { allowance in
                     CurlFailure(.timedOut, of: handle, at: .connect, on: route).timeOut(allowance: allowance)

@@ -21,7 +21,8 @@
     /// - ``ChappieDeadlines/connect`` limits the time until the connection is open, and ``ChappieDeadlines/upgrade``
     ///   the time until the server answers the upgrade. Redirects are not followed. Like every status except 101, they
     ///   are a refusal, whose body is read for at most 5 seconds and up to 64 KiB.
-    /// - A message after silence is delivered at once. During a burst of messages, the socket is read every 2 ms.
+    /// - A message after silence is delivered at once. During a burst of messages, the socket is read every 2 ms. If the
+    ///   network has 64 exchanges and connections or more, all of their sockets are read every 5 ms.
     /// - At most about 4 MiB are read ahead of the receiver, except that a message that was begun is read to its end.
     ///   The socket, including the peer's pings, then waits for the receiver. A sender waits while 1 MiB is queued,
     ///   unless its message is the only one.

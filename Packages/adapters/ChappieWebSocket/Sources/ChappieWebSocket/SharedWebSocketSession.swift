@@ -41,7 +41,7 @@ final class SharedWebSocketSession: Sendable {
 
         /// Returns the mover's next step, and whether the mover must be woken because it would come too late.
         mutating func plan(at now: Int) -> (LoopVerdict, isNews: Bool) {
-            let verdict = session.verdict(at: now, deadline: waiters.compactMap(\.deadline).min())
+            let verdict = session.verdict(at: now, deadline: waiters.compactMap { $0.deadline }.min())
             var visit = Int.min
             if case .stay(_, _, let until, _) = verdict { visit = until ?? .max }
             defer { promisedVisit = visit }
@@ -67,13 +67,18 @@ final class SharedWebSocketSession: Sendable {
     }
 
     /// Changes the session on behalf of its mover, which needs no waking. Returns the mover's next step.
-    func visit(at now: Int, _ change: (inout WebSocketSession) -> Void) -> LoopVerdict {
+    ///
+    /// - Parameter deliver: Calls a closure that resumes a task. Default: calls it at once.
+    func visit(
+        at now: Int, deliver: (@escaping @Sendable () -> Void) -> Void = { $0() },
+        _ change: (inout WebSocketSession) -> Void
+    ) -> LoopVerdict {
         let (verdict, answers) = locked { state in
             change(&state.session)
             let answers = state.answers(at: now)
             return (state.plan(at: now).0, answers)
         }
-        for answer in answers { answer() }
+        for answer in answers { deliver(answer) }
         return verdict
     }
 

@@ -42,13 +42,17 @@ import Synchronization
     }
 
     /// Changes the state, and then resumes the reader if there is a result for it.
+    ///
+    /// - Parameter deliver: Calls the closure that resumes the reader. Default: calls it at once.
     @discardableResult
-    public func act<Value: Sendable>(_ change: (inout TransferState) -> Value) -> Value {
+    public func act<Value: Sendable>(
+        deliver: (@escaping @Sendable () -> Void) -> Void = { $0() }, _ change: (inout TransferState) -> Value
+    ) -> Value {
         let (value, delivery) = shared.withLock { shared in
             let value = change(&shared.state)
             return (value, shared.delivery())
         }
-        delivery?()
+        if let delivery { deliver(delivery) }
         return value
     }
 
