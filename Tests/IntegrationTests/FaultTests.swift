@@ -229,7 +229,7 @@ import Testing
     }
 
     @Test(.tags(.measured), arguments: [ChappieStreamingTransportPolicy.httpSSEOnly, Tenant.webSocketOnly])
-    func `a cancelled exchange frees its socket within 100 milliseconds`(
+    func aCancelledExchangeFreesItsSocketWithin100Milliseconds(
         policy: ChappieStreamingTransportPolicy
     ) async throws {
         var times: [Duration] = []
