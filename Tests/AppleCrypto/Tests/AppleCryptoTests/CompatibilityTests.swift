@@ -123,7 +123,7 @@ struct CompatibilityTests {
         }
         try Files.write(whole, to: path)
         await compare(try Self.stores(in: directory, passphrase: "another"))
-        for words in ["its checksum is wrong", "changed on purpose", "wrongPassphrase", "newer version"] {
+        for words in ["its checksum is wrong", "changed on purpose", "wrongPassphrase", "tooNew"] {
             #expect(errors.contains { $0.contains(words) }, "\(words)")
         }
     }

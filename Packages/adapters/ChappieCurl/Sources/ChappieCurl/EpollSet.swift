@@ -77,9 +77,11 @@ final class EpollSet: Sendable {
         if poll(&polled, 1, CInt(min(milliseconds, Self.milliseconds(until: moment)))) > 0 { stopRinging() }
     }
 
-    /// Returns the time until `moment`. It is rounded up, so that the loop never wakes shortly before it.
-    private static func milliseconds(until moment: Int) -> Int {
-        max(0, (moment - LoopClock.now + 999_999) / 1_000_000)
+    /// Returns the time until `moment`. It is rounded up, so that the loop never wakes shortly before it. `moment` may
+    /// be `Int.max`, also in the first millisecond of the clock.
+    static func milliseconds(until moment: Int, from now: Int = LoopClock.now) -> Int {
+        let left = max(0, moment - now)
+        return left / 1_000_000 + (left % 1_000_000 == 0 ? 0 : 1)
     }
 
     private func stopRinging() {
