@@ -125,8 +125,13 @@ private func pipeHolding(_ bytes: [UInt8]) -> (reader: CInt, writer: CInt) {
         let (reader, writer) = pipeHolding([])
         defer { close(reader) }
         Thread.detachNewThread {
-            for byte in Array("\(typed)b".utf8) {
-                _ = [byte].withUnsafeBytes { write(writer, $0.baseAddress, 1) }
+            var piece: [UInt8] = []
+            for byte in "\(typed)b".utf8 {
+                piece.append(byte)
+                // An Escape that nothing follows for 50 ms is the key.
+                guard byte != 0x1B else { continue }
+                _ = write(writer, piece, piece.count)
+                piece = []
                 sched_yield()
             }
             close(writer)
