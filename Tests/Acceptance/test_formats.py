@@ -82,7 +82,9 @@ def named(release, title):
 
 
 def contents(folder):
-    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file() and "cache" not in path.parts}
+    """The files, without SQLite's index of its log, and without a log that has nothing: a program that ends in an error may leave both."""
+    files = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file() and "cache" not in path.parts}
+    return {path: data for path, data in files.items() if not path.name.endswith("-shm") and (data or not path.name.endswith("-wal"))}
 
 
 # MARK: Reading and continuing
@@ -153,7 +155,8 @@ def test_a_wrong_passphrase_is_named_and_changes_nothing(reader, backup, tmp_pat
     other.run("threads", status=69, says="passphrase does not open")
     other.run("status", status=69, says="passphrase does not open")
     reader.run("threads", "restore", "--passphrase-file", wrong, backup, status=69, says="not the passphrase of")
-    assert contents(reader.folder) == before
+    after = contents(reader.folder)
+    assert {path for path in {*before, *after} if before.get(path) != after.get(path)} == set()
 
 
 # MARK: What a newer version wrote
@@ -184,7 +187,8 @@ def test_a_newer_backup_is_named_and_restores_nothing(reader, backup, phrase):
         if "= 2" in statement:
             outcome = reader.run("threads", "restore", *phrase, backup, status=BAD_DATA, says=f"{backup} was written by a {NEWER}")
             assert "Update this program." in outcome.errors
-    assert contents(reader.folder) == before
+    after = contents(reader.folder)
+    assert {path for path in {*before, *after} if before.get(path) != after.get(path)} == set()
 
 
 def test_a_newer_sign_in_is_named_and_unchanged(reader, release, tmp_path):
