@@ -106,8 +106,8 @@ run_sanitized() {
 # `acceptance OPTION…` runs Tests/Acceptance; options go to pytest. Most of a test is waiting for polls and deadlines.
 acceptance() {
     local begin=$SECONDS
-    (cd "$root/Tests/Acceptance" && TEST_PATIENCE=${TEST_PATIENCE:-3} "$python" -m pytest -q -n "${ACCEPTANCE_WORKERS:-5}" --dist loadgroup --durations=25 \
-        -p no:cacheprovider --basetemp "$work/pytest" --junitxml "$work/acceptance.xml" "$@") >&2 </dev/null || :
+    (cd "$root/Tests/Acceptance" && TEST_PATIENCE=${TEST_PATIENCE:-3} "$python" -m pytest -q -n "${ACCEPTANCE_WORKERS:-5}" --dist loadgroup \
+        --durations=25 -p no:cacheprovider --basetemp "$work/pytest" --junitxml "$work/acceptance.xml" "$@") >&2 </dev/null || :
     count_results "Acceptance" 0 "$begin" "$work/acceptance.xml"
 }
 

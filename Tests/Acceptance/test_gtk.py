@@ -91,6 +91,11 @@ class Window:
     def wait_without(self, role, name=None):
         wait_until(lambda: not self.find(role, name), f"no {role} {name} more")
 
+    def wait_until_hidden(self):
+        """Asks the screen. GTK 4.8 gives a screen reader the null path of a widget that is going away, which is critical."""
+        shown = lambda: self.desktop.call("xdotool", "search", "--onlyvisible", "--pid", str(self.process.pid)).stdout.split()
+        wait_until(lambda: not shown(), "the window goes at once")
+
     def says(self, sentence):
         return self.wait_for("label", sentence)
 
@@ -472,7 +477,7 @@ def test_started_again_while_it_ends_it_stays_and_a_second_signal_ends_it_at_onc
         window.activate("sign-out")
         window.wait_for(BUTTON, SIGN_IN, "focused")
         window.desktop.press("ctrl+q")
-        wait_until(lambda: not window.widgets, "the window goes at once")
+        window.wait_until_hidden()
         assert window.start().wait(20 * PATIENCE) == 0
     window.wait_for(BUTTON, SIGN_IN, "focused", "sensitive")
     window.simulator.wait_for_log(lambda log: any("/oauth/revoke 200" in line for line in log))
@@ -484,7 +489,7 @@ def test_started_again_while_it_ends_it_stays_and_a_second_signal_ends_it_at_onc
     window.wait_for(BUTTON, SIGN_IN, "focused")
     for _ in range(2):
         window.process.send_signal(signal.SIGINT)
-        wait_until(lambda: not window.widgets, "the window goes at once")
+        window.wait_until_hidden()
     assert window.process.wait(5 * PATIENCE) == 0, f"the revocation is waited for: {window.desktop.read('errors')}"
     assert window.desktop.complaints == ""
 

@@ -12,7 +12,8 @@ import Foundation
 import TestFixtures
 import Testing
 
-/// What a released version wrote (Tests/Fixtures). The program reads it in `Tests/Acceptance/test_formats.py`.
+/// The files that a released version has written (Tests/Fixtures). `Tests/Acceptance/test_formats.py` reads them with the
+/// program.
 struct Release: Sendable, CustomTestStringConvertible {
     private static let fixtures = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appending(path: "Fixtures")
@@ -98,18 +99,8 @@ extension ChappieThreadStore {
     }
 
     /// A client that has signed in to the simulator.
-    @MainActor
     private func client(approval: ChappieToolApprovalHandler? = nil) async throws -> ChappieClient {
-        let configuration = ChappieConfiguration(
-            streamingTransportPolicy: Tenant.oneAttempt,
-            endpoints: ChappieEndpoints(issuer: simulator.issuer, backend: simulator.backend))
-        let credentials = CredentialManager(
-            slot: configuration.credentialSlot, store: InMemoryCredentialStore(), transport: simulator.transport,
-            endpoints: configuration.endpoints)
-        _ = try await ChappieAuthSession(credentials: credentials).signIn { _ in }
-        return ChappieClient(
-            configuration: configuration, transport: simulator.transport, webSocket: simulator.webSocket,
-            credentials: credentials, tools: [Self.tool()], toolApprovalHandler: approval)
+        try await simulator.client(tools: [Self.tool()], approval: approval)
     }
 
     @Test func `each release has a folder`() { #expect(Release.all.first?.testDescription == "0.1.0") }
@@ -157,12 +148,12 @@ extension ChappieThreadStore {
         #expect(hit.thread.title == "Birds" && hit.thread.turnCount > 1)
         let runtime = try await client().runtime(store: store)
         try await runtime.openThread(hit.thread.id)
-        #expect(try await runtime.send("reply: and it goes on") == "and it goes on")
+        #expect(try await runtime.send("reply: a magpie") == "a magpie")
         let after = try await store.contents
         let (before, added) = (try #require(expected[hit.thread.id]?.array), try #require(after[hit.thread.id]?.array))
         #expect(Array(added.prefix(before.count)) == Array(before) && added.count > before.count)
         #expect(after.count == expected.count)
-        #expect(try await store.search(ChappieThreadQuery("goes on")).map(\.thread.id) == [hit.thread.id])
+        #expect(try await store.search(ChappieThreadQuery("magpie")).map(\.thread.id) == [hit.thread.id])
     }
 
     @Test(arguments: Release.all) func `a store without its key is refused and stays unchanged`(_ release: Release)
@@ -240,7 +231,7 @@ extension ChappieThreadStore {
         try await expectSame(context, as: release.json("sdk/context.json"))
         let client = try await client()
         await client.resumeContext(context)
-        #expect(try await client.send("reply: and it goes on") == "and it goes on")
+        #expect(try await client.send("reply: a second answer") == "a second answer")
         #expect(await client.context().items.starts(with: context.items))
         #expect(await client.context().sessionID == context.sessionID)
     }

@@ -41,27 +41,10 @@ import Testing
                 clock: clock))
     }
 
-    /// A client that has signed in to `simulator`.
-    @MainActor
-    private func client(
-        of simulator: InMemorySimulator, _ policy: ChappieStreamingTransportPolicy
-    ) async throws -> ChappieClient {
-        let configuration = ChappieConfiguration(
-            rateLimitBackoff: ChappieRateLimitBackoffPolicy(initialDelay: 0.01), streamingTransportPolicy: policy,
-            endpoints: ChappieEndpoints(issuer: simulator.issuer, backend: simulator.backend))
-        let credentials = CredentialManager(
-            slot: configuration.credentialSlot, store: InMemoryCredentialStore(), transport: simulator.transport,
-            endpoints: configuration.endpoints)
-        _ = try await ChappieAuthSession(credentials: credentials).signIn { _ in }
-        return ChappieClient(
-            configuration: configuration, transport: simulator.transport, webSocket: simulator.webSocket,
-            credentials: credentials)
-    }
-
     @Test(arguments: [0, 1])
     func aConversationNeedsNoSocket(policy: Int) async throws {
         let simulator = try simulator()
-        let client = try await client(of: simulator, Self.policies[policy])
+        let client = try await simulator.client(Self.policies[policy])
         #expect(try await client.send("reply: Grüße 🌍") == "Grüße 🌍")
         #expect(try await client.send("reply: and again") == "and again")
         #expect(try await !client.models().isEmpty)
@@ -81,7 +64,7 @@ import Testing
     func aScenarioEndsInMemoryAsOverASocket(name: String, policy: Int) async throws {
         let question = "reply: as many words as a cut needs, and then some more of them"
         let here = await SeenTurn(
-            try client(of: simulator(name, clock: HastyClock(now: Date())), Self.policies[policy]).stream(question))
+            try simulator(name, clock: HastyClock(now: Date())).client(Self.policies[policy]).stream(question))
         try await Loopback.run(SimulatorScenario(named: name)) { loopback in
             let there = await SeenTurn(loopback.client(Self.policies[policy]).stream(question))
             #expect(Outcome(here) == Outcome(there))
@@ -90,7 +73,7 @@ import Testing
 
     @Test(arguments: ["ws-426", "ws-hang-up", "ws-401-once", "ws-cut", "ws-hang-up-message"])
     func aFaultOfWebSocketLeavesTheWholeAnswer(scenario: String) async throws {
-        let client = try await client(of: simulator(scenario), .default)
+        let client = try await simulator(scenario).client(.default)
         #expect(try await client.send("reply: one whole answer") == "one whole answer")
     }
 

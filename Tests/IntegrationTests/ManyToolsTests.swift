@@ -20,26 +20,11 @@ import Testing
         }
     }
 
-    /// Returns a client that has signed in.
-    @MainActor
-    private func client(of simulator: InMemorySimulator, usesWebSocket: Bool) async throws -> ChappieClient {
-        let policy = usesWebSocket ? ChappieStreamingTransportPolicy.default : .httpSSEOnly
-        let configuration = ChappieConfiguration(
-            streamingTransportPolicy: policy,
-            endpoints: ChappieEndpoints(issuer: simulator.issuer, backend: simulator.backend))
-        let credentials = CredentialManager(
-            slot: configuration.credentialSlot, store: InMemoryCredentialStore(), transport: simulator.transport,
-            endpoints: configuration.endpoints)
-        _ = try await ChappieAuthSession(credentials: credentials).signIn { _ in }
-        return ChappieClient(
-            configuration: configuration, transport: simulator.transport, webSocket: simulator.webSocket,
-            credentials: credentials, toolProviders: [Server()])
-    }
-
     @Test(arguments: [false, true])
     func `the model finds a tool, calls it, and calls one that no search has found`(usesWebSocket: Bool) async throws {
         let simulator = try InMemorySimulator(SimulatorConfiguration(autoApprove: true, pollInterval: 0))
-        let client = try await client(of: simulator, usesWebSocket: usesWebSocket)
+        let client = try await simulator.client(
+            usesWebSocket ? .default : .httpSSEOnly, toolProviders: [Server()])
         #expect(try await client.send("find: task 42 of mail").hasPrefix("I found: `office.task_42`"))
         #expect(try await client.send("find: task 7\ncall task_7 {}").contains("ran task_7"))
         #expect(try await client.send("force call office.task_99 {}").contains("ran task_99"))

@@ -110,8 +110,8 @@ extension ChappieFileThreadStore {
     /// An interrupted call loses nothing, and the next call finishes its work.
     ///
     /// - Throws: `locked` for another passphrase or if the credential store does not answer, `badBackup` if the file is
-    ///   not a backup, `tooNew` if a newer version wrote it, `unsafeFile` if this store is encrypted and the backup is plain text, which opens with any
-    ///   passphrase, or `unavailable` if the task is cancelled.
+    ///   not a backup, `tooNew` if a newer version wrote it, `unsafeFile` if this store is encrypted and the backup is
+    ///   plain text, which opens with any passphrase, or `unavailable` if the task is cancelled.
     public func restore(from path: String, passphrase: Secret) async throws(ChappieThreadStoreError)
         -> ChappieRestoredThreads
     {

@@ -31,7 +31,9 @@ struct RequestInput {
     func written(_ items: [ChappieJSON], after sent: [ChappieJSON] = []) -> [ChappieJSON] {
         // The plan's route takes no search for tools.
         let items = namespaces == nil ? ToolSearch.withoutSearches(items) : items
-        let namespaces = namespaces?.union(ToolSearch.namespaces(foundIn: sent + items))
+        let namespaces = namespaces.map { declared in
+            [sent, items].reduce(declared) { $0.union(ToolSearch.namespaces(foundIn: $1)) }
+        }
         var ids = Set(sent.compactMap { $0["id"]?.string })
         var shortened: Set<String> = []
         var room = Self.pictureRoom

@@ -261,8 +261,6 @@ struct TurnRunner: Sendable {
     ) async throws -> AuthorizedAttempt<ChappieResponse> {
         var (lastEvent, byteCount) = (clock.elapsed, 0)
         while true {
-            // Reading bytes that have already arrived does not wait, and so does not notice a cancellation.
-            try Task.checkCancellation()
             let left = longestSilence - (clock.elapsed - lastEvent)
             guard left > .zero else {
                 throw broken(

@@ -38,8 +38,16 @@ public struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
     /// Returns the next chunk, or `nil` at the end of the body.
     ///
-    /// - Throws: ``ChappieTransportError`` if the body ends early or a deadline passes, or `CancellationError`.
-    public func next() async throws -> [UInt8]? { try await source.next() }
+    /// - Throws: ``ChappieTransportError`` if the body ends early or a deadline passes. `CancellationError` if the task is
+    ///   cancelled, also if bytes have already arrived. The transfer then ends.
+    public func next() async throws -> [UInt8]? {
+        // A source whose bytes have already arrived does not wait, and so does not notice a cancellation.
+        if Task.isCancelled {
+            source.cancel()
+            throw CancellationError()
+        }
+        return try await source.next()
+    }
 
     /// Returns the body itself, because it has one reader.
     public func makeAsyncIterator() -> HTTPBody { self }

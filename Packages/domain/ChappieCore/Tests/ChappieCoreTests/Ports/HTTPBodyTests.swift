@@ -45,6 +45,17 @@ import Testing
         #expect(source.cancels == 1)
     }
 
+    @Test func `a cancelled reader gets nothing of what has arrived, and the transfer ends`() async throws {
+        let source = Source([[1], [2]])
+        let body = source.body()
+        let reader = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await body.next()
+        }
+        await #expect(throws: CancellationError.self) { try await reader.value }
+        #expect(source.reads == 0 && source.cancels == 1)
+    }
+
     @Test func lettingGoOfTheLastCopyCancels() async throws {
         let source = Source([[1], [2]])
         func readOne() async throws {
