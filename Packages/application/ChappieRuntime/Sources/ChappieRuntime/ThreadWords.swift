@@ -20,50 +20,57 @@ public struct ChappieThreadWords: Sendable, Hashable {
     /// Splits a text into words.
     public init(_ text: String) {
         var words: [String] = []
-        var word = ""
+        var word: [UInt8] = []
         // The signs after a single letter. They belong to it unless another letter follows.
-        var signs = ""
+        var signs: [UInt8] = []
         func end() {
-            if !word.isEmpty { words.append(word + signs) }
-            word = ""
-            signs = ""
+            if !word.isEmpty { words.append(String(decoding: word + signs, as: UTF8.self)) }
+            word.removeAll(keepingCapacity: true)
+            signs.removeAll(keepingCapacity: true)
         }
+        func dropSigns() {
+            guard !signs.isEmpty else { return }
+            signs.removeAll(keepingCapacity: true)
+            end()
+        }
+        func isOneLetter() -> Bool { String(decoding: word, as: UTF8.self).count == 1 }
         func add(_ ascii: UInt8) {
             let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(ascii)
             switch ascii {
             case _ where isDigit, UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"):
-                if !signs.isEmpty {
-                    signs = ""
-                    end()
-                }
-                if isDigit, word == "v" { end() }
-                word.unicodeScalars.append(Unicode.Scalar(isDigit ? ascii : ascii | 0x20))
-            case UInt8(ascii: "+") where word.count == 1 && signs.count < 2,
-                UInt8(ascii: "#") where word.count == 1 && signs.isEmpty:
-                signs.unicodeScalars.append(Unicode.Scalar(ascii))
+                dropSigns()
+                if isDigit, word == [UInt8(ascii: "v")] { end() }
+                word.append(isDigit ? ascii : ascii | 0x20)
+            case UInt8(ascii: "+") where signs.count < 2 && isOneLetter(),
+                UInt8(ascii: "#") where signs.isEmpty && isOneLetter():
+                signs.append(ascii)
             default: end()
             }
+            if word.count >= Self.longest { end() }
         }
-        for character in text {
-            if let ascii = character.asciiValue {
-                add(ascii)
-            } else if let ascii = Self.narrow(character) {
-                add(ascii)
-            } else if Self.isOfWords(character) {
-                if !signs.isEmpty {
-                    signs = ""
-                    end()
-                }
+        func add(_ character: Character) {
+            if let ascii = character.asciiValue ?? Self.narrow(character) { return add(ascii) }
+            if Self.isOfWords(character) {
+                dropSigns()
                 // Chinese and Japanese are written without spaces, so each ideograph is a word.
                 let isIdeograph = character.unicodeScalars.first?.properties.isIdeographic ?? false
                 if isIdeograph { end() }
-                word += Self.folded(character)
-                if isIdeograph { end() }
+                word += Self.folded(character).utf8
+                if isIdeograph || word.count >= Self.longest { end() }
             } else {
                 end()
                 if let symbol = Self.symbol(character) { words.append(symbol) }
             }
-            if word.utf8.count >= Self.longest { end() }
+        }
+        var rest = text[...]
+        while !rest.isEmpty {
+            // Most text is ASCII, which is read much faster as bytes than as characters. The last byte before another
+            // character may be a letter that an accent follows.
+            let ascii = rest.utf8.prefix { $0 < 0x80 }
+            let complete = ascii.endIndex == rest.endIndex ? ascii : ascii.dropLast()
+            for byte in complete { add(byte) }
+            rest = rest[complete.endIndex...]
+            if let character = rest.popFirst() { add(character) }
         }
         end()
         self.words = words

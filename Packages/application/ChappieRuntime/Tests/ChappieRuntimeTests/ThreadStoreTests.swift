@@ -25,6 +25,7 @@ struct ThreadStoreTests {
             ("written in C++ and C#.", ["c++", "C#", "\"c#\""], ["\"c\"", "c+++ d"]),
             ("cat, a+b", ["a", "b"], ["c++", "c#"]),
             ("release v1.2.3", ["1.2.3", "v1.2.3", "\"1.2.3\""], ["\"2.1\""]),
+            ("plain cafe\u{301}s and e\u{301}t ж++\r\nend", ["cafes", "et", "\"plain cafes and\"", "ж++"], ["cafe s"]),
             ("fine 👍🏽 and ❤️ → 5 €", ["👍", "❤", "❤️", "→", "€"], ["👎"]), ("│ a │", ["a"], ["│"]),
         ] as [(String, [String], [String])])
     func `common spellings find a text`(_ text: String, _ found: [String], _ missed: [String]) {

@@ -259,6 +259,7 @@ struct TurnRunner: Sendable {
         review: () -> Void = {},
         next: (_ timeLeft: Duration) async throws -> (byteCount: Int, events: [ResponsesEvent])
     ) async throws -> AuthorizedAttempt<ChappieResponse> {
+        let model = body["model"]?.string
         var (lastEvent, byteCount) = (clock.elapsed, 0)
         while true {
             let left = longestSilence - (clock.elapsed - lastEvent)
@@ -278,7 +279,7 @@ struct TurnRunner: Sendable {
                 turn.tell(.transport(.connected(kind)))
             }
             lastEvent = clock.elapsed
-            if let notice = events.lazy.compactMap({ ChappieNotice(reviewIn: $0, of: body["model"]?.string) }).first {
+            if let notice = events.lazy.compactMap({ ChappieNotice(reviewIn: $0, of: model) }).first {
                 turn.noteReview(notice)
                 review()
             }

@@ -299,7 +299,11 @@ enum ByteScanner {
         return bytes[index..<range.upperBound].firstIndex(of: byte)
     }
 
+    /// Returns whether the bytes are those of `word`. It is many times as fast as `elementsEqual`.
     static func equal(_ bytes: UnsafeBufferPointer<UInt8>, _ word: StaticString) -> Bool {
-        bytes.elementsEqual(UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
+        guard bytes.count == word.utf8CodeUnitCount else { return false }
+        var index = 0
+        while index < bytes.count, bytes[index] == word.utf8Start[index] { index += 1 }
+        return index == bytes.count
     }
 }

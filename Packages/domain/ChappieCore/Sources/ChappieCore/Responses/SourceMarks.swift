@@ -13,8 +13,8 @@
     public static let limit = 1000
 
     private var held = ""
-    /// The last character of the text so far.
-    private var previous: Character?
+    /// The last piece of the text so far that is not empty.
+    private var lastPiece = ""
     /// Whether a mark was left out between two spaces, of which one is enough.
     private var dropsSpace = false
 
@@ -29,8 +29,8 @@
 
     /// Takes the next piece of the text, and returns the text that can be shown now, which may be empty.
     public mutating func append(_ piece: String) -> String {
-        if held.isEmpty, !dropsSpace, !piece.utf8.contains(where: Self.mayBegin) {
-            previous = piece.last ?? previous
+        if held.isEmpty, !dropsSpace, !Self.mayContainMark(piece) {
+            if !piece.isEmpty { lastPiece = piece }
             return piece
         }
         held += piece
@@ -46,6 +46,16 @@
 
     /// Returns whether a mark may begin with this byte, which is a colon or the first byte of U+E200.
     private static func mayBegin(_ byte: UInt8) -> Bool { byte == 0x3A || byte == 0xEE }
+
+    /// Returns whether one of the bytes may begin a mark. Almost every piece of an answer is asked about, so that this
+    /// reads the bytes of the string in place.
+    private static func mayContainMark(_ text: String) -> Bool {
+        var text = text
+        return text.withUTF8 { $0.contains { mayBegin($0) } }
+    }
+
+    /// The last character of the text so far.
+    private var previous: Character? { lastPiece.last }
 
     private mutating func read(isEnd: Bool) -> String {
         var output = ""
@@ -79,7 +89,7 @@
         let shown = dropsSpace && first == " " ? text.dropFirst() : text
         dropsSpace = false
         output += shown
-        previous = shown.last ?? previous
+        if !shown.isEmpty { lastPiece = String(shown) }
     }
 }
 
