@@ -58,7 +58,8 @@ struct DeliveredText: Sendable {
     /// - Returns: the new part of it, which may be empty. Text that does not begin with the text that was shown adds
     ///   nothing here.
     mutating func concluded(_ whole: String) -> String {
-        guard whole.utf8.starts(with: bytes) else { return "" }
+        // Comparing arrays is many times as fast as `starts(with:)`, which matters for the whole text.
+        guard Array(whole.utf8.prefix(bytes.count)) == bytes else { return "" }
         position = bytes.count
         return added(whole, after: bytes.count)
     }
