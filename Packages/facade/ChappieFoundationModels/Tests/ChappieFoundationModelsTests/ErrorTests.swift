@@ -182,7 +182,8 @@ import Testing
         while session.isResponding { await Task.yield() }
         let elapsed = ContinuousClock.now - start
         print("measured: \(elapsed) from the cancellation to the end of the request")
-        #expect(elapsed < .seconds(1))
+        // The whole answer takes twenty seconds.
+        #expect(elapsed < .seconds(10))
         #expect(session.transcript == before)
         #expect(try await session.respond(to: "reply: three").content == "three")
     }
