@@ -51,6 +51,14 @@ default_traits_fetch_nothing_more() {
     [[ $names == *swift-log* ]] && ! grep -E 'swift-(metrics|distributed-tracing)' <<<"$names"
 }
 
+# Whether the release program is there and no source of it is newer.
+release_is_current() {
+    local program
+    program=$(chappie_program release)
+    [ -x "$program" ] &&
+        [ -z "$(our_files Package.swift 'Packages/*/Sources/*' 'Apps/*' | xargs -d "\n" sh -c 'exec find "$@" -newer "$0"' "$program" 2>/dev/null | head -n 1)" ]
+}
+
 # The build is kept, as the one above.
 observability_works() {
     local build=${XDG_CACHE_HOME:-$HOME/.cache}/chappie-tests/observability

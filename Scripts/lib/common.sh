@@ -81,4 +81,12 @@ build_chappie() {
     done
 }
 
+# Counts the instructions of the release program as one check. What the count found, or why there is none, is shown as well.
+count_instructions() {
+    local before=$failed
+    check "$instructions_check" python3 "$lib/instructions.py" "$(chappie_program release)"
+    [ "$failed" -gt "$before" ] || grep -E '^(measured|note|skipped): ' "$work/check.log" | sed 's/^/        /' >&2 || :
+}
+instructions_check="start-up and decoding take at most 10 % more instructions"
+
 chappie_program() { printf '%s/.build/%s/chappie\n' "$root" "$1"; }

@@ -22,7 +22,7 @@ needs() {
         libgtk-4-dev=pc:gtk4 openbox=openbox xdotool=xdotool at-spi2-core=/usr/libexec/at-spi2-registryd \
         gir1.2-atspi-2.0=py:gi.repository.Atspi zbar-tools=zbarimg imagemagick=import chromium=chromium chromium-driver=chromedriver \
         mmdebstrap=mmdebstrap lintian=lintian postgresql-15=/usr/lib/postgresql/15/bin/postgres pgbouncer=pgbouncer fonts-dejavu-core=/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ;;
-    check) echo python3=python3 pkg-config=pkg-config libsecret-1-dev=pc:libsecret-1 ;;
+    check) echo python3=python3 valgrind=valgrind pkg-config=pkg-config libsecret-1-dev=pc:libsecret-1 ;;
     bench) echo time=/usr/bin/time ;;
     package) echo python3=python3 dpkg-dev=dpkg-shlibdeps binutils=readelf git=git ;;
     fresh) echo mmdebstrap=mmdebstrap git=git util-linux=unshare procps=pkill ;;

@@ -122,7 +122,8 @@ class Echo(Listener):
 
 
 class Answers(Listener):
-    """A backend that has one answer, over server-sent events and over WebSocket. Each event is sent by itself, or all `at_once`."""
+    """A backend that has one answer, over server-sent events and over WebSocket. Each event is sent by itself, or all `at_once`.
+    As an issuer it knows the owner of any access token."""
 
     def __init__(self, events, context=None, at_once=False):
         super().__init__(context)
@@ -135,6 +136,9 @@ class Answers(Listener):
         is_web_socket = b"upgrade: websocket" in head.lower()
         if b"/codex/models" in head.split(b"\r\n")[0]:
             return writer.write(answer(200, {"models": [{"slug": "gpt-6.1-sol", "visibility": "list", "priority": 1, "use_responses_lite": True}]}))
+        if b"/whoami" in head.split(b"\r\n")[0]:
+            return writer.write(answer(200, {"email": "someone@example.com", "chatgpt_user_id": "user_1", "chatgpt_account_id": "acct_1",
+                                             "chatgpt_plan_type": "plus", "chatgpt_account_is_fedramp": False}))
         if not is_web_socket and not head.startswith(b"POST"):
             return writer.write(answer(404, {}))
         writer.write(handshake(head) if is_web_socket else
