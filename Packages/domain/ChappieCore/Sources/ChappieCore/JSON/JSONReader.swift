@@ -284,25 +284,36 @@ enum ByteScanner {
         return index
     }
 
-    /// Returns the offset of the first `byte` in `range`.
-    static func find(_ byte: UInt8, in bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> Int? {
-        guard let base = UnsafeRawPointer(bytes.baseAddress) else { return nil }
-        let wanted = UInt64(byte) &* lanes
-        var index = range.lowerBound
-        while range.upperBound - index >= 8 {
-            let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: index, as: UInt64.self)) ^ wanted
+    /// Returns the offset of the first line feed or carriage return from `start` on, or `bytes.count` if there is none.
+    static func endOfLine(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
+        guard let base = UnsafeRawPointer(bytes.baseAddress) else { return 0 }
+        var index = start
+        while bytes.count - index >= 8 {
+            let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+            let (feed, carriage) = (word ^ 0x0A0A_0A0A_0A0A_0A0A, word ^ 0x0D0D_0D0D_0D0D_0D0D)
             // A lane that is 0 borrows, so its top bit, which was clear, is set.
-            let found = (word &- lanes) & ~word & topBits
+            let found = ((feed &- lanes) & ~feed | (carriage &- lanes) & ~carriage) & topBits
             if found != 0 { return index + found.trailingZeroBitCount / 8 }
             index += 8
         }
-        return bytes[index..<range.upperBound].firstIndex(of: byte)
+        while index < bytes.count, bytes[index] != UInt8(ascii: "\n"), bytes[index] != UInt8(ascii: "\r") { index += 1 }
+        return index
     }
 
     /// Returns whether the bytes are those of `word`. It is many times as fast as `elementsEqual`.
     static func equal(_ bytes: UnsafeBufferPointer<UInt8>, _ word: StaticString) -> Bool {
-        guard bytes.count == word.utf8CodeUnitCount else { return false }
+        guard bytes.count == word.utf8CodeUnitCount, let base = UnsafeRawPointer(bytes.baseAddress) else {
+            return false
+        }
+        let other = UnsafeRawPointer(word.utf8Start)
         var index = 0
+        while bytes.count - index >= 8 {
+            guard
+                base.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                    == other.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            else { return false }
+            index += 8
+        }
         while index < bytes.count, bytes[index] == word.utf8Start[index] { index += 1 }
         return index == bytes.count
     }

@@ -68,15 +68,8 @@
         guard let first = bytes.first else { return }
         var position = skipsLineFeed && first == UInt8(ascii: "\n") ? 1 : 0
         skipsLineFeed = false
-        // The position of the next LF, which is searched only once per LF. A stream of bare CRs must not scan its rest
-        // again for each line.
-        var feed = -1
         while position < bytes.count {
-            if feed < position {
-                feed = ByteScanner.find(UInt8(ascii: "\n"), in: bytes, position..<bytes.count) ?? bytes.count
-            }
-            let carriage = ByteScanner.find(UInt8(ascii: "\r"), in: bytes, position..<feed)
-            let end = carriage ?? feed
+            let end = ByteScanner.endOfLine(bytes, from: position)
             let piece = UnsafeBufferPointer(rebasing: bytes[position..<end])
             guard pendingLine.count + piece.count <= limit + Self.lineAllowance else { throw tooLarge() }
             if end == bytes.count {
@@ -88,8 +81,12 @@
                 try readPendingLine(deliver)
             }
             position = end + 1
-            guard carriage != nil else { continue }
-            if position == bytes.count { skipsLineFeed = true } else if position == feed { position += 1 }
+            guard end < bytes.count, bytes[end] == UInt8(ascii: "\r") else { continue }
+            if position == bytes.count {
+                skipsLineFeed = true
+            } else if bytes[position] == UInt8(ascii: "\n") {
+                position += 1
+            }
         }
     }
 

@@ -10,7 +10,9 @@ import Testing
             for start in 0...bytes.count {
                 let end = bytes[start...].firstIndex { $0 == 0x22 || $0 == 0x5C || $0 < 0x20 || $0 >= 0x80 }
                 let isRight = ByteScanner.endOfPlainText(buffer, from: start) == end ?? bytes.count
-                if !isRight { Issue.record("\(bytes) from \(start)") }
+                let line = bytes[start...].firstIndex { $0 == 0x0A || $0 == 0x0D }
+                let isRightLine = ByteScanner.endOfLine(buffer, from: start) == line ?? bytes.count
+                if !isRight || !isRightLine { Issue.record("\(bytes) from \(start)") }
             }
         }
     }
@@ -32,7 +34,8 @@ import Testing
         var random = SplitMix64(seed: 3)
         // Neighbours of every bound, at which a borrow from one byte into the next would show.
         let bytes: [UInt8] = [
-            0x00, 0x01, 0x1F, 0x20, 0x21, 0x22, 0x23, 0x5B, 0x5C, 0x5D, 0x7E, 0x7F, 0x80, 0x81, 0xA2, 0xDC, 0xFF,
+            0x00, 0x01, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x0E, 0x1F, 0x20, 0x21, 0x22, 0x23, 0x5B, 0x5C, 0x5D, 0x7E, 0x7F,
+            0x80, 0x81, 0xA2, 0xDC, 0xFF,
         ]
         for _ in 0..<5000 {
             check((0..<Int.random(in: 0...20, using: &random)).map { _ in bytes.randomElement(using: &random) ?? 0 })
