@@ -64,9 +64,12 @@ def program_of(commit, root=ROOT):
 
 
 def interleaved(sides, measure, runs):
-    """[before, after]: the medians of what `measure(side)` returns, a dictionary."""
-    found = [[measure(side) for side in sides] for _ in range(runs)]
-    return [{name: statistics.median(row[index][name] for row in found) for name in found[0][index]} for index in range(len(sides))]
+    """[before, after]: the medians of what `measure(side)` returns, a dictionary. The order changes with each run, A B B A."""
+    found = [[], []]
+    for number in range(runs):
+        for index in (0, 1) if number % 2 == 0 else (1, 0):
+            found[index].append(measure(sides[index]))
+    return [{name: statistics.median(row[name] for row in rows) for name in rows[0]} for rows in found]
 
 
 def measures(before, after, words=WORDS, runs=RUNS, starts=STARTS, peaks=PEAKS):

@@ -14,10 +14,11 @@ import compare
 
 @pytest.fixture
 def repository(tmp_path):
-    """A repository with one commit, whose programs are made by a script that waits until somebody ends it."""
+    """A repository with one commit, whose program is a script that waits if a file `wait` is beside the repository."""
     library = tmp_path / "repository/Scripts/lib/common.sh"
     library.parent.mkdir(parents=True)
-    library.write_text("build_chappie() { echo building; exec sleep 600; }\n")
+    library.write_text(f"build_chappie() {{ echo building; [ ! -e {tmp_path}/wait ] || exec sleep 600; \n"
+                       "mkdir -p .build/release; printf '#!/bin/sh\\necho built as $1\\n' >.build/release/chappie; chmod +x .build/release/chappie; }\n")
     environment = {**os.environ, **{f"GIT_{who}_{what}": "someone@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}}
     for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "Begin"]):
         subprocess.run(["git", *words], cwd=tmp_path / "repository", env=environment, check=True)
@@ -28,6 +29,18 @@ def work_trees(repository):
     return subprocess.run(["git", "worktree", "list"], cwd=repository, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
+def head(repository):
+    return subprocess.run(["git", "rev-parse", "HEAD"], cwd=repository, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_the_program_of_a_commit_is_built_once_and_kept(repository, capfd):
+    for _ in range(2):
+        program = compare.program_of(head(repository), repository)
+        assert subprocess.run([program, "1"], check=True, capture_output=True, text=True).stdout == "built as 1\n"
+    assert capfd.readouterr().err.count("building\n") == 1
+    assert len(work_trees(repository)) == 1
+
+
 def test_an_unknown_revision_is_named_before_anything_is_built():
     ended = subprocess.run([ROOT / "Scripts/bench", "--compare", "no-such-revision"], capture_output=True, text=True, timeout=60)
     assert ended.returncode == USAGE
@@ -36,7 +49,8 @@ def test_an_unknown_revision_is_named_before_anything_is_built():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_work_tree_goes_away_with_a_build_that_is_ended(number, repository, tmp_path):
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=repository, check=True, capture_output=True, text=True).stdout.strip()
+    (tmp_path / "wait").touch()
+    commit = head(repository)
     code = f"import compare, pathlib, sys; compare.program_of = lambda commit, work=compare.program_of: work(commit, pathlib.Path({str(repository)!r}))\n" \
            f"sys.argv = ['compare.py', '/bin/true', {commit!r}]\ntry: compare.main()\nexcept KeyboardInterrupt: sys.exit(130)"
     path = f"{ROOT / 'Scripts/lib'}:{ROOT / 'Tests/Acceptance'}"
