@@ -14,7 +14,7 @@ needs() {
         g++=g++ git=git ca-certificates=/etc/ssl/certs/ca-certificates.crt libcurl4-openssl-dev=curl/curl.h \
         libzstd-dev=zstd.h zlib1g-dev=zlib.h libssl-dev=openssl/evp.h libsqlite3-dev=sqlite3.h libedit-dev=histedit.h \
         libqrencode-dev=qrencode.h libpq-dev=libpq-fe.h libcmark-gfm-dev=cmark-gfm.h libcmark-gfm-extensions-dev=cmark-gfm-core-extensions.h ;;
-    test) echo python3=python3 python3-venv=py:ensurepip curl=curl openssl=openssl zstd=zstd systemd=busctl procps=ps iproute2=ip util-linux=unshare strace=strace valgrind=valgrind \
+    test) echo python3=python3 python3-venv=py:ensurepip curl=curl time=/usr/bin/time openssl=openssl zstd=zstd systemd=busctl procps=ps iproute2=ip util-linux=unshare strace=strace valgrind=valgrind \
         nginx=nginx tmux=tmux tinyproxy=tinyproxy microsocks=microsocks libnss-wrapper=lib:libnss_wrapper.so dbus=dbus-daemon \
         gnome-keyring=gnome-keyring-daemon libsecret-1-0=lib:libsecret-1.so.0 libsecret-tools=secret-tool libglib2.0-bin=gdbus \
         python3-dbus=py:dbus python3-gi=py:gi python3-dbusmock=py:dbusmock gir1.2-gcr-3=py:gi.repository.Gcr \
@@ -23,7 +23,6 @@ needs() {
         gir1.2-atspi-2.0=py:gi.repository.Atspi zbar-tools=zbarimg imagemagick=import chromium=chromium chromium-driver=chromedriver \
         mmdebstrap=mmdebstrap lintian=lintian postgresql-15=/usr/lib/postgresql/15/bin/postgres pgbouncer=pgbouncer fonts-dejavu-core=/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ;;
     check) echo python3=python3 valgrind=valgrind pkg-config=pkg-config libsecret-1-dev=pc:libsecret-1 ;;
-    bench) echo time=/usr/bin/time ;;
     package) echo python3=python3 dpkg-dev=dpkg-shlibdeps binutils=readelf git=git ;;
     fresh) echo mmdebstrap=mmdebstrap git=git util-linux=unshare procps=pkill ;;
     esac

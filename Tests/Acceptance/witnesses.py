@@ -160,6 +160,7 @@ def text_events(pieces):
     whole = {"id": "resp_1", "object": "response", "status": "completed", "output": [item], "usage": usage}
     delta = {"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0, "logprobs": []}
     events = [{"type": "response.created", "response": {"id": "resp_1", "object": "response", "status": "in_progress"}},
+              {"type": "response.output_item.added", "output_index": 0, "item": {**item, "status": "in_progress", "content": []}},
               *({**delta, "delta": piece} for piece in pieces),
               {"type": "response.output_item.done", "output_index": 0, "item": item}, {"type": "response.completed", "response": whole}]
     return [json.dumps(event, separators=(",", ":")).encode() for event in events]
