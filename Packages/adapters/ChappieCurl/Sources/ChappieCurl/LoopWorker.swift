@@ -42,7 +42,7 @@ final class LoopWorker {
     /// The calls that resume tasks at the end of the round.
     private var deliveries: [@Sendable () -> Void] = []
     /// The number of milliseconds for which the sockets are not polled.
-    private var rest = 0
+    private(set) var rest = 0
     /// The multi handle whose pooled connections all transfers share.
     private var transfers: MultiShard?
     private var connections: [MultiShard] = []
@@ -67,7 +67,7 @@ final class LoopWorker {
             deadlines.removeMin()
             deadlineCame(entry, at: now)
         }
-        if connections.count > 1 { connections.removeAll(where: \.registrations.isEmpty) }
+        if connections.count > 1 { connections.removeAll { $0.registrations.isEmpty } }
         sleep(until: shards.reduce(deadlines.min?.moment ?? .max) { min($0, $1.moment ?? .max) })
     }
 
