@@ -25,11 +25,11 @@ func readWebSocketUpgrade(_ input: UnsafeBufferPointer<UInt8>) -> CInt {
 func compressWebSocketMessages(_ input: UnsafeBufferPointer<UInt8>) -> CInt {
     let chunks = Chunks(UnsafeBufferPointer(rebasing: input.dropFirst()))
     let windowBits = 8 + Int((input.first ?? 0) >> 4 & 7)
-    guard let deflater = Deflater(windowBits: windowBits), let inflater = try? Inflater(windowBits: windowBits) else {
+    guard var deflater = Deflater(windowBits: windowBits), let inflater = try? Inflater(windowBits: windowBits) else {
         return 0
     }
     for message in chunks.cut + [chunks.whole] where !message.isEmpty {
-        let compressed = message.withUnsafeBytes { deflater.compress($0) }
+        guard let compressed = message.withUnsafeBytes({ deflater.compress($0) }) else { return 0 }
         var output: [UInt8] = []
         compressed.withUnsafeBytes {
             try? inflater.decompress($0, endsMessage: true, into: &output, limit: message.count)

@@ -4,7 +4,6 @@ import ChappieCore
 /// A decompressor for the messages of one connection (RFC 7692, 7.2.2).
 final class Inflater {
     private let stream: UnsafeMutablePointer<z_stream>
-    private let buffer: UnsafeMutableRawBufferPointer
     /// Whether the final block of the stream has ended and no byte has followed it.
     private var streamEnded = false
     /// Whether a byte of the current message has arrived.
@@ -21,14 +20,12 @@ final class Inflater {
     init(windowBits: Int = 15) throws(WebSocketError) {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
-        buffer = .allocate(byteCount: Self.bufferBytes, alignment: 16)
         guard czlib_inflate_init_raw(stream, CInt(max(windowBits, 9))) == Z_OK else { throw Self.outOfMemory }
     }
 
     deinit {
         inflateEnd(stream)
         stream.deallocate()
-        buffer.deallocate()
     }
 
     /// Decompresses a piece of a message and appends it to `output`. After an error, `output` contains all bytes that
@@ -64,7 +61,12 @@ final class Inflater {
         // zlib only reads through this pointer, but its declaration lacks the const.
         stream.pointee.next_in = UnsafeMutablePointer(mutating: bytes.assumingMemoryBound(to: Bytef.self).baseAddress)
         stream.pointee.avail_in = uInt(bytes.count)
-        defer { stream.pointee.next_in = nil }
+        // No connection keeps this buffer while it waits.
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.bufferBytes, alignment: 16)
+        defer {
+            stream.pointee.next_in = nil
+            buffer.deallocate()
+        }
         repeat {
             if streamEnded {
                 // RFC 7692, 7.2.3.4: the data after a final block may still refer to the data before it.
@@ -98,29 +100,43 @@ final class Inflater {
 }
 
 /// A compressor for the messages of one connection (RFC 7692, 7.2.1).
-final class Deflater {
-    private let stream: UnsafeMutablePointer<z_stream>
+///
+/// Between two messages it keeps only the bytes to which the next message may refer. zlib's state takes about 256 KB,
+/// and a connection waits for its answer nearly all the time.
+struct Deflater {
+    private let windowBits: Int
+    /// The last bytes that were compressed, at most one window.
+    private var history: [UInt8] = []
 
-    /// Creates a compressor. Returns `nil` for a window of 8 bits, which zlib doesn't support without a header, or if
-    /// no memory is left. Messages can then be sent uncompressed.
+    /// Creates a compressor. Returns `nil` for a window of 8 bits, which zlib doesn't support without a header. Messages
+    /// can then be sent uncompressed.
     ///
     /// - Parameter windowBits: The negotiated size of the window.
     init?(windowBits: Int) {
-        stream = .allocate(capacity: 1)
-        stream.initialize(to: z_stream())
-        // Level 3 of zlib is fast. A request is JSON, which shrinks well at any level. Memory level 5 takes less than a
-        // quarter of the default for the hash table and the pending bytes of each connection. The result is as small.
-        guard windowBits >= 9, czlib_deflate_init_raw(stream, 3, CInt(windowBits), 5) == Z_OK else { return nil }
-    }
-
-    deinit {
-        deflateEnd(stream)
-        stream.deallocate()
+        guard windowBits >= 9 else { return nil }
+        self.windowBits = windowBits
     }
 
     /// Compresses one message, which must not be empty and must be shorter than 4 GiB. The result lacks the four bytes
-    /// that RFC 7692 removes.
-    func compress(_ message: UnsafeRawBufferPointer) -> [UInt8] {
+    /// that RFC 7692 removes. Returns `nil` if no memory is left. The message can then be sent uncompressed.
+    mutating func compress(_ message: UnsafeRawBufferPointer) -> [UInt8]? {
+        var state = z_stream()
+        let compressed = withUnsafeMutablePointer(to: &state) { stream -> [UInt8]? in
+            // Level 3 of zlib is fast. A request is JSON, which shrinks well at any level.
+            guard czlib_deflate_init_raw(stream, 3, CInt(windowBits), 8) == Z_OK else { return nil }
+            defer { deflateEnd(stream) }
+            deflateSetDictionary(stream, history, uInt(history.count))
+            return Self.compress(message, with: stream)
+        }
+        guard compressed != nil else { return nil }
+        let window = 1 << windowBits
+        history = Array((history + message.suffix(window)).suffix(window))
+        return compressed
+    }
+
+    private static func compress(
+        _ message: UnsafeRawBufferPointer, with stream: UnsafeMutablePointer<z_stream>
+    ) -> [UInt8] {
         // The bound is for an entire stream. A flush adds an empty block, and the pending rest of the block before it.
         let bound = Int(deflateBound(stream, uLong(message.count))) + 16
         return [UInt8](unsafeUninitializedCapacity: bound) { output, count in
@@ -130,7 +146,6 @@ final class Deflater {
             stream.pointee.next_out = output.baseAddress
             stream.pointee.avail_out = uInt(bound)
             let status = deflate(stream, Z_SYNC_FLUSH)
-            stream.pointee.next_in = nil
             count = bound - Int(stream.pointee.avail_out) - 4
             // The output has room to spare, so zlib must not stop early.
             precondition(status == Z_OK && stream.pointee.avail_in == 0 && count >= 0, "deflate stopped early")
