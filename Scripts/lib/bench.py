@@ -123,7 +123,9 @@ def commands(program, keyring, stack):
     words = {"ask": ["ask", "repeat 3 words"], "threads list": listing, "threads search": [*search, "repeat"]}
     found = {f"{name}, {place}": measure([program, *some], environment, STARTS)[0]["wall"]
              for place, environment in places.items() for name, some in words.items()}
-    for name, some in (("threads list", listing), ("threads search", [*search, "turn5000"])):
+    # A terminal gets 50 of them, a pipe all.
+    for name, some in (("threads list --limit 50", [*listing, "--limit", "50"]), ("threads list", listing),
+                       ("threads search", [*search, "turn5000"])):
         row, output = measure([program, *some], many)
         assert output, f"{name} printed {len(output)} bytes"
         found[f"{name}, {MANY:,} threads"] = row["wall"]

@@ -22,7 +22,7 @@ def test_the_page_has_the_rows_that_its_writer_measures(program, keyring, stack)
     assert all(value > 0 for row in found.values() for value in row.values()), found
     starts = {name: {"wall": 1} for name in ("curl", "chappie")}
     commands = re.findall(r"^\| `((?:ask|threads)[^`]*)`, ([^|]*) \|", committed, re.MULTILINE)
-    assert len(commands) == 8, commands
+    assert len(commands) == 9, commands
     rounds = {(20, False): (1, 1), (20, True): (1, 1), (200, True): (1, 1)}
     page = publish.page(publish.machine(program), {answer: found for answer in rounds}, rounds, starts,
                         {", ".join(name): 1 for name in commands})

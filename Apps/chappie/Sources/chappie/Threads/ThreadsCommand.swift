@@ -193,6 +193,15 @@ struct Threads: ParsableCommand {
 extension String {
     /// Returns the text on one line of a terminal. The user's own text is shown unchanged, whatever it looks like.
     func terminalLine(limit: Int) -> String {
+        // Nearly every name begins with plain words, which show as they are. A list has thousands of names.
+        var before = UInt8(ascii: " ")
+        let isPlain = utf8.prefix(limit).allSatisfy { byte in
+            defer { before = byte }
+            return (0x20...0x7E).contains(byte) && (byte != 0x20 || before != 0x20)
+        }
+        if isPlain, before != 0x20 {
+            return utf8.count <= limit ? self : String(decoding: utf8.prefix(limit - 1), as: UTF8.self) + "…"
+        }
         let words = unicodeScalars.split { $0.properties.isWhitespace }
         let line = UntrustedText.forTerminal(words.map { String($0) }.joined(separator: " "))
         guard !line.isEmpty else { return "…" }
