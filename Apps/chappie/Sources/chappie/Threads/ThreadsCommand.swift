@@ -193,7 +193,7 @@ struct Threads: ParsableCommand {
 extension String {
     /// Returns the text on one line of a terminal. The user's own text is shown unchanged, whatever it looks like.
     func terminalLine(limit: Int) -> String {
-        // Nearly every name begins with plain words, which show as they are. A list has thousands of names.
+        // Most names begin with plain words, which are shown unchanged. There may be thousands of names.
         var before = UInt8(ascii: " ")
         let isPlain = utf8.prefix(limit).allSatisfy { byte in
             defer { before = byte }
