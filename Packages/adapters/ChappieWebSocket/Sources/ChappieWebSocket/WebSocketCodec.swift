@@ -57,7 +57,7 @@ struct WebSocketCodec {
     /// The message's bytes so far, decompressed. The array is kept from message to message for its capacity.
     private var payload: [UInt8] = []
     private var validator = UTF8Validator()
-    // These are created when they are first needed. The first takes about 40 KB, and the second as much as the requests.
+    // These are created when they are first needed. The first takes about 40 KB, and the second at most 32 KB.
     private var inflater: Inflater?
     private var deflater: Deflater?
 
